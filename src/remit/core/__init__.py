@@ -1,1 +1,2 @@
-"""The rules, pure: no I/O, no clock, no dice, no async. Time and facts come in as arguments."""
+"""The rules, as pure functions and immutable values: no I/O, no clock, no random numbers, no async. Time and facts are
+arguments."""

@@ -1,4 +1,4 @@
-"""Sets of what is allowed: ANY, or exactly the listed ones. Empty means nothing, never "all"."""
+"""Sets of allowed names: ANY, or exactly the listed names. An empty set allows nothing; it never means "all"."""
 
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -26,7 +26,8 @@ T = TypeVar("T")
 
 
 def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T] | Literal[Unbounded.ANY]:
-    """Read what a person wrote as a list: ANY or "*" for everything, one item, or several."""
+    """Return a caller's list as a set: ANY for ANY or "*", otherwise one item or several, each read with `read`. Raise
+    `BadInput` for None, and for "*" next to other items."""
     if given is ANY or given == "*":
         return ANY
     if given is None:
@@ -44,7 +45,7 @@ def agents(given: object, what: str = "agents") -> Names:
 
 
 def both(a: Names, b: Names) -> Names:
-    """Allow what both allow."""
+    """Return the names that `a` and `b` both allow."""
     if a is ANY:
         return b
     if b is ANY:
@@ -53,21 +54,21 @@ def both(a: Names, b: Names) -> Names:
 
 
 def either(a: Names, b: Names) -> Names:
-    """Allow what at least one of them allows."""
+    """Return the names that `a` or `b` allows."""
     if a is ANY or b is ANY:
         return ANY
     return a | b
 
 
 def without(names: Names, denied: Names) -> Names:
-    """Allow what is allowed and not denied; of ANY nothing can be taken away but everything."""
+    """Return `names` without `denied`. From ANY only ANY can be removed: ANY minus some names stays ANY."""
     if denied is ANY:
         return NONE
     return names if names is ANY or not denied else names - denied
 
 
 def within(a: Names, b: Names) -> bool:
-    """Tell whether `a` allows nothing that `b` does not."""
+    """Whether every name that `a` allows is allowed by `b`."""
     return b is ANY or (a is not ANY and a <= b)
 
 
@@ -76,17 +77,17 @@ def has(names: Names, name: str) -> bool:
 
 
 def spelled(names: Names) -> str:
-    """Spell the names for people: 'anyone', 'no one', or the names in order."""
+    """Return the names for people: "anyone", "no one", or the names in order."""
     if names is ANY:
         return "anyone"
     return ", ".join(sorted(names)) if names else "no one"
 
 
 def names_data(names: Names) -> Json:
-    """Write names as JSON."""
+    """Return the names as JSON."""
     return "*" if names is ANY else [*sorted(names)]
 
 
 def names_restored(data: Json) -> Names:
-    """Read names as `names_data` wrote them."""
+    """Return the names that `names_data` wrote."""
     return ANY if data == "*" else frozenset(cast("list[str]", data))

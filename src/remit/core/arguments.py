@@ -1,4 +1,4 @@
-"""The arguments of an effect, by which it is told apart from another of the same name."""
+"""The digest of an effect's arguments. It distinguishes two effects of the same name."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -12,8 +12,8 @@ _ADDRESS: Final = " at 0x"
 
 
 def arguments(given: tuple[object, ...]) -> str:
-    """Give the digest of arguments: the same for equal ones in every process. Of what has no text of its own, such as
-    an open connection, only its type counts."""
+    """Return the digest of the arguments: equal arguments have the same digest in every process. A value without a text
+    form of its own, such as an open connection, counts by its type only."""
     return digest(_told(given, _DEEPEST))
 
 
@@ -34,6 +34,6 @@ def _told(value: object, depth: int) -> str:
 
 
 def _kind(value: object) -> str:
-    """Name what a value is: a function by its own name, anything else by its type's."""
+    """Return the qualified name of a function or class, or of the value's type."""
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{cast('type', named).__qualname__}"

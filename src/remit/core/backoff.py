@@ -1,4 +1,5 @@
-"""Backoff: whether trying again can help, judged by type and status and never by words, and how long to wait."""
+"""Backoff: whether a retry can help, judged by the error's type and status and never by its text, and how long to wait
+before it."""
 
 import errno
 from dataclasses import dataclass
@@ -67,8 +68,8 @@ _NEVER: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How an agent's tasks from the queue are tried again: how many attempts there are in all, how many seconds to wait
-    after the first, and how many at most; each wait is twice the one before. `attempts=1` tries nothing again."""
+    """How queued tasks of an agent are retried. `attempts` is the number of attempts in all; `attempts=1` means no
+    retry. `first` is the pause in seconds after the first failure. Each further pause is twice as long, up to `cap`."""
 
     attempts: int = ATTEMPTS
     first: SpanGiven = 1.0
@@ -84,7 +85,7 @@ USUAL: Final = RetryPolicy()
 
 
 def retryable(error: BaseException) -> bool:
-    """Tell whether the same thing, done again a little later, may go well."""
+    """Whether the same call may succeed if it is repeated a little later."""
     if isinstance(error, RemitError):
         return error.retryable
     if isinstance(error, BaseExceptionGroup):
@@ -106,7 +107,7 @@ def _passes(error: BaseException) -> bool:
 
 
 def _status(error: BaseException) -> int | None:
-    """Find the HTTP status that an error carries, in one of the places where client libraries put it."""
+    """Return the HTTP status that an error carries, in one of the attributes where client libraries put it, or None."""
     for place in (error, _read(error, "response")):
         for name in ("status_code", "status"):
             status = _read(place, name)
@@ -116,19 +117,19 @@ def _status(error: BaseException) -> int | None:
 
 
 def _is_unpaid(error: BaseException, status: int) -> bool:
-    """Tell whether a provider of models says, under a status that means something else, that there is no money."""
+    """Whether a model provider reports missing credit under a status that usually means something else."""
     code = _read(error, "code")
     return isinstance(code, str) and kind_of(status, code) == "billing"
 
 
 def _path(kind: type) -> str:
-    """Name a class as it is public: `httpx._exceptions.TransportError` is `httpx.TransportError`."""
+    """Return the public name of a class: `httpx._exceptions.TransportError` is `httpx.TransportError`."""
     parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
     return ".".join((*parts, kind.__qualname__))
 
 
 def _read(place: object, name: str) -> object:
-    """Read an attribute of someone's error, which may be computed and may fail."""
+    """Return an attribute of a foreign error, or None if it is missing or its property raises."""
     try:
         return getattr(place, name, None)
     except Exception:  # noqa: BLE001 - anyone's code
@@ -136,8 +137,8 @@ def _read(place: object, name: str) -> object:
 
 
 def wanted_wait(error: BaseException, now: int) -> int:
-    """Give how long a server wants to be left alone, in microseconds: `retry_after` of the error, or the header of the
-    response it carries, in seconds or as a date. 0 if it says nothing, and never more than ten minutes."""
+    """Return how long a server asks clients to wait, in microseconds: `retry_after` of the error, or the Retry-After
+    header of its response, in seconds or as a date. Return 0 if the server names no time, and at most ten minutes."""
     if isinstance(error, BaseExceptionGroup):
         parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
         return max(wanted_wait(one, now) for one in parts)
@@ -170,7 +171,8 @@ def _wait(said: object, now: int) -> int | None:
 
 
 def _wait_in_words(said: str, now: int) -> int | None:
-    """Read a Retry-After header: seconds, or a date such as `Sun, 15 Nov 2026 15:00:00 GMT`."""
+    """Read a Retry-After header: seconds, or a date such as `Sun, 15 Nov 2026 15:00:00 GMT`. Return None for any other
+    text."""
     try:
         return _wait(float(said), now)
     except ValueError:
@@ -186,8 +188,8 @@ _FAR: Final = 10**9
 
 
 def delay(tries: int, chance: float, policy: RetryPolicy = USUAL) -> int:
-    """Choose how long to wait after so many failures: 1, 2, 4, 8, 10 s unless the policy says otherwise, and up to a
-    fifth more so that not all come back at once. `chance` is between 0 and 1."""
+    """Return the pause after `tries` failures, in microseconds: 1, 2, 4, 8, 10 s by default, plus up to a fifth of
+    jitter, so that tasks that failed together do not retry together. `chance` is the random part, between 0 and 1."""
     first, cap = span(policy.first, "first"), span(policy.cap, "cap")
     plain = min(cap, first << min(max(tries - 1, 0), 10))
     return plain + round(plain * JITTER * chance)

@@ -1,4 +1,5 @@
-"""Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what both admit."""
+"""Bounds: the limits on a remit and on everything below it. They form a meet-semilattice: `a & b` admits what both
+admit."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,13 +23,15 @@ _FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members", "ta
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Each field left out bounds nothing; each one given can only ever be narrowed further down.
+    """Limits for a task and all its subtasks. A field that is left out limits nothing. Bounds can only be narrowed on
+    the way down.
 
-    `agents` who may take part, `tools` what may be used, `sees` and `writes` which stored context may be read and
-    written, `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent at and
-    below it, `handoffs` how often tasks may change hands, `members` how many different agents and `tasks` how many
-    tasks there may be, `requests` how often models may be asked. From `handoffs` on they are counted for the whole run,
-    at once. What a run is begun with for `requests` stands in place of `Loops(requests=...)`, also if it is more.
+    `agents` are the agents that may take part and `tools` the tools that may be used. `sees` and `writes` are the
+    stored context that may be read and written. `depth` limits the number of nested delegations, `deadline` the time.
+    `credits` and `tokens` limit spending by the task and its subtasks. `handoffs` limits how often tasks may be handed
+    over, `members` the number of different agents, `tasks` the number of tasks, and `requests` the number of model
+    requests. `handoffs`, `members`, `tasks` and `requests` are counted over the whole run. The `requests` that a run is
+    started with replaces `Loops(requests=...)`, even if it is higher.
     """
 
     agents: Names = ANY
@@ -101,7 +104,7 @@ class Bounds:
         )
 
     def __le__(self, other: "Bounds") -> bool:
-        """Tell whether these bounds admit nothing that the other ones do not."""
+        """Whether everything that these bounds admit is admitted by `other`."""
         return (
             allow.within(self.agents, other.agents)
             and allow.within(self.tools, other.tools)
@@ -111,7 +114,7 @@ class Bounds:
         )
 
     def until(self, deadline: int) -> "Bounds":
-        """Give the same bounds, but no later than that."""
+        """Return the same bounds with this deadline, or the earlier one that they have already."""
         if self.deadline is not None and self.deadline <= deadline:
             return self
         return _exact(
@@ -130,13 +133,13 @@ class Bounds:
         )
 
     def at_most(self, credits: int) -> "Bounds":
-        """Give the same bounds, but no more money than that."""
+        """Return the same bounds with at most this much money."""
         figures = {name: getattr(self, name) for name in _FIGURES}
         figures["credits"] = _least(self.credits, credits)
         return _exact(self.agents, self.tools, self.sees, self.writes, **figures)
 
     def later(self, by: int) -> "Bounds":
-        """Give the same bounds with the deadline, if there is one, moved by so many microseconds."""
+        """Return the same bounds with the deadline, if there is one, moved by this many microseconds."""
         if self.deadline is None:
             return self
         deadline = min(self.deadline + by, INT_LIMIT)
@@ -144,7 +147,7 @@ class Bounds:
         return _exact(self.agents, self.tools, self.sees, self.writes, self.depth, deadline, *figures)
 
     def on_board(self, session: str) -> "Bounds":
-        """Give the same bounds, with BOARD meaning that session's board."""
+        """Return the same bounds, with BOARD replaced by the board of this session."""
         sees, writes = scope.on_board(self.sees, session), scope.on_board(self.writes, session)
         if sees is self.sees and writes is self.writes:
             return self
@@ -153,7 +156,8 @@ class Bounds:
 
     @property
     def data(self) -> dict[str, Json]:
-        """As JSON, and only what is bounded. Kept: most children have the very bounds of their parent."""
+        """The bounds as JSON; unbounded fields are left out. Cached, because most children have exactly the bounds of
+        their parent."""
         if self._data is None:
             object.__setattr__(self, "_data", _data(self))
         assert self._data is not None
@@ -163,14 +167,15 @@ class Bounds:
 
 
 def ceiling(bounds: Bounds) -> Bounds:
-    """Make the ceiling of a runtime: what its owner left open has a default, what the owner said counts."""
+    """Return the ceiling of a runtime: the owner's bounds, with the default for each depth or number of tasks left
+    open."""
     depth = DEFAULT_DEPTH if bounds.depth is None else bounds.depth
     tasks = DEFAULT_TASKS if bounds.tasks is None else bounds.tasks
     return bounds & Bounds(depth=depth, tasks=tasks)
 
 
 def restored(data: dict[str, Json]) -> Bounds:
-    """Read bounds as `data` wrote them."""
+    """Return the bounds that `data` wrote."""
     return _exact(
         agents=names_restored(data.get("agents", "*")),
         tools=names_restored(data.get("tools", "*")),
@@ -194,7 +199,7 @@ def _exact(
     tasks: int | None = None,
     requests: int | None = None,
 ) -> Bounds:
-    """Make bounds from parts that are already in their inside form: no second check on the hot path."""
+    """Return bounds made from parts that are already normalized. It skips the checks, because it is on the hot path."""
     made = object.__new__(Bounds)
     put = object.__setattr__
     put(made, "agents", agents)

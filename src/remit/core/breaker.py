@@ -1,8 +1,8 @@
-"""The circuit breaker, as a value: whether something that keeps failing may be tried again.
+"""The circuit breaker, as a value: whether an agent that keeps failing may be called again.
 
-Closed lets everything through. Some failures in a row open it: nothing goes through for a while. Then it is
-half-open: exactly one probe goes through, and what becomes of it decides. A probe that never reports expires, so no
-state is for ever, except the one an operator chose.
+A closed breaker admits every task. After several failures in a row it opens and admits none for a while. Then it is
+half-open: it admits exactly one task, the probe, whose outcome closes or reopens it. A probe that never reports
+expires. So every state ends by itself, except the one that an operator set.
 """
 
 from datetime import datetime
@@ -31,8 +31,8 @@ TRANSITIONS: Final[dict[BreakerState, dict[str, BreakerState]]] = {
 
 
 class BreakerPolicy(NamedTuple):
-    """How many failures in a row open a breaker, for how many seconds it then rests, and how many a probe has to
-    report."""
+    """When a breaker opens and closes: the number of failures in a row that open it, the seconds until a probe is
+    admitted, and the seconds after which a silent probe expires."""
 
     failures: int = 3
     cool_off: float = 60
@@ -40,8 +40,8 @@ class BreakerPolicy(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """Whether one agent may be asked. `until` is when the cool-off ends, or when the probe expires; `probe` is the
-    task that is trying."""
+    """The breaker of one agent. `until` is the end of the cooldown, or the time when the probe expires. `probe` is the
+    id of the probing task."""
 
     state: BreakerState = "closed"
     failures: int = 0
@@ -51,7 +51,7 @@ class Breaker(NamedTuple):
 
     @property
     def rests_until(self) -> datetime | None:
-        """Until when it stays as it is; None for one that is closed, or that an operator must reset."""
+        """When the state changes by itself; None for a closed breaker and for one that only an operator can reset."""
         return None if self.state == "closed" or self.until == UNTIL_RESET else aware(self.until)
 
     def __repr__(self) -> str:
@@ -68,12 +68,13 @@ def admits(breaker: Breaker, now: int) -> Admits:
 
 
 def probing(breaker: Breaker, policy: BreakerPolicy, task: str, now: int) -> Breaker:
-    """Let one task through to try; until it reports or expires, no other is let through."""
+    """Return the breaker with this task as its probe. Until the probe reports or expires, no other task is admitted."""
     return breaker._replace(state="half-open", until=now + _span(policy.probe), probe=task)
 
 
 def succeeded(breaker: Breaker, task: str) -> Breaker:
-    """Count a success, which ends the row of failures. While half-open only the probe's counts: others began before."""
+    """Return the breaker after a success, which ends the row of failures. In the half-open state only the probe's
+    success counts: other tasks started before the breaker opened."""
     if breaker.state == "closed" or (breaker.state == "half-open" and breaker.probe == task):
         return CLOSED
     return breaker
@@ -93,20 +94,21 @@ def failed(breaker: Breaker, policy: BreakerPolicy, task: str, why: str, now: in
 
 
 def given_back(breaker: Breaker, task: str, now: int) -> Breaker:
-    """Let another one probe: this one ended, or was put back, without telling anything about the agent."""
+    """Return the breaker ready for another probe, if `task` was the probe and ended or was requeued without an
+    outcome."""
     if breaker.state == "half-open" and breaker.probe == task:
         return breaker._replace(state="open", until=now, probe="")
     return breaker
 
 
 def tripped(breaker: Breaker, why: str) -> Breaker:
-    """Open a breaker on an operator's word, until an operator resets it."""
+    """Return a breaker that an operator opened. It stays open until an operator resets it."""
     return Breaker("open", breaker.failures, UNTIL_RESET, "", why)
 
 
 def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> str:
-    """Say why the agent is not asked, and what to do instead: a person can reset its breaker, an agent can ask someone
-    else."""
+    """Return the refusal: why the agent cannot be called and what to do instead. A person can reset the breaker; an
+    agent can only ask another agent."""
     reset = f"reset it with `remit breaker reset {name}`"
     if breaker.state == "half-open":
         tried = f"'{name}' failed {breaker.failures} times in a row and is being tried again"
@@ -121,7 +123,7 @@ def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> 
 
 
 def mermaid() -> str:
-    """Draw the table as a state diagram."""
+    """Return the transition table as a state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> closed"]
     for state, moves in TRANSITIONS.items():
         lines += [f"    {_word(state)} --> {_word(to)}: {what}" for what, to in moves.items()]

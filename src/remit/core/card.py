@@ -1,4 +1,4 @@
-"""Cards: what an agent is, as opposed to what it may do this time."""
+"""Agent cards: the static description of an agent. Its rights in one run come from the remit."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,14 +19,15 @@ RESERVED: Final = frozenset(("person", "plan"))  # a line signed with one of the
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Lists left out are empty, and empty means nothing: an agent asks no one unless its card names them.
+    """The description of an agent. A list that is left out is empty, and an empty list allows nothing: an agent without
+    `asks` can delegate to no agent.
 
-    `can` is what it can do, in a few words each; `asks` whom it may ask ("*" for anyone); `reads` and `writes`
-    which context it is made for, besides its own memory; `tools` what it works with, `denies` what it never uses,
-    whoever passes it; `concurrency` how many tasks it takes at once. An agent that `vouches` has checked what it passes
-    on: what it answers and writes is from inside, whatever it took in. With `approve` a person is asked before it works
-    for another agent; with `ask_person` its model may ask a person itself. `instructions` is how it goes about its
-    work, as its model is told: it is found by them too.
+    `can` lists its capabilities, in a few words each. `asks` lists the agents it may delegate to ("*" for all). `reads`
+    and `writes` are the context it works with, next to its own memory. `tools` are the tools it uses; `denies` are
+    tools it never uses, even if an asker passes them. `concurrency` is the number of tasks it runs at once. With
+    `vouches` its results and entries are trusted, even if it has read untrusted input: set it for an agent that checks
+    its input. With `approve` a person must approve every delegation to it. With `ask_person` its model may ask a
+    person. `instructions` are the system prompt of its model; `find` searches them too.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Card:
 
     @property
     def memory(self) -> str:
-        """The namespace this agent always reads: its own memory."""
+        """The namespace of this agent's own memory, which it can always read."""
         return memory_of(self.name).namespace
 
     @property
@@ -105,7 +106,7 @@ class Card:
 
 
 def restored(data: dict[str, Json]) -> Card:
-    """Make the card that `data` describes."""
+    """Return the card that `data` describes."""
     return Card(
         name=cast("str", data["name"]),
         role=cast("str", data["role"]),
@@ -124,13 +125,14 @@ def restored(data: dict[str, Json]) -> Card:
 
 
 def must_be_free(name: str) -> None:
-    """Refuse a name under which something else than an agent is shown."""
+    """Raise `BadInput` for a name that remit itself uses in the journal in the place of an agent."""
     if name in RESERVED:
         raise BadInput(f"no agent can be called '{name}': that is how what a {name} does is shown; pick another name")
 
 
 def _capabilities(given: object) -> tuple[str, ...]:
-    """Read capabilities in the order written, a set in sorted order; each once. "*" alone is everything."""
+    """Return the capabilities without duplicates: in the order given, a set in sorted order. "*" must stand alone and
+    means everything."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         items: tuple[object, ...] = (given,)
     else:

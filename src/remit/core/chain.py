@@ -1,4 +1,5 @@
-"""The chain: who asked whom, from the first holder down to the present one. Nested like a call stack."""
+"""The chain of a task: which agent asked which, from the first holder down to the current one. Nested like a call
+stack."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -16,13 +17,13 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Immutable: adding a hop gives a new chain and leaves this one as it was."""
+    """The askers of a task. Immutable: `add` returns a new chain."""
 
     hops: tuple[Hop, ...] = ()
 
     def add(self, hop: Hop) -> "Chain":
-        """Give the chain with one more hop. It keeps the text of that hop alone: nobody reads what those above were
-        told."""
+        """Return a new chain with one more hop. Drop the task text of the previous hop: an agent sees the names of the
+        agents above it, not their tasks."""
         if not self.hops:
             return Chain((hop,))
         last = self.hops[-1]
@@ -30,29 +31,29 @@ class Chain:
 
     @property
     def depth(self) -> int:
-        """How many hops there are. That a plan was led in a person's place is none."""
+        """The number of hops. The engine that leads a plan for a person does not count as one."""
         hops = self.hops
         return len(hops) - 1 if hops and hops[0].asker == STAND_IN else len(hops)
 
     def involves(self, name: str) -> bool:
-        """Tell whether that agent asks or holds anywhere in the chain."""
+        """Whether this agent is the asker or the holder of any hop."""
         for hop in self.hops:  # noqa: SIM110 - asked at every hop, and a generator costs more than the question
             if name in (hop.asker, hop.holder):
                 return True
         return False
 
     def replace_holder(self, name: str) -> "Chain":
-        """Give the chain after a handoff: the new holder stands where the old one stood."""
+        """Return the chain after a handoff: the new holder takes the place of the old one."""
         if not self.hops:
             return self
         last = self.hops[-1]
         return Chain((*self.hops[:-1], Hop(last.asker, name, last.task)))
 
     def names(self, holder: str) -> tuple[str, ...]:
-        """Give the path of agents that ends with the present holder."""
+        """Return the path of agents, from the first asker to `holder`."""
         return (*[hop.asker for hop in self.hops], holder)
 
 
 def path(names: tuple[str, ...]) -> str:
-    """lead > coder > reviewer"""
+    """Return the path as text: lead > coder > reviewer."""
     return " > ".join(names)

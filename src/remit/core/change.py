@@ -1,4 +1,4 @@
-"""One row that an event changes, and the columns of every table."""
+"""A change to one row, as events make them, and the columns of every table."""
 
 from dataclasses import fields
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -81,8 +81,8 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 
 
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, `count` adds to its figures, the other verbs
-    change the columns given. Events and gaps have no key: `cut` removes those that lie within."""
+    """A change to one row. `add` and `put` write the whole row, `drop` removes it, `count` adds to its figures, and the
+    other verbs set the given columns. Events and gaps have no key: `cut` removes those within a range."""
 
     table: Table
     verb: Verb

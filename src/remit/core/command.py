@@ -1,4 +1,4 @@
-"""Commands: an agent passes the conversation on instead of answering. What travels along is checked here."""
+"""Commands: an agent hands its task over instead of returning a result. The data of a handoff is checked here."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _KNOWN: Final = frozenset((*_MAPS, *_WORDS, *_LISTS, "metrics"))
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One member of a parallel handoff: an agent and what it is to work on, as text or JSON."""
+    """One part of a parallel handoff: an agent and its payload, as text or JSON."""
 
     agent: str
     payload: Json
@@ -55,15 +55,17 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where the conversation goes next, and what changes on the way.
+    """A handoff: the agent that takes the task over, and the data that goes with it. An agent returns it instead of a
+    result.
 
     `goto` is an agent, `END`, or a list of `Send`. `update` may have `context` and `artifacts` (merged), `phase` and
     `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `credits` in millionths of a
-    dollar, `retries`; added up). remit counts the first three itself: state them only for what it cannot see. Every
-    other key goes into its `context`. After a parallel handoff the results go to `join`, or back to the sender.
+    dollar, `retries`; added up). remit counts the first three itself: set them only for work that remit cannot see.
+    Every other key goes into `context`. After a parallel handoff the results go to `join`, or back to the sender.
     `result` is the task's result at `END`.
-    Along go the rights that the task was passed by name, and `sees`, `writes` and `tools` as far as the sender has
-    them; `within` narrows the bounds from here on.
+
+    The new holder gets the rights that were passed to the task by name, and `sees`, `writes` and `tools` as far as the
+    sender has them. `within` narrows the bounds from here on.
     """
 
     goto: "str | End | Sequence[Send]"
@@ -110,16 +112,16 @@ class Command:
 
     @property
     def passes(self) -> bool:
-        """Whether anything goes along that only whoever has it can pass on."""
+        """Whether the command passes on context or tools, which the sender must have itself."""
         return bool(self.sees or self.writes or self.tools)
 
 
 @dataclass(frozen=True, slots=True)
 class HandoffState:
-    """What has been handed over so far in a task, all updates merged. What a turn is given is a copy.
+    """The merged updates of all handoffs of a task. Each turn gets a copy.
 
-    `tokens`, `seconds` and `credits` are what the holders so far have used for this task, as remit counted it; a holder
-    that stated more in its metrics is believed. `credits` are millionths of a dollar.
+    `tokens`, `seconds` and `credits` are the usage of all holders so far, as remit counted it, or as the holder
+    reported it in its metrics if that is more. `credits` are millionths of a dollar.
     """
 
     context: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -135,7 +137,7 @@ class HandoffState:
     _text: str = field(default="", init=False, repr=False, compare=False)
 
     def copied(self) -> "HandoffState":
-        """Give a copy that can be changed in place."""
+        """Return a copy that can be changed in place."""
         return replace(self, context=_object(self.context), artifacts=_object(self.artifacts))
 
     def data(self) -> dict[str, Json]:
@@ -154,14 +156,14 @@ class HandoffState:
 
     @property
     def text(self) -> str:
-        """All of it as JSON; it is written once and read again with every handoff."""
+        """The state as JSON. Cached: every handoff reads it."""
         if not self._text:
             object.__setattr__(self, "_text", encode(self.data()))
         return self._text
 
 
 class Move(NamedTuple):
-    """One handoff of the trail. Two with the same content between the same two agents are the same move."""
+    """One handoff in a task's handoff history. Two moves are equal if sender, recipient and content are."""
 
     sender: str
     to: str
@@ -169,7 +171,7 @@ class Move(NamedTuple):
 
 
 def merged(state: HandoffState, update: Update) -> HandoffState:
-    """Give the state after an update; what grew too large is refused and changes nothing."""
+    """Return the state after an update. Raise `BadInput` if the result is too large; the old state is unchanged."""
     metrics = cast("dict[str, int]", update.get("metrics", {}))
     completed = (*state.completed, *_strings(update, "completed"))
     after = HandoffState(
@@ -191,7 +193,7 @@ def merged(state: HandoffState, update: Update) -> HandoffState:
 
 
 class Measured(NamedTuple):
-    """What remit counted for one turn of a task."""
+    """The usage of one turn, as remit counted it."""
 
     tokens: int = 0
     seconds: float = 0
@@ -199,20 +201,22 @@ class Measured(NamedTuple):
 
 
 def with_figures(update: Update, measured: Measured) -> Update:
-    """Put what was counted into an update. A holder that states more is believed: it may use what remit cannot see."""
+    """Return the update with the counted usage in its metrics. A higher figure that the holder reported wins: the
+    holder may use something that remit cannot see."""
     stated = cast("dict[str, Any]", update.get("metrics", {}))
     more = {name: figure for name, figure in measured._asdict().items() if figure > stated.get(name, 0)}
     return {**update, "metrics": {**stated, **more}} if more else update
 
 
 def move(sender: str, to: str, update: Update) -> Move:
-    """Make the move of a handoff. Figures are no part of its content: they grow even when nothing else does."""
+    """Return the move of a handoff. Metrics are left out of its content, because they grow even when nothing else
+    changes."""
     content = {key: value for key, value in update.items() if key != "metrics"}
     return Move(sender, to, digest(encode(content)))
 
 
 def checked_update(given: object) -> Update:
-    """Give an update as plain JSON, or raise an error that names the part that is wrong."""
+    """Return the update as plain JSON. Raise `BadInput` that names the part that is wrong."""
     if not isinstance(given, Mapping):
         raise BadInput(f"an update is a mapping, not {shown(given)}")
     update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
@@ -228,7 +232,7 @@ def checked_update(given: object) -> Update:
 
 
 def _with_context(update: Update) -> Update:
-    """Return the update with every key that has no meaning of its own moved into its context."""
+    """Return the update with every unknown key moved into its context."""
     context = cast("dict[str, Json]", update.get("context", {}))
     own = {key: value for key, value in update.items() if key not in _KNOWN}
     if twice := sorted(key for key in own.keys() & context.keys() if encode(own[key]) != encode(context[key])):
@@ -272,7 +276,7 @@ def _goto(given: object) -> "str | End | tuple[Send, ...]":
 
 
 def _object(value: Json) -> dict[str, Json]:
-    """Copy an object: whoever gave it may still change it."""
+    """Return a copy of the object, because the caller may still change the original."""
     return cast("dict[str, Json]", copied(value))
 
 
@@ -285,5 +289,5 @@ def _without(remaining: tuple[str, ...], completed: tuple[str, ...]) -> tuple[st
 
 
 def narrowed(command: Command, goto: str) -> Command:
-    """Give the same update for one place to go: how a parallel handoff joins at a named agent."""
+    """Return the command with one agent as its `goto`: how a parallel handoff joins at a named agent."""
     return replace(command, goto=goto, join="", result=None)

@@ -1,4 +1,5 @@
-"""Credits: money as whole millionths of a US dollar. Whoever writes one says its unit; inside it is a number."""
+"""Credits: money as whole millionths of a US dollar. Callers write amounts with a unit; inside, an amount is an
+integer."""
 
 import math
 import re
@@ -19,7 +20,7 @@ _HOW: Final = '"$0.50" or "0.50 USD"'
 
 
 def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 - the word of the domain; nobody exits a REPL in here
-    """Read credits as a person writes them, "$0.50" or "0.50 USD"; 0 for nothing, None for no limit."""
+    """Return an amount written as "$0.50" or "0.50 USD" in millionths of a dollar; 0 for nothing, None for no limit."""
     if given is None:
         return None
     if isinstance(given, bool):
@@ -33,7 +34,7 @@ def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 -
 
 @lru_cache(maxsize=1024)
 def _written(text: str, what: str) -> int:
-    """Read a text; whoever pays often pays the same."""
+    """Return the amount of a text. Cached, because callers pay the same few amounts again and again."""
     return _read(text, text, what)
 
 
@@ -51,7 +52,7 @@ def _read(text: str, given: object, what: str) -> int:
 
 
 def amount(given: object, what: str) -> int:
-    """Read an amount where there must be one: neither None nor nothing will do."""
+    """Return an amount that must be given and above zero. Raise `BadInput` for None and 0."""
     found = credits(given, what)
     if not found:
         raise BadInput(f"{what}: an amount of more than nothing is needed, such as {_HOW}, not {shown(given)}")
@@ -59,13 +60,13 @@ def amount(given: object, what: str) -> int:
 
 
 def dollars(amount: int) -> str:
-    """$0.50, and more places only where they are needed."""
+    """Return the amount as "$0.50", with more decimal places only where they are needed."""
     rest = f"{amount % DOLLAR:06d}".rstrip("0").ljust(2, "0")
     return f"${amount // DOLLAR}.{rest}"
 
 
 def _spelled(number: float, what: str) -> str:
-    """Write a bare number out, to be read like one in a text."""
+    """Return a bare number as text, to parse it like an amount in a text."""
     if isinstance(number, float) and not math.isfinite(number):
         raise BadInput(f"{what}: {number} is not an amount, and None is no limit; write {_HOW}")
     if number < 0:

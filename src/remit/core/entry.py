@@ -1,4 +1,4 @@
-"""Entries: keyed values that agents leave for each other, with an author, a version and an end."""
+"""Entries: values that agents share under a namespace and a key, each with an author, a version and an expiry."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,10 @@ _BLIND: Final = 2**51  # twice as much is still a number that every reader of JS
 
 
 class Entry(NamedTuple):
-    """A value under a namespace and a key. `extension` is set on memory entries, which live on when they are read.
+    """A value under a namespace and a key. `extension` is set on memory entries: each read moves their expiry.
 
-    Times are microseconds since 1970; `created`, `updated` and `expires` are the same as datetimes. Like every named
-    tuple it is a list to a JSON encoder; `remit.report.wire.entry` makes an object of it.
+    Times are microseconds since 1970; `created`, `updated` and `expires` are the same as datetimes. An entry is a named
+    tuple, so a JSON encoder writes a list; `remit.report.wire.entry` returns an object.
     """
 
     namespace: str
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as text: itself, or its JSON."""
+        """The value as text: a string as it is, any other value as JSON."""
         return self.value if isinstance(self.value, str) else encode(self.value)
 
     @property
@@ -63,7 +63,8 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, in which task, and who asked for it. `person` is who writes in the owner's name."""
+    """The author of a write: the agent, its task, and the chain that asked for it. `person` is set if a person writes
+    in the owner's name."""
 
     agent: str
     task: str = ""
@@ -73,7 +74,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What someone wants to store; checked here, before anything is read or written."""
+    """An entry that is to be written. Its fields are checked here, before the store is read."""
 
     namespace: str
     key: str
@@ -101,13 +102,14 @@ def address(namespace: object, key: object) -> None:
 
 
 def lifetime(ttl: object) -> int | None:
-    """Read seconds as a person writes them; None means for good."""
+    """Return a lifetime in microseconds, from seconds as a caller writes them; None means that the entry never
+    expires."""
     return None if ttl is None else span(ttl, "ttl")
 
 
 class Retired(NamedTuple):
-    """Versions that are used up although nothing stands at an address: the last one of what was removed from it, 0 if
-    nothing is known of that, and the highest of what has been forgotten, wherever that was."""
+    """The used versions of an address that has no entry: `version` of the last removed entry (0 if unknown), and
+    `floor`, the highest version of all entries that the journal has forgotten."""
 
     version: int = 0
     floor: int = 0
@@ -117,9 +119,9 @@ NEVER: Final = Retired()
 
 
 def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Retired = NEVER) -> Entry:
-    """Make the entry after a write. A version the writer did not expect is a conflict and changes nothing.
+    """Return the entry after a write. Raise `Conflict` if `draft.expect` is another version than the current one.
 
-    No version that was retired is used again.
+    A retired version is never used again.
     """
     living = old is not None and old.alive(now)
     current = old.version if old is not None and living else 0
@@ -131,13 +133,14 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Reti
 
 
 def counts_up(version: int) -> bool:
-    """Tell whether a version was counted, as opposed to one of a write without sight."""
+    """Whether a version was counted; False for the version of a blind write."""
     return version < _BLIND
 
 
 def written_blind(draft: Draft, by: Writer, now: int, op: str) -> Entry:
-    """Make the entry after a write by someone who does not see what stands there. Nothing of it depends on that: its
-    version comes from the operation, far above those that count up, so that it tells nothing and is not used twice."""
+    """Return the entry after a write by an agent that may not read the address. The entry depends on nothing that is
+    stored there. Its version comes from the operation id and is far above counted versions, so that it reveals nothing
+    and is never reused."""
     return _made(draft, by, now, now, _BLIND + int(digest(op), 16) % _BLIND)
 
 
@@ -160,7 +163,7 @@ def _made(draft: Draft, by: Writer, now: int, created_at: int, version: int) -> 
 
 
 def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
-    """Give the entry a later end; None if there is nothing alive to extend. What is permanent stays permanent."""
+    """Return the entry with a later expiry, or None if no live entry exists. An entry without expiry stays so."""
     if entry is None or not entry.alive(now):
         return None
     if entry.expires_at is None or entry.expires_at >= now + by:
@@ -169,9 +172,10 @@ def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
 
 
 def read_extends(entry: Entry, now: int) -> int | None:
-    """Tell by how much reading extends an entry: memory is extended, what came from outside never.
+    """Return by how many microseconds a read extends the entry, or None. Only memory entries are extended, and
+    untrusted ones never.
 
-    Gains under a thousandth of the extension are left out, so that a loop of reads is not a loop of writes.
+    Gains below a thousandth of the extension are skipped, so that a loop of reads is not a loop of writes.
     """
     if entry.extension is None or entry.trust == "outside" or entry.expires_at is None:
         return None
@@ -180,7 +184,7 @@ def read_extends(entry: Entry, now: int) -> int | None:
 
 
 def structured(entry: Entry) -> Json:
-    """Give the value as JSON, parsed if it was stored as text."""
+    """Return the value as JSON; a text is parsed. Raise `BadInput` if it is not JSON."""
     if not isinstance(entry.value, str):
         return entry.value
     try:
@@ -190,12 +194,13 @@ def structured(entry: Entry) -> Json:
 
 
 def rendered(entry: Entry) -> str:
-    """Show a value to a model: what came from outside is quoted, and nothing in it poses as the prompt."""
+    """Return the value for a prompt. Untrusted text is quoted, so that no part of it can pose as the prompt."""
     return told(entry.text, entry.trust)
 
 
 def snapshot(entries: list[Entry]) -> str:
-    """Write a board as text, sorted by key, with authors; one line an entry, so that none can pose as another."""
+    """Return the entries of a board as text, sorted by key, with authors. Each entry is one line, so that none can pose
+    as another."""
     return "\n".join(_listed(entry) for entry in sorted(entries, key=lambda e: e.key))
 
 

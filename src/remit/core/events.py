@@ -1,6 +1,6 @@
-"""Events: facts in the order they happened, each sealed with the hash of the one before.
+"""Journal events. The hash of each event covers the hash of the previous one.
 
-These are named tuples: as immutable as everything in the core, and made several times in every delegation.
+Events are named tuples: immutable, and cheaper to create than dataclasses. A delegation creates several.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ KEY_LENGTH: Final = 16
 
 
 class Unsealed(NamedTuple):
-    """An event before it has its place in the journal."""
+    """An event that has no place in the journal yet."""
 
     kind: str
     at: int
@@ -31,12 +31,13 @@ class Unsealed(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A fact with its place: `seq` counts from 1 per workspace, `hash` covers this event and the previous hash.
+    """A journal event. `seq` counts from 1 per workspace; `hash` covers this event and the previous hash.
 
-    `at` is microseconds since 1970, and `happened` the same as a datetime. `text` is `data` as it was sealed: the hash
-    is over these very bytes, so it does not depend on how a value is written as JSON. `op` is the operation it belongs
-    to and `answer` what that operation answered, as JSON text; of a long one only the digest, see `blob_reference`.
-    Like every named tuple it is a list to a JSON encoder; `remit.report.wire.event` makes an object of it.
+    `at` is microseconds since 1970, and `happened` the same as a datetime. `text` is `data` as it was hashed: the hash
+    is over exactly these bytes, so it does not depend on how JSON is written. `op` is the operation that the event
+    belongs to, and `answer` the result of that operation as JSON text, or its digest if it is long (see
+    `blob_reference`). An event is a named tuple, so a JSON encoder writes a list; `remit.report.wire.event` returns an
+    object.
     """
 
     workspace: str
@@ -62,19 +63,20 @@ class Event(NamedTuple):
 
 
 def apart(event: Event) -> Event:
-    """Give an event that was just sealed with data of its own, read from its text."""
+    """Return a new event with data of its own, parsed from its text. The data of the sealed event may be shared."""
     return event._replace(data=cast("dict[str, Json]", decode(event.text)))
 
 
 class Head(NamedTuple):
-    """Where the journal of a workspace ends."""
+    """The end of a workspace's journal: the last number and its hash."""
 
     seq: int = 0
     hash: str = GENESIS
 
 
 class Stamp(NamedTuple):
-    """The operation that an event belongs to, and its answer as JSON text; on the first event of a transaction."""
+    """The operation that an event belongs to, and the operation's result as JSON text. Set on the first event of a
+    transaction."""
 
     op: str | None = None
     answer: str | None = None
@@ -86,19 +88,19 @@ _BLOB: Final = "blob:"  # no JSON text begins so
 
 
 def blob_reference(text: str) -> str:
-    """Give what stands in an event for an answer that is kept beside it as a blob: its digest, so that the seal covers
-    it, and its size."""
+    """Return the text that replaces a long answer in its event: the digest of the answer, so that the event's hash
+    covers it, and its size. The answer itself is stored next to the event, as a blob."""
     return f"{_BLOB}{hashlib.sha256(text.encode()).hexdigest()}:{len(text)}"
 
 
 def is_blob(answer: str | None) -> bool:
-    """Tell whether the answer of an event is kept beside it."""
+    """Whether the answer of an event is stored as a blob."""
     return answer is not None and answer.startswith(_BLOB)
 
 
 class SealKey:
-    """A secret that seals events: without it nobody can make a chain anew. `mark` begins the hashes made with it, and
-    tells one key from another without telling the key."""
+    """A secret key for event hashes (HMAC). Without it, a changed journal cannot be given valid hashes. `mark` is the
+    prefix of all hashes made with this key; it identifies the key without revealing it."""
 
     __slots__ = ("_secret", "mark")
 
@@ -118,9 +120,9 @@ class SealKey:
 def seal(
     event: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP, key: SealKey | None = None
 ) -> Event:
-    """Give an event its place after `head`; `text` is its data as JSON.
+    """Return the event with its place after `head`; `text` is its data as JSON.
 
-    The hash is over one part a line: JSON text has no line breaks of its own, and the names are checked for them.
+    The hash covers one field a line. No field contains a line break: JSON text has none, and names are checked.
     """
     kind, at, data, run, session, task, agent = event
     before, last = head
@@ -132,14 +134,14 @@ def seal(
 
 
 def genuine(event: Event, head: Head, key: SealKey | None = None) -> bool:
-    """Tell whether the event is what was sealed after `head`, with the key if it was sealed with one."""
+    """Whether the event is exactly the one that was sealed after `head`. An event sealed with a key needs that key."""
     unsealed = Unsealed(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
     with_key = key if event.hash.startswith(KEYED) else None
     return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer), with_key)
 
 
 class Mark(NamedTuple):
-    """An event without what it says: that it happened, and its seal."""
+    """The header of an event, without its data."""
 
     seq: int
     kind: str
@@ -153,10 +155,10 @@ class Mark(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A stretch of the journal whose events were removed, because nothing needs them any more: the first and the last
-    number that is missing, and the hash of the last, from which the event behind the gap continues.
+    """A range of the journal whose events were removed: the first and the last missing number, and the hash of the
+    last, which the event after the gap continues.
 
-    Every gap is stated by an event that is still there, so whoever takes out more than that is found out.
+    An event that is still in the journal declares every gap, so an undeclared gap shows that somebody removed events.
     """
 
     first: int
@@ -165,7 +167,7 @@ class Gap(NamedTuple):
 
 
 def joined(gaps: Iterable[Gap]) -> list[Gap]:
-    """Put gaps in order, and make one of those that touch."""
+    """Return the gaps in order, with adjacent gaps merged."""
     found: list[Gap] = []
     for gap in sorted(gaps):
         if found and found[-1].last + 1 == gap.first:

@@ -1,7 +1,8 @@
-"""Guards: rules on one hop. Facts in, verdict out; the engine gathers the facts and acts on the verdict.
+"""Guards: the rules for one hop. A guard takes facts and returns a verdict; the engine gathers the facts and acts on
+the verdict.
 
-`ORDER` is the order in which refusals are reported. Severity does not depend on it: one refusal refuses. `PASSAGES` are
-the ways through the door, each with its guards.
+`ORDER` is the order in which refusals are reported. The result does not depend on it: one refusal is enough. `PASSAGES`
+lists the kinds of hops (delegate, hand over, submit ...), each with its guards.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +26,7 @@ SENDS: Final = 100  # in one command
 
 
 class Answer(IntEnum):
-    """From mild to severe: the most severe answer of all guards is the verdict."""
+    """Ordered from mild to severe: the most severe answer of all guards is the verdict."""
 
     ALLOW = 0
     ASK = 1
@@ -42,36 +43,37 @@ ALLOW: Final = Verdict(Answer.ALLOW)
 
 
 class Facts(Protocol):
-    """What a guard may know beyond the remit and the wish: shared state, looked up when a guard asks for it.
+    """The shared state that a guard may query, in addition to the remit and the wish. Each fact is looked up when a
+    guard reads it.
 
-    There are no defaults: a fact that cannot be looked up is an error, never a yes.
+    No fact has a default: a fact that cannot be looked up raises, and never counts as a yes.
     """
 
     @property
     def now(self) -> int: ...
     @property
     def known(self) -> bool:
-        """Whether there is an agent of that name."""
+        """Whether an agent of this name is registered."""
         ...
 
     @property
     def asks(self) -> Names:
-        """Whom the asker's card lets it ask."""
+        """The agents that the asker's card lists in `asks`."""
         ...
 
     @property
     def roster(self) -> tuple[str, ...]:
-        """Whom the asker may ask right now, for the sentence of a refusal."""
+        """The agents that the asker may ask right now, for the refusal's text."""
         ...
 
     @property
     def running(self) -> int:
-        """Count the tasks that the wanted agent is working on."""
+        """The number of tasks that the wanted agent is running."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """How many it may work on at once."""
+        """The number of tasks that the wanted agent may run at once; None for no limit."""
         ...
 
     @property
@@ -80,57 +82,58 @@ class Facts(Protocol):
     def run(self) -> RunFacts: ...
     @property
     def spawned(self) -> int:
-        """How many tasks the asker spawned that have not ended."""
+        """The number of unfinished tasks that the asker has spawned."""
         ...
 
     @property
     def most_spawned(self) -> int:
-        """How many of them there may be."""
+        """The limit on unfinished spawned tasks."""
         ...
 
     @property
     def handoffs(self) -> int:
-        """How often the asker's task has changed hands."""
+        """The number of handoffs of the asker's task so far."""
         ...
 
     @property
     def most_handoffs(self) -> int:
-        """How often one task may."""
+        """The limit on handoffs of one task."""
         ...
 
     @property
     def run_handoffs(self) -> int:
-        """How often tasks of the run have changed hands, without the parts that are joined by this handoff."""
+        """The number of handoffs in the run so far, without the parts that this handoff joins."""
         ...
 
     @property
     def sends(self) -> int:
-        """Into how many parts the task is sent out at once."""
+        """The number of parts of this parallel handoff."""
         ...
 
     @property
     def most_sends(self) -> int:
-        """Into how many it may be."""
+        """The limit on the parts of one parallel handoff."""
         ...
 
     @property
     def approval(self) -> "Verdict":
-        """What a person said about it: allow, also if nobody has to be asked; ask; or deny, with what was said."""
+        """The verdict of the approval rule: allow if approved or if no approval is needed, ask, or deny with the
+        person's reason."""
         ...
 
     @property
     def unpaid(self) -> tuple[str, str]:
-        """The rule by which it cannot be paid for, and the sentence that says so; empty if it can."""
+        """The rule and the sentence of the refusal if the hop cannot be paid for; two empty strings if it can."""
         ...
 
     @property
     def repetition(self) -> Repetition:
-        """How often the asker has asked for the very same, with the same outcome."""
+        """How often the asker has made this request with the same outcome."""
         ...
 
     @property
     def repeats(self) -> bool:
-        """Whether the same handoff with the same content was made just before."""
+        """Whether the same handoff with the same content is among the latest ones."""
         ...
 
 
@@ -164,7 +167,7 @@ def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """The ceiling's half of `allowed`, which also holds for the first holder of a run."""
+    """Check the ceiling's half of `allowed`, which also applies to the first holder of a run."""
     if has(remit.bounds.agents, wish.to) and has(wish.within.agents, wish.to):
         return ALLOW
     return deny("not-allowed", f"'{wish.to}' is outside the bounds of this run; {_whom(facts)}")
@@ -215,14 +218,14 @@ def not_broken(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def not_broken_for_a_person(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """The same for what no agent asks: a person is told how to reset it."""
+    """Check the breaker for a call by a person: the refusal says how to reset it."""
     if facts.breaker is CLOSED or breakers.admits(facts.breaker, facts.now) != "no":
         return ALLOW
     return deny("breaker", breakers.sentence(wish.to, facts.breaker, facts.now, person=True))
 
 
 def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """How many agents take part is shared by the whole run."""
+    """Check the number of different agents, which the whole run shares."""
     bounds = remit.bounds & wish.within
     if bounds.members is not None:
         members = facts.run.members
@@ -233,13 +236,14 @@ def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def affordable(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
-    """What is to be set aside has to be there, and something has to be left to spend at all."""
+    """Refuse if the money to reserve is not available, or if the asker has no money left."""
     rule, sentence = facts.unpaid
     return deny(rule, sentence) if rule else ALLOW
 
 
 def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """A run has a size, whichever way its tasks came about. What leads a plan in a person's place is none of them."""
+    """Check the number of tasks in the run, however they were created. The task that leads a plan for a person does not
+    count."""
     limit = remit.bounds.tasks
     if wish.within is not TOP:
         limit = (remit.bounds & wish.within).tasks
@@ -250,7 +254,7 @@ def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """The same delegation with the same result again and again gets nobody anywhere."""
+    """Refuse a delegation that was made again and again with the same result."""
     times, in_turn, echo, at = facts.repetition
     sign = facts.repetition.sign
     if sign < Sign.BLOCK:
@@ -281,7 +285,7 @@ def not_to_itself(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
-    """Refuse to hand a task to someone who waits for its result. Handing it back to an earlier holder is legal."""
+    """Refuse to hand a task to an agent that waits for its result. Handing it back to an earlier holder is allowed."""
     askers = [hop.asker for hop in remit.chain.hops]
     if wish.to not in askers:
         return ALLOW
@@ -290,7 +294,7 @@ def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def few_handoffs(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """The bound is for all tasks of the run together; besides, each task has a limit of its own."""
+    """Check the number of handoffs: the bound over all tasks of the run, and the limit for one task."""
     limit = remit.bounds.handoffs
     if limit == 0:
         return deny(
@@ -323,7 +327,8 @@ def no_repeat(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def approved(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
-    """What a person has to approve is asked for when all other rules say yes."""
+    """Ask for a person's approval if one is needed. This guard is last, so a person is asked only if all other rules
+    agree."""
     return facts.approval
 
 
@@ -345,8 +350,8 @@ ORDER: Final[tuple[Guard, ...]] = (
 
 
 class Passage(NamedTuple):
-    """One way through the door, and the guards that stand there. What is put into a queue (`queued`) waits there until
-    its agent is free, and may be for an agent that only other processes have."""
+    """A kind of hop with its guards. A `queued` hop goes into the queue until its agent is free, and its agent may run
+    in another process only."""
 
     name: str
     guards: tuple[Guard, ...]
@@ -393,7 +398,7 @@ PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, GIVE_B
 
 
 def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """The most severe answer; among equally severe ones the first."""
+    """Return the most severe verdict; among equally severe ones, the first."""
     worst = ALLOW
     for guard in guards:
         verdict = guard(remit, wish, facts)

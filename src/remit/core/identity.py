@@ -1,7 +1,7 @@
-"""Identity: when two requests are one and the same.
+"""Identity: when two requests are the same.
 
-Every part of what is asked counts, spelled in one way: a set in order, a tool group as its tools, a time as whole
-microseconds. So a part that is added to a `Pass` cannot be forgotten here.
+Every field of a request counts, in one canonical form: sets sorted, tool groups expanded, times as whole microseconds.
+The fields are listed by the type itself, so a new field of `Pass` counts automatically.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ _TIMES: Final = ("microseconds", "patience")
 
 
 class UsedKey(NamedTuple):
-    """An idempotency key that was used. It outlives its run: `state` and `ended_at` say how the task ended once its
-    record is pruned, and are empty before."""
+    """A used idempotency key. It outlives its run: when the task's record is pruned, `state` and `ended_at` keep how
+    the task ended; before that they are empty."""
 
     key: str
     task: str
@@ -35,7 +35,7 @@ class UsedKey(NamedTuple):
 
 
 class AskedFrom(NamedTuple):
-    """Where a request is made: in which task or session, in which agent's name, and under which ceiling."""
+    """The origin of a request: its task or session, the agent that asks, and the ceiling."""
 
     task: str = ""
     session: str = ""
@@ -44,14 +44,14 @@ class AskedFrom(NamedTuple):
 
 
 def said(wish: Pass) -> dict[str, Json]:
-    """Spell out all of a pass. What a run remembers is spelled if it was said: the names of requests that were kept
-    before do not change."""
+    """Return all fields of a pass in canonical form. `remembers` is left out unless it is set, so that the digests of
+    requests recorded before it existed stay the same."""
     return {name: _spelled(getattr(wish, name)) for name in _PARTS if name != "remembers" or wish.remembers}
 
 
 def question(wish: Pass) -> tuple[str, ...]:
-    """Return what identifies a delegation when its asker is rerun: the agent, the task and all that is passed along,
-    but no time limits."""
+    """Return the key that identifies a delegation when its asker is rerun: the agent, the task and everything passed
+    along, without time limits."""
     plain = not wish.passes and wish.trust == INSIDE and wish.credits is None and not wish.remembers
     if wish.within is TOP and plain:  # nearly always
         return wish.to, wish.task
@@ -63,18 +63,18 @@ def question(wish: Pass) -> tuple[str, ...]:
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:
-    """Name the whole content of a request: equal for two that ask for the same, and for no others."""
+    """Return the digest of a whole request. Two requests have the same digest exactly if they ask for the same."""
     ceiling = where.ceiling.data if where.ceiling is not None else None
     return _name([said(wish), where.task, where.session, where.asker, ceiling, how])
 
 
 def keyed(key: str, where: AskedFrom) -> str:
-    """Give the dedup key for an idempotency key: it belongs to the task that asks, or to the workspace."""
+    """Return the dedup key for an idempotency key. The key belongs to the asking task, or to the workspace."""
     return KEYED + _name([where.task, key])
 
 
 def unkeyed(content: str) -> str:
-    """Give the dedup key for a request without one: its content."""
+    """Return the dedup key for a request without an idempotency key: its content."""
     return _SAME + content
 
 

@@ -1,4 +1,4 @@
-"""Leads: the plan or the team that a task carries out, kept as JSON with the task."""
+"""Leads: the plan or the team that a task carries out, stored as JSON with the task."""
 
 from dataclasses import fields
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
@@ -10,7 +10,7 @@ from remit.errors import BadInput
 
 
 class StepWhole(TypedDict):
-    """A step as JSON, with all that was said about it."""
+    """A step as JSON, with every field that was set."""
 
     id: str
     title: str
@@ -26,7 +26,7 @@ class StepWhole(TypedDict):
 
 
 class PlanWhole(TypedDict):
-    """A plan as JSON, with all that was said about it."""
+    """A plan as JSON, with every field that was set."""
 
     steps: list[StepWhole]
     goal: NotRequired[str]
@@ -52,13 +52,13 @@ _UNSAID: Final = {field.name: field.default for field in fields(Step) if field.n
 
 
 def restored(data: PlanWhole) -> Plan:
-    """Read a plan that `whole` wrote."""
+    """Return the plan that `whole` wrote."""
     return Plan(tuple(Step(**cast("dict[str, Any]", step)) for step in data["steps"]), data.get("goal", ""))
 
 
 def written(data: Json) -> Plan:
-    """Read a plan that its caller wrote as JSON: an object with `steps`, each with the parts of a `Step` that it needs,
-    and perhaps a `goal`."""
+    """Return a plan that a caller wrote as JSON: an object with `steps`, each with the fields of a `Step` that it
+    needs, and an optional `goal`."""
     data = checked(data, "a plan")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('a plan is a JSON object with a list "steps"')
@@ -72,8 +72,8 @@ _PARTS: Final = tuple(field.name for field in fields(Step))
 
 
 class LeadData(TypedDict):
-    """What is led, as JSON; a team has no plan before its coordinator has made one, unless `coordinated` says that it
-    was given one."""
+    """A plan or team that the engine leads, as JSON. A team has no plan until its coordinator has written one, unless
+    `coordinated` says that it was given one."""
 
     concurrency: int
     reveal: bool
@@ -82,9 +82,9 @@ class LeadData(TypedDict):
 
 
 class Lead(NamedTuple):
-    """What the engine does in the place of a task's holder: carry out this plan, or lead a team to the plan that its
-    coordinator makes. `concurrency` is how many steps run at a time; with `reveal` members are told goal and roster.
-    `coordinated` says that the plan is a team's, whose coordinator puts together what comes of it."""
+    """The work of the engine in the place of a task's holder: carry out this plan, or lead a team. `concurrency` is the
+    number of steps that run at once. With `reveal`, members are given the goal and the roster. `coordinated` says that
+    a team's coordinator combines the results of the plan."""
 
     plan: Plan | None = None
     concurrency: int = AT_A_TIME
@@ -106,6 +106,6 @@ class Lead(NamedTuple):
 
 
 def lead_restored(data: LeadData) -> Lead:
-    """Read what is led as `Lead.data` wrote it."""
+    """Return the lead that `Lead.data` wrote."""
     plan = restored(data["plan"]) if "plan" in data else None
     return Lead(plan, data["concurrency"], data["reveal"], data.get("coordinated", False))

@@ -1,4 +1,4 @@
-"""What events do to the tables of the ledger. What they add to the figures of leases is in `core.money`."""
+"""The changes that events make to the tables of the ledger. The amounts that they add to leases are in `core.money`."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -25,7 +25,8 @@ def _begins(lease: Lease) -> Change:
 
 
 def leases_closed(event: Event) -> list[Change]:
-    """Leases close with a task, as soon as nobody uses them; their rows go."""
+    """Return the changes for the leases that close with a task. A lease that other tasks still use is marked as
+    closing."""
     data = cast("dict[str, Any]", event.data)
     closing = [
         Change("lease", "set", (id_, unit), {"id": id_, "unit": unit, "state": "closing"})
@@ -109,7 +110,7 @@ def tokens_used(event: Event) -> list[Change]:
 
 
 def _metered(event: Event, costs: dict[str, int], hour: str) -> list[Change]:
-    """Count for the workspace, the agent and the session, by the hour."""
+    """Return the changes that count a charge for the workspace, the agent and the session, by the hour."""
     return [
         Change(
             "meter",
@@ -123,12 +124,12 @@ def _metered(event: Event, costs: dict[str, int], hour: str) -> list[Change]:
 
 
 def task_counts(event: Event) -> list[Change]:
-    """A task that began counts, for the limits on tasks."""
+    """Return the changes that count a started task, for the limits on tasks."""
     return _metered(event, _ONE_TASK, hour_of(event.at))
 
 
 def counted_in(row: Row) -> list[tuple[str, ...]]:
-    """Tell in which rows of the meter a charge counts."""
+    """Return the keys of the meter rows in which a charge counts."""
     unit, hour = cast("str", row["unit"]), cast("str", row["hour"])
     scopes = (("workspace", ""), ("agent", cast("str", row["agent"])), ("session", cast("str", row["session"])))
     return [(scope, name, unit, hour) for scope, name in scopes]
@@ -146,7 +147,7 @@ def carried(event: Event) -> list[Change]:
 
 
 def unbalanced(row: Mapping[str, Any]) -> str:
-    """Say what is wrong with the figures of a lease's row; empty if they balance."""
+    """Return what is wrong with the figures of a lease's row, or "" if they balance."""
     name = f"lease {row['id']} of {row['unit']}"
     negative = [word for word in ("granted", *_PARTS, "overrun", "users") if row[word] < 0]
     if negative:

@@ -1,7 +1,7 @@
-"""The life of an attempt in the process that runs it, as one automaton. The diagram in the docs is drawn by trying it.
+"""The life of an attempt in the process that runs it, as one automaton. The diagram in the docs is drawn by running it.
 
-`Life` decides and does nothing: each method is an input, takes the time as an argument, in ticks of the attempt's
-clock, and returns what the engine has to do. The engine leaves the attempt's cancel scope, or sets its timer.
+`Life` decides and has no side effects. Each method is an input, takes the time in ticks of the attempt's clock, and
+returns the action for the engine: leave the attempt's cancel scope, or set its timer.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NEVER: Final = 1 << 62  # in ticks
 
 
 class SetTimer(NamedTuple):
-    """Have the attempt's timer run out after so many seconds, or never. A `deadline` comes while the machine sleeps
-    too; the time of an attempt is time that this process could use."""
+    """Set the attempt's timer to this many seconds, or to never. A `deadline` also passes while the machine sleeps; the
+    time of an attempt counts only while this process could run."""
 
     seconds: float | None
     deadline: bool
@@ -32,8 +32,7 @@ class SetTimer(NamedTuple):
 class Life:
     """Whether an attempt may act, what it waits for, and when its time is up.
 
-    `above` is the life of the attempt that waits for this one: nothing may be done in the name of an attempt whose
-    asker has stopped.
+    `above` is the life of the attempt that waits for this one: an attempt whose asker has stopped may not act.
     """
 
     __slots__ = (
@@ -96,8 +95,8 @@ class Life:
     def begin(
         self, now: int, span: int, usual: int, deadline: int | None = None, above: Life | None = None
     ) -> SetTimer | None:
-        """Give the attempt its time: `span`, but no more than a deadline after so much time and its asker leave it.
-        `usual` is what an attempt has when nobody says anything."""
+        """Start the attempt with `span` ticks, or fewer if its `deadline` or its asker ends earlier. `usual` is the
+        default time of an attempt."""
         self.final = deadline is not None and deadline <= span
         own = max(0, deadline) if deadline is not None and self.final else span
         self.hard = None if deadline is None else now + max(0, deadline)
@@ -110,7 +109,7 @@ class Life:
         return SetTimer(own / SECOND, self.final)
 
     def shorten(self, now: int, by: int) -> SetTimer | None:
-        """Set a deadline after so much time, unless its time is up before that."""
+        """Set a deadline this many ticks from now, unless the attempt ends before that."""
         ends = now + max(0, by)
         self.hard = ends if self.hard is None else min(self.hard, ends)  # for when its clock stands still
         self.own = min(self.own, ends)
@@ -120,14 +119,15 @@ class Life:
         return self._timer(ends, now, deadline=True)
 
     def arm(self, now: int) -> SetTimer | None:
-        """Give it a timer of its own if it has none: its asker's is about to stand still."""
+        """Start a timer of its own if the attempt has none: its asker's timer is about to stop, because the asker asks
+        a person."""
         if self.has_timer or self.own == NEVER:
             return None
         self.ends, self.final = self.own, self.hard is not None and self.hard <= self.own
         return self._timer(self.own, now, deadline=self.final)
 
     def ask(self, now: int) -> SetTimer | None:
-        """Stop its clock, because a person is asked. A deadline that someone set comes all the same."""
+        """Stop the attempt's clock, because a person is asked. A deadline that a caller set still applies."""
         self.asking += 1
         self.stood_still = True
         if self.asking > 1 or self.final:
@@ -136,7 +136,7 @@ class Life:
         return self._timer(self.ends, now, deadline=True)
 
     def answered(self, now: int) -> SetTimer | None:
-        """Let its clock go on with what was left, once no question is open any more."""
+        """Restart the attempt's clock with the remaining time, once no question is open."""
         self.asking -= 1
         if self.asking or self.final:
             return None
@@ -151,36 +151,37 @@ class Life:
     # -- stopping --------------------------------------------------------------------------------------------------
 
     def cancel(self, why: str) -> bool:
-        """Stop it for good. Each of these four returns whether the attempt has to leave its cancel scope."""
+        """Stop the attempt for good. Like `fail`, `release` and `expire`, return whether it has to leave its cancel
+        scope."""
         if self._stops("cancelled"):
             self.why = why
         return not self.is_over
 
     def fail(self, error: Exception) -> bool:
-        """Stop it as failed."""
+        """Stop the attempt as failed."""
         if self._stops("failed"):
             self.error = error
         return not self.is_over
 
     def release(self) -> bool:
-        """Stop it, and put it back into the queue."""
+        """Stop the attempt and requeue its task."""
         self.hurries = True
         self._stops("released")
         return not self.is_over
 
     def expire(self, now: int) -> bool:
-        """Stop it because its time is up."""
+        """Stop the attempt because its time is up."""
         if self._stops("expired") and self.hard is not None and now >= self.hard:
             self.final = True
         return not self.is_over
 
     def tell(self) -> int:
-        """Tell its agent that it has stopped; return how often that was said by now."""
+        """Count one cancellation of the agent's code. Return how many there were."""
         self.told += 1
         return self.told
 
     def end(self) -> None:
-        """Its end is on record: nothing stops it any more."""
+        """Record that the attempt's end is in the journal: nothing can stop it any more."""
         self.is_over = True
 
     def _stops(self, stop: Stop) -> bool:
@@ -190,11 +191,12 @@ class Life:
         return True
 
     def has_stopped(self, now: int) -> bool:
-        """Whether it was stopped or its time is up, even if the code that is to notice holds up the loop."""
+        """Whether the attempt was stopped or its time is up, even if code that blocks the event loop has not noticed
+        yet."""
         return self.stop != "" or (self.has_timer and now >= self.ends)
 
     def lost(self, now: int) -> str:
-        """Say why nothing can be done in its name any more; nothing if something can."""
+        """Return why the attempt may not act any more, or "" if it may."""
         life: Life | None = self
         while life is not None:
             if life.stop or (life.has_timer and now >= life.ends):  # as in `has_stopped`: every verb asks this
@@ -204,7 +206,7 @@ class Life:
 
     @property
     def reason(self) -> str:
-        """Why it has stopped."""
+        """Why the attempt has stopped."""
         if self.stop == "cancelled":
             return f"it was cancelled: {self.why}"
         if self.stop == "failed":
@@ -212,7 +214,7 @@ class Life:
         return "it went back into the queue" if self.stop == "released" else "its time is up"
 
     def is_under(self, other: Life) -> bool:
-        """Whether the other attempt waits for this one, or for one that does."""
+        """Whether the other attempt waits for this one, directly or through others."""
         above = self.above
         while above is not None and above is not other:
             above = above.above
@@ -221,27 +223,27 @@ class Life:
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def wait(self) -> bool:
-        """Wait for one more task; return whether it worked until now."""
+        """Wait for one more task. Return whether the attempt was working until now."""
         self.waits += 1
         return self.waits == 1
 
     def go_on(self) -> bool:
-        """Wait for one task less; return whether it works again."""
+        """Wait for one task fewer. Return whether the attempt works again."""
         self.waits -= 1
         return not self.waits
 
     def step_aside(self) -> None:
-        """Wait for something outside of its line of work."""
+        """Wait for something outside this process's task tree, such as a queued task."""
         self.apart += 1
 
     def step_in(self) -> None:
-        """Wait for one thing less outside of its line of work."""
+        """End one wait that `step_aside` began."""
         self.apart -= 1
 
     def rest(self) -> None:
-        """The store says that it waits."""
+        """Record that the store has the task as waiting."""
         self.rests = True
 
     def wake(self) -> None:
-        """The store says that it works again."""
+        """Record that the store has the task as running again."""
         self.rests = False

@@ -1,4 +1,4 @@
-"""The life of a task as one table. The diagram in the docs is drawn from it."""
+"""The state machine of a task, as one table. `make docs` draws the diagram from it."""
 
 from typing import Final
 
@@ -73,12 +73,12 @@ ENDS: Final = frozenset(kind for moves in TRANSITIONS.values() for kind, after i
 
 
 def lands(kind: str) -> str:
-    """The state that a move leads to; each leads to one, wherever it comes from."""
+    """Return the state that a move leads to. Each kind of move leads to one state, whatever the state before."""
     return _LANDS[kind]
 
 
 def after(state: str, kind: str) -> str:
-    """The state that follows; a move the table does not have raises and changes nothing."""
+    """Return the state after a move. Raise if the table does not have the move."""
     try:
         return TRANSITIONS[state][kind]
     except KeyError:
@@ -90,7 +90,7 @@ _BOX: Final = ("pending", "running", "waiting")  # drawn together: what all of t
 
 
 def mermaid() -> str:
-    """The table as a state diagram; several moves between the same two states are one edge."""
+    """Return the table as a state diagram; several moves between the same two states are one edge."""
     shared = {
         kind: to
         for kind, to in TRANSITIONS[_BOX[0]].items()

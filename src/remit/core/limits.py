@@ -1,4 +1,4 @@
-"""Limits: how much may be spent, and how many tasks may begin, in an hour, a day, a week or a month."""
+"""Limits: how much may be spent, and how many tasks may start, in an hour, a day, a week or a month."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ METER_UNITS: Final[tuple[MeterUnit, ...]] = (*UNITS, TASKS)
 
 
 class Metered(NamedTuple):
-    """Whose spending is counted."""
+    """The subject of a meter: the workspace, an agent or a session."""
 
     scope: MeterScope
     name: str
@@ -36,12 +36,12 @@ class Metered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most so much in a rolling hour, day, week or month (30 days): of the whole workspace, or of an `agent` or a
-    `session`; "*" is for each of them. `credits` and `tokens` limit what is spent, `tasks` how many tasks begin: of an
-    agent, how many it is given.
+    """A limit on a rolling hour, day, week or month (30 days). It applies to the whole workspace, or to an `agent` or a
+    `session`; "*" gives each of them a limit of its own. `credits` and `tokens` limit spending. `tasks` limits how many
+    tasks start; for an agent, how many it is given.
 
-    It is counted by whole hours, and the hour in which the time began counts whole: never more than the limit is spent
-    within that time. Tasks are counted in a workspace from when a limit on them is set.
+    remit counts by whole hours, and the hour in which the period began counts whole, so the limit is never exceeded
+    within the period. A workspace counts its tasks from when the first limit on tasks is set.
     """
 
     per: str
@@ -82,11 +82,11 @@ class Limit:
 
     @property
     def is_of_money(self) -> bool:
-        """Whether it limits what is spent, and not only how many tasks begin."""
+        """Whether it limits spending; False for a limit on tasks only."""
         return self.credits is not None or self.tokens is not None
 
     def most(self, unit: MeterUnit) -> int | None:
-        """Return how much the limit allows of a unit; None if it says nothing of that unit."""
+        """Return the allowed amount of a unit, or None if the limit does not cover this unit."""
         return self.tasks if unit == TASKS else self.credits if unit == "credits" else self.tokens
 
     def since(self, now: int) -> str:
@@ -94,7 +94,7 @@ class Limit:
         return hour_of(now - HOURS[self.per] * HOUR)
 
     def meters(self, agent: str, session: str) -> Metered | None:
-        """Tell what is counted for whom when this agent spends in that session; None if it does not concern them."""
+        """Return the meter that counts when this agent spends in this session, or None if the limit does not apply."""
         if self.agent:
             return Metered("agent", agent) if self.agent in (EACH, agent) else None
         if self.session:
@@ -103,18 +103,19 @@ class Limit:
 
     @property
     def units(self) -> tuple[MeterUnit, ...]:
-        """List the units that it limits."""
+        """Return the units that it limits."""
         return tuple(unit for unit in METER_UNITS if self.most(unit) is not None)
 
     @property
     def of(self) -> Metered:
-        """Return for whom it is; the name "*" stands for each."""
+        """Return the subject of the limit; the name "*" stands for each."""
         if self.agent:
             return Metered("agent", self.agent)
         return Metered("session", self.session) if self.session else Metered("workspace", "")
 
     def room_at(self, unit: MeterUnit, hours: Iterable[tuple[str, int]]) -> int | None:
-        """Return when one more fits, by what was counted in each hour, the oldest first; None if that is never."""
+        """Return the time when one more fits, from the count of each hour, the oldest first. Return None if it never
+        does."""
         counted, most = [*hours], self.most(unit) or 0
         used = sum(spent for _, spent in counted)
         for hour, spent in counted:
@@ -125,12 +126,12 @@ class Limit:
 
     @property
     def each(self) -> str:
-        """Say the time of the limit after an amount: a day, an hour."""
+        """The period of the limit as it follows an amount: "a day", "an hour"."""
         return f"an {self.per}" if self.per == "hour" else f"a {self.per}"
 
 
 class Exceeded(NamedTuple):
-    """A limit that something does not fit: what was spent, what is held right now, and what is wanted."""
+    """A limit that a request would exceed: the amounts spent, held right now, and wanted."""
 
     limit: Limit
     unit: Unit
@@ -141,7 +142,7 @@ class Exceeded(NamedTuple):
 
     @property
     def for_good(self) -> bool:
-        """Whether waiting for what is held would not help."""
+        """Whether the request would exceed the limit even after all holds are released."""
         return self.spent + self.wanted > (self.limit.most(self.unit) or 0)
 
     @property
@@ -153,8 +154,8 @@ class Exceeded(NamedTuple):
 
 
 class LimitUse(NamedTuple):
-    """How much of a limit is used: `used` counts in its time, `held` is held for calls under way, and `room_at` is when
-    there is room again if all of it is used (None: there is room, or never will be)."""
+    """The use of a limit: `used` is the amount in its period, `held` the amount held for running calls. If the limit is
+    used up, `room_at` is when there is room again; None means that there is room now, or never will be."""
 
     limit: Limit
     unit: MeterUnit
@@ -165,17 +166,17 @@ class LimitUse(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Return how much is allowed."""
+        """The allowed amount."""
         return self.limit.most(self.unit) or 0
 
     @property
     def left(self) -> int:
-        """Return how much is left; nothing if more is used than is allowed by now."""
+        """The amount that is left; 0 if the limit is exceeded."""
         return max(0, self.most - self.used - self.held)
 
 
 class TasksUsedUp(NamedTuple):
-    """A limit on tasks that lets no other begin: how many began, and when there is room again (None: never)."""
+    """A limit on tasks that is used up: how many tasks started, and when there is room again (None: never)."""
 
     limit: Limit
     metered: Metered
@@ -183,7 +184,7 @@ class TasksUsedUp(NamedTuple):
     room_at: int | None
 
     def sentence(self, now: int) -> str:
-        """Say which limit it is, how many tasks count, and when there is room again."""
+        """Return which limit it is, how many tasks count, and when there is room again."""
         limit = self.limit
         has = "has been given" if self.metered.scope == "agent" else "has begun"
         used = f"{self.metered} {has} {self.begun:,} of {limit.tasks:,} {'task' if limit.tasks == 1 else 'tasks'}"
@@ -193,7 +194,8 @@ class TasksUsedUp(NamedTuple):
 
 
 def _moment(at: int, now: int) -> str:
-    """in 2 h 5 min, at 2026-11-15T02:00Z: rounded up, as nobody should ask too early."""
+    """Return a time as "in 2 h 5 min, at 2026-11-15T02:00Z". The duration is rounded up, so that a caller does not
+    retry too early."""
     minutes = max(1, -((now - at) // _MINUTE))
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

@@ -1,9 +1,9 @@
-"""Loops of models: asking, handing over and using tools on and on without anything new coming of it.
+"""Loop detection: models that delegate, hand over and call tools again and again without a new result.
 
-What counts is what is new, not what looks alike. The outcome of a tool is new if the run has not had it; asking an
-agent was of use if something new came of it below, or, where no tool was used there, if its answer is another one. A
-round is one answer of a model: ten calls in one answer are one round, and one new outcome makes it new. What programs
-decide is not judged here, except for `Echoes`.
+The rules look for new results, not for similar requests. The outcome of a tool call is new if the run has not seen it.
+A delegation was useful if it led to a new outcome below, or, if no tool was used there, to another answer. A round is
+one answer of a model: ten calls in one answer are one round, and one new outcome makes the round new. Decisions of
+programs are not judged here, except by `Echoes`.
 """
 
 import re
@@ -42,20 +42,21 @@ _POLLS: Final = frozenset(("check_delegation_status",))  # asks how far somethin
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """When a model that gets nowhere is told so, refused, and stopped; None switches a rule off.
+    """When a model that makes no progress is warned, refused and stopped; None switches a rule off.
 
-    `same_ask`: so often in a row the same agent is asked for the same, with nothing new coming of it, and that one is
-    refused. `any_ask`: the same, whatever came of it. `refusals`: the same is refused so often to one task, with
-    nothing new in between, and the task is stopped. `strikes`: so many tasks of an agent are stopped one after the
-    other, and it is not asked any more in this run. `stale`, `stale_asks`: after so many answers of a model in a row of
-    which nothing new came, its tools, or agents, are not used any more, and two answers later it is stopped. `echo`: so
-    often an agent gives an answer again that it gave before, to a text that only grows. `requests`: so often a run asks
-    models, in all its tasks together. `hide`: verbs that cannot succeed are not offered. `polls`: tools that `stale`
-    leaves alone, as they ask how far something is, or their answer does not show what they do.
+    `same_ask`: the number of times in a row that an agent may be asked for the same without a new result; the next
+    request is refused. `any_ask`: the same, whatever the results. `refusals`: the number of equal refusals to one task,
+    without a new result in between, after which the task is stopped. `strikes`: the number of tasks of an agent stopped
+    one after the other, after which the run does not call that agent any more. `stale`, `stale_asks`: the number of
+    model answers in a row without a new result, after which its tool calls, or its delegations, are refused; two
+    answers later the model is stopped. `echo`: how often an agent may repeat an earlier answer to a text that only
+    grows. `requests`: the number of model requests in a run, over all its tasks. `hide`: verbs that cannot succeed are
+    not offered. `polls`: tools that `stale` ignores, because they ask for the state of something, or because their
+    result does not show what they do.
 
-    For programs and models alike: `repeat_told`, `repeat_refused` and `repeat_stopped` are how often a task asks for
-    the same with the same outcome before it is warned, refused and stopped, and `same_handoff` is among how many of the
-    latest handoffs of a task the same one, with the same content, is refused.
+    These apply to programs and models alike: `repeat_told`, `repeat_refused` and `repeat_stopped` are the number of
+    equal requests with equal outcomes after which a task is warned, refused and stopped. `same_handoff` is the number
+    of latest handoffs of a task among which the same handoff with the same content is refused.
     """
 
     same_ask: int | None = 4
@@ -109,7 +110,7 @@ class Loops:
 
     @classmethod
     def off(cls) -> Self:
-        """Give rules that let everything pass."""
+        """Return rules that allow everything."""
         return cls(
             same_ask=None,
             any_ask=None,
@@ -128,7 +129,7 @@ class Loops:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Return when a task that asks for the same again and again is warned, refused and stopped."""
+        """The numbers of equal requests after which a task is warned, refused and stopped."""
         said = (self.repeat_told, self.repeat_refused, self.repeat_stopped)
         return USUAL if said == USUAL else Thresholds(*(NEVER_REACHED if one is None else one for one in said))
 
@@ -136,17 +137,19 @@ class Loops:
         return tool in _POLLS or tool in self.polls
 
     def most(self, *, asks: bool) -> int | None:
-        """After how many rounds without anything new a tool is refused, or asking an agent."""
+        """Return the number of rounds without a new result after which a tool call is refused, or with `asks` a
+        delegation."""
         return self.stale_asks if asks else self.stale
 
     @property
     def told(self) -> int:
-        """From which round without anything new a model is told so."""
+        """The first round without a new result in which the model is warned."""
         return max(1, (self.stale or self.stale_asks or 0) // 2)
 
 
 def same(text: str) -> str:
-    """Reduce a text to what is asked for: without case, punctuation, counters of tries, and politeness."""
+    """Return the text in a form that equal requests share: without case, punctuation, counters of tries, and
+    politeness."""
     low = text.lower()
     if len(low) > LONG:  # what is long is not counted up by hand
         return " ".join(low.split())
@@ -154,7 +157,7 @@ def same(text: str) -> str:
 
 
 def heard(answer: str) -> str:
-    """Reduce an answer to 16 characters that tell it from others."""
+    """Return a digest of an answer, 16 characters."""
     return digest(" ".join(answer.lower().split()))
 
 
@@ -162,10 +165,10 @@ def heard(answer: str) -> str:
 
 
 class AskCount(NamedTuple):
-    """One row of a run: how often something was asked for, and how often in a row in vain.
+    """One row of a run: how often a request was made, and how often in a row without a new result.
 
-    Rows of three kinds: one for each asker, agent and text; one for each asker and agent, which has the latest
-    `answers`; and one for each agent that was stopped, whose `times` are how often in a row.
+    There are three kinds of rows: one for each asker, agent and text; one for each asker and agent, which has the
+    latest `answers`; and one for each stopped agent, whose `times` counts how often in a row it was stopped.
     """
 
     times: int = 0
@@ -177,13 +180,13 @@ NEVER: Final = AskCount()
 
 
 def strike_key(agent: str) -> str:
-    """Give the key of the row that says how often in a row an agent was stopped."""
+    """Return the key of the row that counts how often in a row an agent was stopped."""
     return f"!{agent}"
 
 
 class ModelAsk(NamedTuple):
-    """What a model wants of an agent: who asks, whom, and for what, as `same` gives it. `later` if it does not wait for
-    the answer."""
+    """A model's request to an agent: the asker, the agent, and the text as `same` returns it. `later` is true if the
+    model does not wait for the result."""
 
     asker: str
     agent: str
@@ -200,12 +203,12 @@ class ModelAsk(NamedTuple):
 
     @property
     def keys(self) -> tuple[str, str, str]:
-        """The keys of all rows that tell of it."""
+        """The keys of all rows about this request."""
         return self.key, self.pair, strike_key(self.agent)
 
 
 def not_asked(rules: Loops, wanted: ModelAsk, rows: Mapping[str, AskCount]) -> str:
-    """Say why an agent is not asked; empty if it may be."""
+    """Return why an agent may not be called, or "" if it may."""
     agent, strikes = wanted.agent, rows.get(strike_key(wanted.agent), NEVER).times
     if rules.strikes is not None and strikes >= (1 if wanted.later else rules.strikes):
         how = "without waiting " if strikes < rules.strikes else ""
@@ -227,15 +230,15 @@ def not_asked(rules: Loops, wanted: ModelAsk, rows: Mapping[str, AskCount]) -> s
 
 
 class Learned(NamedTuple):
-    """What came of asking: whether it was new, and the rows that it changes."""
+    """The effect of an answer on the counters: whether it was new, and the changed rows."""
 
     new: bool
     rows: dict[str, AskCount]
 
 
 def learned(wanted: ModelAsk, rows: Mapping[str, AskCount], answer: str, came: bool | None) -> Learned:
-    """Count an answer. `came` says whether anything new came of it below; None if no tool was used there, so that the
-    answer tells."""
+    """Return the counters after an answer. `came` says whether the subtask had a new outcome; None if it used no tool,
+    so that the answer itself decides."""
     ask, before = rows.get(wanted.key, NEVER), rows.get(wanted.pair, NEVER).answers
     answers, said = before.split(), heard(answer)
     short = ask.times == 0 and len(answer.split()) <= SHORT  # "yes", "done": each question has its own
@@ -250,7 +253,7 @@ def learned(wanted: ModelAsk, rows: Mapping[str, AskCount], answer: str, came: b
 
 
 def last_time(rules: Loops, wanted: ModelAsk, ask: AskCount) -> str:
-    """Tell whoever asks that it is not asked for this again; empty if it is."""
+    """Return the warning that this request will be refused next time, or "" if it will not."""
     if rules.same_ask is None or ask.in_vain < rules.same_ask - 1:
         return ""
     return (
@@ -263,8 +266,8 @@ def last_time(rules: Loops, wanted: ModelAsk, ask: AskCount) -> str:
 
 
 class SeenOutcomes:
-    """What a process has seen of a run: the outcomes of its tools, and of what is asked for whether anything new came
-    of it. It is not kept: what another process saw counts as new."""
+    """The outcomes that this process has seen in a run: of tool calls, and whether delegations led to something new.
+    Kept in memory only: an outcome that another process saw counts as new."""
 
     __slots__ = ("_calls", "_came", "_refused")
 
@@ -274,7 +277,8 @@ class SeenOutcomes:
         self._came: dict[tuple[str, str], bool] = {}  # by task and what it asked for
 
     def is_new(self, call: str, outcome: str) -> bool | None:
-        """Note an outcome, and tell whether the run has not had it; None if it had, but another one the last time."""
+        """Record an outcome. Return True if the run has not seen it, False if it equals the last one, and None if the
+        run has seen it before but not the last time."""
         key, came = digest(call), digest(outcome)
         had = self._calls.pop(key, None)
         if had is not None and had[-1] == came:
@@ -285,8 +289,8 @@ class SeenOutcomes:
         return True if had is None or came not in had else None
 
     def refused_beside(self, agent: str, key: str) -> int:
-        """Note that the same was refused to one of several tasks of an agent that run side by side; gives how often
-        by now, with nothing new in any of them."""
+        """Record a refusal to one of several tasks of an agent that run concurrently. Return how often the same was
+        refused without a new result in any of them."""
         refused = self._refused.setdefault(agent, {})
         refused[key] = refused.get(key, 0) + 1
         _keep(refused, OUTCOMES)
@@ -294,16 +298,17 @@ class SeenOutcomes:
         return refused[key]
 
     def gained(self, agent: str) -> None:
-        """Note that something new came of a task of this agent."""
+        """Record that a task of this agent had a new result."""
         self._refused.pop(agent, None)
 
     def came_of(self, task: str, text: str, *, new: bool) -> None:
-        """Note that what a task asked for brought something, or nothing, new so far."""
+        """Record whether a task's request has led to something new so far."""
         self._came[task, text] = self._came.get((task, text), False) or new
         _keep(self._came, CALLS)
 
     def came(self, task: str, text: str) -> bool | None:
-        """Tell, once, whether anything new came of what a task asked for; None if no tool was used for it."""
+        """Return whether a task's request led to something new, or None if no tool was used for it. The record is
+        removed."""
         return self._came.pop((task, text), None)
 
 
@@ -313,14 +318,14 @@ def _keep(of: dict[Any, Any], most: int) -> None:
 
 
 def refusal_key(rule: str, what: str) -> str:
-    """Name what is refused, the same for the same; empty if it may be allowed a moment later."""
+    """Return a key that equal refusals share, or "" if the same request may be allowed a moment later."""
     if rule in _PASSING:
         return ""
     return rule if rule in _OF_ALL else what
 
 
 class Rounds:
-    """The rounds of one turn: how many in a row brought nothing new, and what was refused how often meanwhile."""
+    """The rounds of one turn: how many in a row had no new result, and how often each request was refused meanwhile."""
 
     __slots__ = ("_exchanges", "_fresh", "_latest", "_refused", "stale")
 
@@ -333,30 +338,31 @@ class Rounds:
 
     @property
     def has_gained(self) -> bool:
-        """Whether anything new has come of this turn."""
+        """Whether this turn has had a new result."""
         return self._fresh is not None
 
     @property
     def has_refusals(self) -> bool:
-        """Whether anything was refused to it, with nothing new since."""
+        """Whether a request of this turn was refused, without a new result since."""
         return bool(self._refused)
 
     def gained(self, number: int) -> None:
-        """Note something new in the round of that number."""
+        """Record a new result in this round."""
         self._fresh = number
         self.stale = 0
         self._refused.clear()
 
     def in_vain(self, number: int) -> int:
-        """Note that nothing new came of a call in that round; gives how many such rounds there are by now."""
+        """Record that a call of this round had no new result. Return the number of such rounds in a row."""
         if number not in (self._latest, self._fresh):
             self.stale += 1
         self._latest = number
         return self.stale
 
     def exchanged(self, words: str, number: int, *, says: bool) -> bool:
-        """Note what a model was told and answered in a round in which it used no tool; gives whether the same was there
-        before, so that the round brought nothing new. If it `says` something that was not, that is new."""
+        """Record the exchange of a round in which the model used no tool. Return whether the same exchange was there
+        before, so that the round had no new result. If the model `says` something for the first time, that is a new
+        result."""
         if number in (self._latest, self._fresh):
             return False  # it is judged already
         if words in self._exchanges:
@@ -368,7 +374,7 @@ class Rounds:
         return False
 
     def refused(self, rule: str, what: str, number: int) -> int:
-        """Note a refusal in that round, and tell in how many rounds it was the same."""
+        """Record a refusal in this round. Return the number of rounds with the same refusal."""
         key = refusal_key(rule, what)
         if not key:
             return 0
@@ -380,7 +386,7 @@ class Rounds:
 
 
 def stale_sentence(tool: str, stale: int, *, asks: bool) -> str:
-    """Say why a tool is not used."""
+    """Return the refusal of a tool call after too many rounds without a new result."""
     more = "; if there is more to ask, ask for all of it in one answer" if asks else ""
     return (
         f"'{tool}' was not used: {stale} times in a row nothing new came of what you did; do something that you have "
@@ -406,7 +412,7 @@ _SILENCE: Final = _Echo()
 
 
 class Echoes:
-    """What a task was answered to texts that grow by what was said, by each agent: the same, again and again?"""
+    """Detects agents that keep repeating an answer while the text they are asked only grows."""
 
     __slots__ = ("_agents",)
 
@@ -414,12 +420,13 @@ class Echoes:
         self._agents: dict[str, _Echo] = {}
 
     def times(self, agent: str, text: str) -> int:
-        """Tell how often in a row an agent gave an answer again, if this text is the latest one and more."""
+        """Return how often in a row the agent has repeated an answer, if `text` continues the latest text it was asked;
+        otherwise 0."""
         echo = self._agents.get(canonical(agent), _SILENCE)
         return echo.times if echo.times and self._grows(echo, text) else 0
 
     def learn(self, agent: str, text: str, answer: str) -> None:
-        """Note what an agent answered."""
+        """Record an agent's answer."""
         name = canonical(agent)
         echo, said = self._agents.get(name, _SILENCE), heard(answer)
         grows = self._grows(echo, text)
@@ -428,7 +435,7 @@ class Echoes:
         self._agents[name] = _Echo(len(text), digest(text), times, tuple(answers))
 
     def refused(self, agent: str) -> None:
-        """Note that an agent was not asked, as it says the same again and again."""
+        """Record that an agent was not called because it repeats itself."""
         echo = self._agents[canonical(agent)]
         self._agents[canonical(agent)] = echo._replace(times=echo.times + 1)
 

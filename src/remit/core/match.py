@@ -1,9 +1,9 @@
-"""Matches: agents found by what they can do; deterministic, best match first, then by name.
+"""Matches: agents found by their capabilities; deterministic, best match first, then by name.
 
-The request is split into words. Words without a meaning of their own ("the", "please", "agent") are left out. Each of
-the rest is looked up in a card's name, capabilities, role and instructions: the word itself, a synonym, another form of
-it, or a word of five letters or more that differs by one slip. Rare words weigh more than words that many cards have.
-Words that no card has weigh most, so a request that no agent here can do finds no agent.
+The request is split into words. Stop words ("the", "please", "agent") are left out. Each of the other words is looked
+up in a card's name, capabilities, role and instructions: the word itself, a synonym, another form of it, or a word of
+five letters or more that differs by one typo. Rare words weigh more than words that many cards have. Words that no card
+has weigh most, so a request that no agent can handle matches no agent.
 """
 
 import re
@@ -53,7 +53,7 @@ LIGHT: Final = frozenset(["find", "look", "lookup", "search", "show"])
 
 
 class CardPart(NamedTuple):
-    """Words of a card that belong together, how much they weigh, and how the place is told."""
+    """A part of a card: its words, their weight, and how a match there is explained."""
 
     words: frozenset[str]
     weight: float
@@ -62,7 +62,7 @@ class CardPart(NamedTuple):
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """List the words that say something, each once, in their order: letters and digits of any script, + and #."""
+    """Return the words that carry meaning, each once, in their order: letters and digits of any script, + and #."""
     found = _WORD.findall(normalize("NFKC", text).casefold())
     return tuple(dict.fromkeys([_stem(word[:_LONGEST]) for word in found if _says_something(word)]))
 
@@ -74,20 +74,20 @@ def _says_something(word: str) -> bool:
 
 
 def _stem(word: str) -> str:
-    """Take the plural off."""
+    """Return the word without its plural ending."""
     if len(word) > _PLURAL and word.endswith("ies"):
         return f"{word[:-3]}y"
     return word[:-1] if len(word) >= _PLURAL and word.endswith("s") and not word.endswith("ss") else word
 
 
 def meaning_the_same(word: str) -> tuple[str, ...]:
-    """List the other words that mean the same."""
+    """Return the synonyms of a word."""
     return _MEANS.get(word, ())
 
 
 def bases(word: str) -> Iterator[str]:
-    """Yield the word and what may be left of it without its ending. Two words that share one are forms of one word:
-    "planner" and "planning", "translate" and "translation"."""
+    """Yield the word and its possible stems. Two words that share a stem are forms of one word: "planner" and
+    "planning", "translate" and "translation"."""
     yield word
     if word.endswith(("che", "she", "sse", "xe")):
         yield word[:-1]  # of a plural: "breaches"
@@ -105,7 +105,7 @@ def bases(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=16_384)
 def trigrams(word: str) -> frozenset[str]:
-    """Cut a word into pieces of three letters, its ends marked. A word that is too short for a slip has none."""
+    """Return the word as pieces of three letters, with its ends marked. A word too short for a typo has none."""
     if len(word) < _SHORTEST:
         return frozenset()
     padded = f"  {word} "
@@ -113,7 +113,7 @@ def trigrams(word: str) -> frozenset[str]:
 
 
 def one_slip(one: str, other: str) -> bool:
-    """Whether two different words differ by one slip: a letter that is missing, added, wrong, or swapped with the
+    """Whether two different words differ by one typo: a letter that is missing, added, wrong, or swapped with the
     next."""
     short, long = sorted((one, other), key=len)
     if len(long) - len(short) > 1:
@@ -126,7 +126,8 @@ def one_slip(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=512)  # whoever was found is often found again
 def places(card: Card) -> tuple[CardPart, ...]:
-    """Read a card: its name says most, then what it can do, then its role and its instructions."""
+    """Return the parts of a card with their weights: the name weighs most, then capabilities, then role and
+    instructions."""
     found = [CardPart(frozenset(words_of(card.name)), _weight(15), "named for")]
     found += [CardPart(frozenset(words_of(can)), _weight(10), f"can {can}", True) for can in card.can if can != "*"]
     found.append(CardPart(frozenset(words_of(card.role[:READ])), _weight(8), "its role says"))
@@ -139,7 +140,7 @@ def _weight(points: int) -> float:
 
 
 def about(card: Card) -> str:
-    """Say what a card is about in one text: what is read of it."""
+    """Return the searched parts of a card as one text."""
     parts = (card.name, "; ".join(can for can in card.can if can != "*"), card.role[:READ], card.instructions[:READ])
     return "\n".join(part for part in parts if part)
 
@@ -150,8 +151,8 @@ ANYTHING: Final = 0.01  # the score of whoever can do anything: asked when no on
 
 
 class Certainty(NamedTuple):
-    """How sure it must be who can do something, to be asked by a capability: the least `score` of an agent, from 0 to
-    1, and the `margin` by which it is ahead of the next."""
+    """How clear a match must be for a delegation by capability: the least `score` of the agent, from 0 to 1, and the
+    `margin` by which it is ahead of the second."""
 
     score: float = 0.22
     margin: float = 0.08
@@ -162,11 +163,11 @@ CALIBRATED: Final = Certainty()
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An agent that was found: its score from 0 to 1, and why.
+    """An agent that was found, with its score from 0 to 1 and the reason.
 
-    `fits` says that it has enough of what is wanted to be asked without asking back, `direct` that it names the very
-    capability, `free` that it can be asked now: its breaker lets it, and it has room; `chosen` that it is the one that
-    a delegation by capability asks.
+    `fits` says that it has enough of the wanted words to be called without asking back; `direct` that its card lists
+    exactly this capability; `free` that it can be called now: its circuit breaker is closed and it has a free slot;
+    `chosen` that a delegation by capability calls it.
     """
 
     card: Card
@@ -179,20 +180,20 @@ class Match:
 
 
 def enough(score: float, found: int, words: int, least: float) -> bool:
-    """Tell whether a card has enough of what is wanted, by its score and how many of the words it has."""
+    """Whether a card matches well enough, by its score and the number of words it has."""
     return score >= least and found >= (words if words <= FEW else 2)
 
 
 def behind(matches: Sequence[Match], hindered: Mapping[str, str]) -> list[Match]:
-    """Put those that cannot be asked now behind the others, and say why they are there."""
+    """Return the matches with the agents that cannot be called now at the end, and the reason added."""
     free = [match for match in matches if match.card.name not in hindered]
     others = [match for match in matches if match.card.name in hindered]
     return free + [replace(one, free=False, why=f"{one.why}; {hindered[one.card.name]}") for one in others]
 
 
 def choice(matches: Sequence[Match], certainty: Certainty = CALIBRATED) -> Match | None:
-    """Choose whom to ask without asking back: the one that names the capability itself, or that has enough of what is
-    wanted and is clearly ahead of the next. None if that is nobody. Those that can be asked now come first."""
+    """Return the match to delegate to, or None if no match is clear. A clear match lists exactly this capability, or it
+    fits and is ahead of the second by the margin. Agents that are free now come first."""
     margin = certainty.margin
     return _choice([match for match in matches if match.free], margin) or _choice(matches, margin)
 
@@ -250,14 +251,14 @@ Near = Mapping[str, float]  # words or agents, and how near each is
 
 
 class _Roster(NamedTuple):
-    """Those who may be asked: all, all `without` some, or `only` some, whichever is less to look at."""
+    """The agents that may be asked: all, all `without` some, or `only` some, whichever set is smaller."""
 
     size: int
     only: AbstractSet[str] | None = None
     without: AbstractSet[str] = frozenset()
 
     def of(self, having: dict[str, float]) -> dict[str, float]:
-        """Leave those of these agents who may be asked."""
+        """Return the scores of the agents that may be asked."""
         if self.only is not None:
             return {name: having[name] for name in having.keys() & self.only}
         if having.keys().isdisjoint(self.without):
@@ -277,8 +278,8 @@ def _roster(cards: AbstractSet[str], among: AbstractSet[str] | None) -> _Roster:
 
 
 class _Part(NamedTuple):
-    """A word of a question: what it weighs among those who may be asked, the words of cards that are near it, and how
-    well each agent has it."""
+    """A word of a request: its weight among the agents that may be asked, the words of cards that are near it, and how
+    well each agent matches it."""
 
     word: str
     weight: float
@@ -287,7 +288,7 @@ class _Part(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A whole question. Words that nobody has weigh too: they are in `whole`."""
+    """A whole request. Words that no card has count in `whole`."""
 
     parts: list[_Part]
     whole: float
@@ -300,7 +301,7 @@ class _Asked(NamedTuple):
         return share if self.alike is None else (share + self.alike.get(name, 0.0)) / 2
 
     def best(self) -> list[str]:
-        """List the agents with the best scores that are worth a look."""
+        """Return the agents with the best scores above the threshold for a listing."""
         if self.alike is not None:
             sums = {name: self.blended(name, self.share(name)) for name in self.alike}
             least = _LISTED
@@ -310,8 +311,8 @@ class _Asked(NamedTuple):
         return [name for _, name in nsmallest(MATCHES, scores)]
 
     def _sums(self) -> dict[str, float]:
-        """Add up what agents have, what weighs most first: whoever has none of it until what is left is too little to
-        be listed for is not looked at any more."""
+        """Return the score sums of agents. Words are added by weight, the heaviest first: once the rest is too light to
+        reach the listing threshold, agents that have no points yet are skipped."""
         sums: dict[str, float] = {}
         left = self.whole
         for _, weight, _, found in sorted(self.parts, key=lambda part: -part.weight):
@@ -334,7 +335,7 @@ class Index:
             self.add(card)
 
     def add(self, card: Card) -> None:
-        """Read a card."""
+        """Index a card."""
         self._near.clear()
         self._cards[card.name] = card
         if "*" in card.can:
@@ -365,8 +366,8 @@ class Index:
         alike: Near | None = None,
         certainty: Certainty = CALIBRATED,
     ) -> list[Match]:
-        """Rank those `among` all that have enough of what is wanted to be worth a look, the best of them; then those
-        that can do anything. `alike` says of each, from 0 to 1, how near its meaning is."""
+        """Return the best matches `among` these agents (None: all), then the agents with `can="*"`. `alike` is the
+        semantic similarity of each agent, from 0 to 1."""
         words = words_of(wanted)[:_WORDS]
         if not words:
             return []
@@ -408,7 +409,7 @@ class Index:
         return Match(card, round(score, 3), why, fits=fits)
 
     def _near_words(self, word: str) -> Near:
-        """Find the words of cards that stand for a word, and how well."""
+        """Return the words of cards that match a word, with how well they do."""
         near = self._near.get(word)
         if near is None:
             if len(self._near) >= _REMEMBERED:
@@ -431,14 +432,14 @@ class Index:
 
 
 def _is_direct(place: CardPart, parts: list[_Part]) -> bool:
-    """Whether a capability is what is wanted and nothing else, in the same words or forms of them. A word that differs
-    by a slip may be another word."""
+    """Whether the capability has exactly the requested words, or forms of them. Typos do not count here: a word that
+    differs by one letter may be another word."""
     same = place.capability and len(place.words) == len(parts)
     return same and all(any(part.near.get(word, 0.0) >= _FORM for word in place.words) for part in parts)
 
 
 def _why(read: Sequence[CardPart], parts: list[_Part]) -> str:
-    """Tell the place that says most of what is wanted, and unless it is a capability, which of its words do."""
+    """Return the part of the card that matches best and, unless it is a capability, its matching words."""
 
     def points(place: CardPart) -> float:
         nearest = [max([part.near[word] for word in part.near.keys() & place.words], default=0.0) for part in parts]
@@ -451,10 +452,10 @@ def _why(read: Sequence[CardPart], parts: list[_Part]) -> str:
 
 
 def suits(wanted: str, card: Card) -> bool:
-    """Tell whether a card has enough of what is wanted, or can do anything."""
+    """Whether a card matches the request well enough, or can do anything."""
     return any(match.fits or match.score == ANYTHING for match in rank(wanted, (card,)))
 
 
 def rank(wanted: str, cards: Iterable[Card]) -> list[Match]:
-    """Rank a few cards that are looked at once."""
+    """Return the matches among a few cards, without keeping an index."""
     return Index(cards).rank(wanted)

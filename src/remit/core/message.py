@@ -1,4 +1,4 @@
-"""Messages: what one agent tells another between turns."""
+"""Messages between agents of one run."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from remit.core.trust import INSIDE, Trust
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one agent sends another; it reaches the other's inbox of the same run, once.
+    """A message to an agent's inbox in the same run, delivered once.
 
-    An announcement tells of the end of task `about`, to whoever holds task `reader`, and to nobody else. `trust` is
-    "outside" if its sender had taken in something from outside.
+    A result message reports the end of task `about`, to the holder of task `reader` only. `trust` is the label of the
+    sender's input.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Money: leases, what events do to them, limits and prices."""
+"""Money: leases (the budgets of tasks), the changes that events make to them, limits and prices."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -22,8 +22,8 @@ NO_PURSE: Final[Purse] = {}
 
 
 class Lease(NamedTuple):
-    """A share that may be spent. `users` are tasks from the queue that share it and may outlive its owner, and caps
-    under it. `closing` says that its owner has ended; it goes when nobody uses it any more."""
+    """A budget: an amount that may be spent. `users` counts the queued tasks that share it and may outlive its owner,
+    and the caps under it. `closing` says that its owner has ended; the lease closes when its last user ends."""
 
     id: str
     unit: Unit
@@ -44,7 +44,8 @@ class Lease(NamedTuple):
 
     @property
     def is_balanced(self) -> bool:
-        """Whether what is available, reserved, lent and spent comes to what was granted, and nothing is negative."""
+        """Whether the available, reserved, lent and spent amounts add up to the granted amount, and none is
+        negative."""
         parts = self[5:9]
         return sum(parts) == self.granted and min(parts) >= 0 and self.overrun >= 0 and self.users >= 0
 
@@ -67,7 +68,7 @@ class Lease(NamedTuple):
 
 
 class LeaseMove(NamedTuple):
-    """What is added to the figures of one lease."""
+    """The amounts that are added to the figures of one lease."""
 
     lease: str
     unit: Unit
@@ -81,9 +82,9 @@ class LeaseMove(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """What is held for one call: `held` before it leaves, `started` from then on, `uncertain` if nobody said what it
-    cost. `until` is when it expires if it has not started; `hour` is when it was charged. `billed` is a bill, as JSON,
-    of which not all was charged: it was more than the lease had."""
+    """The money blocked for one call: `held` before the call is sent, `started` after that, `uncertain` if no cost was
+    reported. `until` is when an unsent hold expires; `hour` is when it was charged. `billed` is a bill, as JSON, that
+    was higher than the lease and therefore charged in part."""
 
     id: str
     task: str
@@ -104,7 +105,7 @@ class Hold(NamedTuple):
 
     @property
     def claimed(self) -> dict[Unit, int]:
-        """The bill that was not believed, by unit; nothing if there is none."""
+        """The bill that was charged only in part, by unit; empty if there is none."""
         return cast("dict[Unit, int]", decode(self.billed)) if self.billed else {}
 
     @property
@@ -114,7 +115,7 @@ class Hold(NamedTuple):
 
 
 class LeaseOpening(NamedTuple):
-    """A lease that begins with a task."""
+    """A lease that opens with a task."""
 
     unit: Unit
     kind: Kind
@@ -125,12 +126,12 @@ class LeaseOpening(NamedTuple):
 
 
 def first_line(path: Path) -> Line:
-    """Give the leases that a charge moves."""
+    """Return the leases that a charge changes."""
     return path[0] if path else ()
 
 
 def shared(path: Path, opening: LeaseOpening | None, lease: str) -> Path:
-    """Give the path of a task: that of its asker, or one that begins with a lease of its own."""
+    """Return the path of a task: its asker's path, or one that starts with a lease of its own."""
     if opening is None:
         return path
     if opening.kind == "cap":
@@ -139,12 +140,13 @@ def shared(path: Path, opening: LeaseOpening | None, lease: str) -> Path:
 
 
 def purse_data(purse: Purse) -> dict[str, Any]:
-    """Write a purse as JSON."""
+    """Return a purse as JSON."""
     return {unit: [[*line] for line in path] for unit, path in purse.items()}
 
 
 def purse_text(data: Mapping[str, Any]) -> str:
-    """Write what `purse_data` gave as text; the calls of a task are paid along the same paths again and again."""
+    """Return the result of `purse_data` as text. Cached, because the calls of a task use the same paths again and
+    again."""
     return _text(tuple([(unit, tuple([tuple(line) for line in path])) for unit, path in data.items()]))
 
 
@@ -154,12 +156,12 @@ def _text(paths: tuple[tuple[str, Path], ...]) -> str:
 
 
 def purse_restored(data: Mapping[str, Any]) -> Purse:
-    """Read a purse as `purse_data` wrote it."""
+    """Return the purse that `purse_data` wrote."""
     return {cast("Unit", unit): tuple(tuple(line) for line in path) for unit, path in data.items()}
 
 
 def owned(purse: Purse, task: str) -> list[tuple[str, Unit]]:
-    """List the leases that a task opened itself, the latest first."""
+    """Return the leases that a task opened itself, the latest first."""
     own = f"{task}."
     return [
         (lease, unit)
@@ -173,12 +175,12 @@ def owned(purse: Purse, task: str) -> list[tuple[str, Unit]]:
 
 
 def out_of(unit: Unit, amount: int, most: int) -> str:
-    """Write how much of something there is."""
+    """Return an amount and its maximum as text."""
     return f"{dollars(amount)} of {dollars(most)}" if unit == "credits" else f"{amount:,} of {most:,} tokens"
 
 
 def called(lease: Lease, run: str) -> str:
-    """Name a lease as whoever spends it in this run knows it."""
+    """Return the name of a lease as the agents of this run know it."""
     if lease.kind == "account":
         return "the account"
     if lease.id == run:
@@ -187,7 +189,7 @@ def called(lease: Lease, run: str) -> str:
 
 
 def spelled(unit: Unit, amount: int) -> str:
-    """Write an amount with its unit."""
+    """Return an amount with its unit as text."""
     return dollars(amount) if unit == "credits" else f"{amount:,} tokens"
 
 
@@ -200,7 +202,7 @@ def _placed(path: Sequence[Sequence[str]], unit: Unit, amount: int) -> list[Leas
 
 
 def _resolved(path: Sequence[Sequence[str]], unit: Unit, amount: int, cost: int) -> list[LeaseMove]:
-    """Take the hold back: what was spent of it is spent, the rest is available again."""
+    """Return the moves that end a hold: the cost is spent, the rest is available again."""
     first, *rest = path[0] if path else ("",)
     if not first:
         return []
@@ -210,7 +212,7 @@ def _resolved(path: Sequence[Sequence[str]], unit: Unit, amount: int, cost: int)
 
 
 def _charged(unit: Unit, steps: Iterable[Sequence[Any]]) -> list[LeaseMove]:
-    """Charge leases what they have of it: `steps` has what each gave, and what it lacked."""
+    """Return the moves of a charge: `steps` has the amount that each lease pays, and the amount it lacks."""
     return [LeaseMove(lease, unit, available=-taken, spent=taken, overrun=lacked) for lease, taken, lacked in steps]
 
 
@@ -247,7 +249,8 @@ def _granted(data: Mapping[str, Any]) -> list[LeaseMove]:
 
 
 def _opened(data: Mapping[str, Any]) -> list[LeaseMove]:
-    """Take what is set aside out of the lines above, and count caps and sharers as users of what they draw on."""
+    """Return the moves that take a reservation out of the leases above, and count caps and sharing tasks as users of
+    the leases they draw on."""
     purse = data.get("purse")
     if not purse:
         return []
@@ -266,12 +269,12 @@ def _opened(data: Mapping[str, Any]) -> list[LeaseMove]:
 
 
 def _handed(data: Mapping[str, Any]) -> list[LeaseMove]:
-    """A handoff that narrows the money opens a cap."""
+    """Return the moves of a handoff: one that narrows the money opens a cap."""
     return _opened(data) if "opens" in data else []
 
 
 def closed_moves(data: Mapping[str, Any]) -> list[LeaseMove]:
-    """Leave what was shared, and give back what is left of leases that close."""
+    """Return the moves of a task's end: it stops using shared leases, and the rest of closing leases is returned."""
     if "leaves" not in data and "closes" not in data:
         return []
     moves = [LeaseMove(lease, unit, users=-1) for lease, unit in data.get("leaves", ())]
@@ -304,13 +307,13 @@ MOVES: Final[dict[str, Callable[[Mapping[str, Any]], list[LeaseMove]]]] = {
 
 
 def moves(event: Event | Unsealed) -> list[LeaseMove]:
-    """Tell what an event adds to the figures of leases that are there before it."""
+    """Return the amounts that an event adds to existing leases."""
     found = MOVES.get(event.kind)
     return found(event.data) if found is not None else []
 
 
 def opened_by(event: Event | Unsealed) -> list[Lease]:
-    """List the leases that begin with an event."""
+    """Return the leases that open with an event."""
     data = event.data
     if event.kind == "account.granted":
         amount, unit = cast("int", data["amount"]), cast("Unit", data["unit"])
@@ -333,7 +336,7 @@ Find: TypeAlias = Callable[[str, Unit], Lease | None]
 
 
 class Short(NamedTuple):
-    """A lease that lacks what is wanted. `for_good` says that waiting for what others hold of it would not help."""
+    """A lease that lacks the wanted amount. `for_good` says that waiting for other holds would not help."""
 
     lease: Lease
     wanted: int
@@ -341,7 +344,8 @@ class Short(NamedTuple):
 
 
 class Book:
-    """The leases as they are after the events that a decision has so far: later steps see the earlier ones."""
+    """The leases after the events that a decision has made so far, so that later steps of the decision see the earlier
+    ones."""
 
     __slots__ = ("_find", "_gone", "_known", "_noted")
 
@@ -363,7 +367,7 @@ class Book:
         return known
 
     def note(self, event: Unsealed) -> None:
-        """Take in what an event does; once, however often it is noted."""
+        """Apply an event. An event that was applied before changes nothing."""
         if event.kind not in MOVES or any(one is event for one in self._noted):
             return
         self._noted.append(event)
@@ -372,7 +376,7 @@ class Book:
         self.move(moves(event))
 
     def moved_by(self, event: Unsealed) -> None:
-        """Note that what an event does is in the book already."""
+        """Mark an event as applied, without applying it."""
         self._noted.append(event)
 
     def move(self, moves_: Iterable[LeaseMove]) -> None:
@@ -382,7 +386,8 @@ class Book:
                 self._known[move.lease, move.unit] = lease.moved(move)
 
     def shorts(self, path: Path, unit: Unit, wanted: int, own: int = 0) -> list[Short]:
-        """List the leases of a path's first line that lack this; `own` is what whoever asks holds itself."""
+        """Return the leases in the first line of a path that lack the amount; `own` is the amount that the caller holds
+        itself."""
         found: list[Short] = []
         for id_ in first_line(path):
             lease = self.lease(id_, unit)
@@ -393,8 +398,8 @@ class Book:
         return found
 
     def charge(self, path: Path, unit: Unit, amount: int) -> list[list[Any]]:
-        """Tell from which leases a bill is taken that nothing is held for: what the line has, then what the money above
-        it has. What is nowhere is the overrun of the last one."""
+        """Return the leases that pay a bill without a hold: first the leases of the line, then the money above it. An
+        amount that no lease has is the overrun of the last one."""
         steps: list[list[Any]] = []
         rest = amount
         for line in path:
@@ -412,7 +417,8 @@ class Book:
         return steps
 
     def close(self, id_: str, unit: Unit) -> list[list[Any]]:
-        """Close a lease whose owner has ended, and those above that only waited for it; tells what closes, in order."""
+        """Close a lease whose owner has ended, and the leases above that only waited for it. Return the closed leases
+        in order."""
         closed: list[list[Any]] = []
         waiting = [id_]
         while waiting:
@@ -429,20 +435,20 @@ class Book:
         return closed
 
     def owner_ended(self, id_: str, unit: Unit) -> None:
-        """Note that the owner of a lease has ended: it closes with whoever uses it last."""
+        """Mark a lease as closing: its owner has ended, and it closes with its last user."""
         lease = self.lease(id_, unit)
         if lease is not None:
             self._known[id_, unit] = lease._replace(state="closing")
 
     def leave(self, id_: str, unit: Unit) -> list[list[Any]]:
-        """Stop using a lease; tells what closes with that."""
+        """Stop using a lease. Return the leases that close with that."""
         self.move((LeaseMove(id_, unit, users=-1),))
         lease = self.lease(id_, unit)
         return self.close(id_, unit) if lease is not None and lease.state == "closing" else []
 
 
 def figures(short: Short, run: str) -> str:
-    """Say what a lease lacks: what is wanted, and all that became of what it had."""
+    """Return what a lease lacks, for a refusal: the wanted amount, and where its money went."""
     lease, unit = short.lease, short.lease.unit
     what = called(lease, run)
     if lease.state == "frozen":
@@ -458,8 +464,8 @@ LEAST_OUTPUT: Final = 256  # tokens: with fewer hardly any answer is whole
 
 
 def fitting(cost: Callable[[int], int], left: int, most: int, least: int = LEAST_OUTPUT) -> int:
-    """Tell how many tokens may be written if all of it has to cost no more than what is left: as many as wanted, or
-    fewer, but not fewer than an answer needs. `cost` never falls when more is written."""
+    """Return the number of output tokens that the money covers: `most`, or fewer, but at least as many as an answer
+    needs. `cost` must not fall when the output grows."""
     least = min(least, most)
     if cost(most) <= left:
         return most

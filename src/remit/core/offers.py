@@ -1,4 +1,4 @@
-"""Offers: which tools and verbs a model is shown: none that is denied, and no verb that cannot succeed now."""
+"""Offers: the tools and verbs that a model is shown. Denied tools and verbs that cannot succeed now are left out."""
 
 from typing import Final, NamedTuple
 
@@ -15,12 +15,12 @@ _DELEGATION: Final = GROUPS["agents"] - GROUPS["context"]
 
 
 class Room(NamedTuple):
-    """How much room a holder has right now.
+    """What a holder can still do right now.
 
-    `askable` says whether there is anyone whom it may ask, `deeper` whether the depth limit leaves room for one more
-    level, `tasks`, `handoffs` and `spawns` whether one more of each is allowed. `reads` and `writes` say whether it
-    sees and may write any context, `board` whether it sees or may write its session's board, and `person` whether its
-    card lets its model ask a person.
+    `askable` says whether there is an agent that it may ask, `deeper` whether the depth limit allows one more level,
+    `tasks`, `handoffs` and `spawns` whether one more of each is allowed. `reads` and `writes` say whether it may read
+    and write any context, `board` whether it may read or write its session's board, and `person` whether its card lets
+    its model ask a person.
     """
 
     askable: bool = True
@@ -45,28 +45,28 @@ class Room(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What a model is shown: `shows` asks for a tool or a verb by its name, `at_provider` for a tool that runs at its
-    provider. A model that calls what it is not shown is told why not, as by any other rule."""
+    """The tools and verbs that a model is shown: `shows` is for a tool or a verb, `at_provider` for a tool that runs at
+    its provider. If a model calls one that it is not shown, it is refused with the reason."""
 
     kit: Kit
     hidden: frozenset[str] = frozenset()
     denies: Names = NONE
 
     def at_provider(self, name: str) -> bool:
-        """Whether nobody denies a tool that runs at the provider: no card lists these."""
+        """Whether a tool that runs at the provider is offered: all are, unless denied. No card lists these tools."""
         return not has(self.denies, name)
 
     def shows_all(self, names: frozenset[str]) -> bool:
-        """Whether the holder may use every tool for this task, and whether none of these verbs is hidden."""
+        """Whether the holder may use all tools for this task, and none of these verbs is hidden."""
         return self.kit.names is ANY and not self.kit.denied and self.hidden.isdisjoint(names)
 
     def shows(self, name: str) -> bool:
-        """Whether the holder may use this tool or verb for this task, and whether a verb can succeed now."""
+        """Whether the holder may use this tool for this task; for a verb, also whether it can succeed now."""
         return name not in self.hidden and self.kit.has(name)
 
 
 def hidden(room: Room) -> frozenset[str]:
-    """Return the verbs that cannot succeed with so much room."""
+    """Return the verbs that cannot succeed in this situation."""
     found = _without_context(room)
     if not room.askable:
         return found | _DELEGATION

@@ -1,4 +1,4 @@
-"""Outcomes: what came of asking an agent, told truthfully."""
+"""Outcomes: the results of tasks."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,10 +13,11 @@ OutcomeState = Literal["completed", "failed", "timed-out", "cancelled", "dead", 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a task: its value, or the error that stands in its place.
+    """The result of a task: a value or an error.
 
-    `agent` is whom one asked; `by` is who answered, if the task was handed on. `id` is the task's; a refused one has
-    none. `trust` is "outside" if whoever answered had taken in something from outside.
+    `agent` is the agent that was called; `by` is the agent that returned the result, if the task was handed over. `id`
+    is the task id; empty for a refused call. `trust` is the label of the result: untrusted if the agent had read
+    untrusted input.
     """
 
     agent: str
@@ -29,24 +30,24 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it completed."""
+        """Whether the task completed."""
         return self.state == "completed"
 
     @property
     def rule(self) -> str:
-        """Which rule refused it; empty if none did."""
+        """The rule that refused the call; empty if none did."""
         return self.error.rule if isinstance(self.error, Refused) else ""
 
     def as_asked(self, agent: str) -> "Outcome":
-        """Give it as an answer of the agent that was asked, by the one that answered in the end."""
+        """Return the outcome with `agent` as the called agent and the present one as `by`."""
         return Outcome(agent, self.id, self.state, self.value, self.error, self.agent, self.trust)
 
     def copied(self) -> "Outcome":
-        """Give an outcome whose value can be changed without changing this one's."""
+        """Return the outcome with a copy of its value, which can be changed freely."""
         return replace(self, value=copied(self.value)) if isinstance(self.value, list | dict) else self
 
     def unwrap(self) -> Any:
-        """Give the value, or raise the error."""
+        """Return the value, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.value

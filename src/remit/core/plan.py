@@ -1,4 +1,4 @@
-"""Plans: steps and what each depends on. Checked whole before anything starts."""
+"""Plans: steps and their dependencies. A plan is checked as a whole before its first step starts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ _TITLE = 200
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One piece of a plan, for an agent or for whoever has a capability.
+    """One step of a plan, for an agent or for a capability.
 
-    It sees its task and the results of the steps in `after`, nothing else: `context="transitive"` adds what those
-    depended on, and `memory_scope="all"`, which only the caller of a plan can give, a summary of all results so far;
-    a list of ids gives a summary of the results of these steps, and an empty list of none.
-    With `payload="structured"` its result must be JSON that fits `schema`.
+    A step sees its own text and the results of the steps in `after`, nothing else. `context="transitive"` adds the
+    results that those steps depended on. `memory_scope="all"` adds a summary of all results so far; only the caller of
+    a plan can set it. A list of step ids adds a summary of these results; an empty list adds none. With
+    `payload="structured"` the result must be JSON that matches `schema`.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in any order; `after` says what must be done before what."""
+    """Steps in any order; `after` of each step names its dependencies."""
 
     steps: Sequence[Step]
     goal: str = ""
@@ -85,13 +85,14 @@ class Plan:
 
 
 def assigned(plan: Plan, cards: Mapping[str, Card]) -> Plan:
-    """Name the agent of every step, so that every process gives a step to the same one."""
+    """Return the plan with an agent for every step, so that every process gives a step to the same agent."""
     who = assignees(plan, cards)
     return replace(plan, steps=tuple(replace(step, agent=who[step.id]) for step in plan.steps))
 
 
 def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> list[str]:
-    """List all that is wrong with a plan; nothing starts unless this is empty. `cards` are those who may be asked."""
+    """Return everything that is wrong with a plan, or an empty list if it can start. `cards` are the agents that may be
+    asked."""
     if not plan.steps:
         return ["the plan has no steps"]
     if len(plan.steps) > most:
@@ -107,22 +108,22 @@ def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> 
 
 
 def assignees(plan: Plan, cards: Mapping[str, Card]) -> dict[str, str]:
-    """Choose who does each step: the agent it names, or who is clearly the one for the capability."""
+    """Return the agent of each step: the one it names, or the clear match for its capability."""
     chosen = {capability: choice(matches) for capability, matches in _able(plan, cards).items()}
     who = ((step, None if step.agent else chosen[step.capability]) for step in plan.steps)
     return {step.id: step.agent if match is None else match.card.name for step, match in who}
 
 
 def _able(plan: Plan, cards: Mapping[str, Card]) -> dict[str, list[Match]]:
-    """Find for each capability that a step is for those who have it. The cards are read once for all."""
+    """Return the matches for each capability that the steps need. The cards are indexed once."""
     wanted = {step.capability for step in plan.steps if not step.agent}
     index = Index(cards.values() if wanted else ())
     return {capability: index.rank(capability) for capability in wanted}
 
 
 def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[str, str]:
-    """Return for each step a digest of all that it asks: its text, who does it, the same of its dependencies, and what
-    every member is `told`. By it a step is recognised when the plan is run again."""
+    """Return for each step a digest of its request: its text, its agent, the digests of its dependencies, and the text
+    that every member is `told`. The digest identifies the step when the plan runs again."""
     names: dict[str, str] = {}
     steps = {step.id: step for step in plan.steps}
     for id_ in in_order(plan):
@@ -133,7 +134,7 @@ def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[
 
 
 def in_order(plan: Plan) -> list[str]:
-    """Sort the steps so that each comes after its dependencies; those in or behind a circle are left out."""
+    """Return the step ids so that each comes after its dependencies; steps in or behind a cycle are left out."""
     missing = {step.id: len(step.after) for step in plan.steps}
     after = followers(plan)
     order = [id_ for id_, count in missing.items() if count == 0]
@@ -146,7 +147,7 @@ def in_order(plan: Plan) -> list[str]:
 
 
 def cycle(plan: Plan) -> list[str]:
-    """Find steps that wait for each other in a circle, in the order of the plan; none if every step can start."""
+    """Return the steps of a dependency cycle, in the order of the plan; empty if there is none."""
     fine = set(in_order(plan))
     stuck = {step.id: step for step in plan.steps if step.id not in fine}
     circle = _circle(stuck) if stuck else set[str]()
@@ -154,7 +155,8 @@ def cycle(plan: Plan) -> list[str]:
 
 
 def _circle(stuck: Mapping[str, Step]) -> set[str]:
-    """Follow the steps that are stuck: each waits for another that is stuck, so this ends in a circle."""
+    """Return a cycle among steps that cannot start. Each of them waits for another of them, so following the
+    dependencies ends in a cycle."""
     trail: dict[str, None] = {}
     id_ = next(iter(stuck))
     while id_ not in trail:
@@ -165,7 +167,7 @@ def _circle(stuck: Mapping[str, Step]) -> set[str]:
 
 
 def followers(plan: Plan) -> dict[str, list[str]]:
-    """List for each step those that wait for it, in the order of the plan."""
+    """Return for each step the steps that depend on it, in the order of the plan."""
     after: dict[str, list[str]] = {step.id: [] for step in plan.steps}
     for step in plan.steps:
         for before in step.after:
@@ -174,7 +176,8 @@ def followers(plan: Plan) -> dict[str, list[str]]:
 
 
 def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
-    """List whose results a step sees: its dependencies in the order given, with "transitive" theirs before them."""
+    """Return the steps whose results a step sees: its dependencies in the order given; with "transitive", theirs before
+    them."""
     if step.context == "direct":
         return list(step.after)
     order: dict[str, None] = {}
@@ -190,8 +193,8 @@ def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
 
 
 def drafted(data: Json, *, goal: str) -> Plan:
-    """Read a plan that a model wrote: what is to be done, by whom, and in which order. It has no words for what a step
-    sees, may do or must answer."""
+    """Return the plan that a model wrote: steps, agents and order. A model cannot set what a step sees, what it may do
+    or which form its result has. Raise `BadInput` for anything else."""
     data = checked(data, "the plan")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('the answer must be a JSON object with a list "steps"')
@@ -208,7 +211,8 @@ _NOT_ITS_OWN = ", and what it may see, may do and must answer is not the plan's 
 
 
 def read_step(data: Json, number: int, names: tuple[str, ...], why: str = "") -> Step:
-    """Read a step that may have these parts; `why` says why no others."""
+    """Return a step from JSON with the allowed fields `names`; `why` explains in the error why no others are
+    allowed."""
     if not isinstance(data, dict):
         raise BadInput(f"step {number} is an object, not {shown(data)}")
     if strange := sorted(data.keys() - set(names)):
@@ -258,7 +262,7 @@ def _assignee_faults(step: Step, cards: Mapping[str, Card], able: Mapping[str, S
 
 
 def _unable(step: Step, cards: Mapping[str, Card], able: Mapping[str, Sequence[Match]]) -> str:
-    """Say why nobody can be given a step for what it needs; nothing if somebody can."""
+    """Return why no agent can be assigned to a step, or "" if one can."""
     if step.agent:
         return "" if suits(step.capability, cards[step.agent]) else f"'{step.agent}' cannot do that"
     matches = able[step.capability]
@@ -295,5 +299,6 @@ def _one_of(given: object, known: tuple[str, ...], what: str) -> None:
 
 
 def structured(result: Json, where: str) -> Json:
-    """Check a structured result, already read if it came as text: JSON within its limit, or an error."""
+    """Return a structured result, already parsed if it came as text. Raise `BadInput` if it is not JSON or too
+    large."""
     return checked(result, where, RESULT_LIMIT)

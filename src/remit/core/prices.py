@@ -1,4 +1,4 @@
-"""Prices: what a model's tokens cost, in whole millionths of a US dollar, always rounded up."""
+"""Prices: the cost of a model's tokens, in whole millionths of a US dollar, always rounded up."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -20,9 +20,9 @@ _LONGEST: Final = 1 << 31  # of a text to count, in characters
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a provider counted. `input` is everything that was read; `cached_input` is the part of it that came from a
-    cache and `cache_written` the part that was put into one. `output` is everything that was written, and `requests`
-    how many requests it took."""
+    """The token counts that a provider reported. `input` is the whole input; `cached_input` is the part that was read
+    from a cache and `cache_written` the part that was written to one. `output` is the whole output, and `requests` the
+    number of requests."""
 
     input: int = 0
     output: int = 0
@@ -43,8 +43,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost, each given as an amount: `Price(input="$2.50", output="$10")`. What is read from a
-    cache or put into one costs what other input does unless it is said. `request` is added for every request."""
+    """The price of a million tokens: `Price(input="$2.50", output="$10")`. Cached input costs the same as other input
+    unless `cached_input` or `cache_written` says otherwise. `request` is added for every request."""
 
     input: int
     output: int
@@ -72,7 +72,7 @@ class Price:
 
 
 def are_counts(*counts: object) -> bool:
-    """Whether these are whole numbers, none of them more than a request can have."""
+    """Whether these are whole numbers, each within what one request can have."""
     if {*map(type, counts)} != _WHOLE:
         return False
     whole = cast("tuple[int, ...]", counts)
@@ -80,7 +80,8 @@ def are_counts(*counts: object) -> bool:
 
 
 def cost(price: Price, usage: Usage) -> int:
-    """Tell what that usage costs. Rounded up: whoever adds up many small costs is never short."""
+    """Return the cost of `usage` in millionths of a dollar, rounded up, so that a sum of many small costs is never too
+    low."""
     of_type(price, Price, "price takes Price(...)")
     of_type(usage, Usage, "usage takes Usage(...)")
     cached = price.input if price.cached_input is None else price.cached_input
@@ -95,14 +96,15 @@ def cost(price: Price, usage: Usage) -> int:
 
 
 def worst(price: Price, input_tokens: int, max_output: int, tries: int = 1) -> int:
-    """Tell what a call can cost at most: all the output that it may have, at every try, and all of the input at the
-    dearest of its prices."""
+    """Return the highest possible cost of a call: the full output at every try, and the whole input at its highest
+    price."""
     ways = readings(input_tokens, max_output)
     return countable(max(cost(price, usage) for usage in ways) * counted(tries, "tries", least=1))
 
 
 def readings(input_tokens: int, max_output: int) -> tuple[Usage, ...]:
-    """List the usages of which one costs the most: nothing cached, all of it from a cache, all of it put into one."""
+    """Return the usages of which one is the most expensive: nothing cached, everything read from a cache, everything
+    written to one."""
     return (
         Usage(input_tokens, max_output),
         Usage(input_tokens, max_output, cached_input=input_tokens),
@@ -111,14 +113,14 @@ def readings(input_tokens: int, max_output: int) -> tuple[Usage, ...]:
 
 
 def rough_tokens(messages: Iterable[str]) -> int:
-    """Count the tokens of a prompt roughly, where no tokenizer is at hand: four characters to a token, and three tokens
-    around each message."""
+    """Return a rough token count of a prompt, where no tokenizer is available: four characters a token, plus three
+    tokens for each message."""
     texts = items(messages, "rough_tokens takes a list of texts")
     return sum(tokens_in(plain(text, "a message", _LONGEST, empty=True)) + PER_MESSAGE for text in texts)
 
 
 def countable(millionths: int) -> int:
-    """Give a cost back that a store can hold."""
+    """Return the cost if a store can hold it. Raise `BadInput` otherwise."""
     if millionths > INT_LIMIT:
         raise BadInput("so many tokens cost more than can be counted; look at the usage and at the price")
     return millionths

@@ -1,5 +1,5 @@
-"""What each event does to the tables. The stores and the check of the stores both read it from here, so a table can
-hold nothing that the journal does not say."""
+"""The changes that each event makes to the tables. Stores and `remit doctor` both use this module, so a table contains
+nothing that the journal does not."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -34,9 +34,10 @@ from remit.core.values import Json, encode
 
 
 class Count(NamedTuple):
-    """What an event adds to the row of its run. `members` is text that is appended: the name of who joins it.
+    """The figures that an event adds to the row of its run. `members` is appended text: the name of an agent that
+    joins.
 
-    The root itself is not counted: a run has no row until something else happens in it.
+    The root task is not counted: a run has no row until something else happens in it.
     """
 
     members: str = ""
@@ -61,7 +62,8 @@ def _counts_task(event: Event) -> Count | None:
 
 
 def _counts_handoff(event: Event) -> Count:
-    """Going out in parts and joining them is one handoff, which is counted when it goes out."""
+    """Return the count of a handoff. A parallel handoff and the joining of its parts are one, counted when the parts
+    are sent."""
     to, more = event.data["to"], cast("int", event.data.get("more_refused", 0))
     joins = isinstance(to, str) and event.data.get("joins")
     return Count(f" {to}" if joins else "", 0, 0 if event.data.get("of_parts") else 1, 0, more)
@@ -73,7 +75,7 @@ def _counts_cost(event: Event) -> Count | None:
 
 
 def _counts_unrecorded(event: Event) -> Count | None:
-    """Refusals beyond those that are recorded one by one count when the turn ends."""
+    """Return the count of refusals that were not recorded one by one, at the end of a turn."""
     more = event.data.get("more_refused")
     return Count(refusals=cast("int", more)) if more else None
 
@@ -83,7 +85,7 @@ def _counts_refusal(event: Event) -> Count | None:
 
 
 def _counts_request(_event: Event) -> Count:
-    """Whoever asks a model asks once, whether it answers or not."""
+    """Return the count of one model request, answered or not."""
     return _ONE_REQUEST
 
 
@@ -100,7 +102,7 @@ COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
 
 
 def counted(event: Event) -> Count | None:
-    """Tell what an event adds to the figures of its run."""
+    """Return the figures that an event adds to its run, or None."""
     counts = COUNTS.get(event.kind)
     return counts(event) if counts is not None else None
 
@@ -169,7 +171,8 @@ def _submitted(event: Event) -> list[Change]:
 
 
 def _funded(event: Event, row: Row) -> list[Change]:
-    """The task pays along these paths; leases of its own begin with it. Where tasks are limited it counts."""
+    """Return the changes for a task's money: its purse, the leases that open with it, and its count for limits on
+    tasks."""
     counts = ledger.task_counts(event) if "metered" in event.data else []
     purse = cast("dict[str, Any]", event.data.get("purse"))
     if not purse:
@@ -190,7 +193,7 @@ def _used(used: UsedKey) -> Change:
 
 
 def _task(event: Event, data: FirstData) -> Row:
-    """The row of a task that nobody has claimed yet."""
+    """Return the row of a task that no worker has claimed yet."""
     return {
         "id": event.task,
         "run": event.run,
@@ -244,7 +247,7 @@ def _lost(event: Event) -> list[Change]:
 
 
 def _extended(event: Event) -> list[Change]:
-    """A task that is taken up again has its time anew."""
+    """Return the change of a task's expiry: a resumed task has its full time again."""
     until = event.data.get("until")
     return [] if until is None else [Change("task", "extend", (event.task,), {"id": event.task, "until": until})]
 
@@ -265,7 +268,7 @@ def _ended(event: Event) -> list[Change]:
 
 
 def _asked(event: Event) -> list[Change]:
-    """What a model asked an agent for is counted, with all that it changes."""
+    """Return the changed counters of a model's request to an agent."""
     return [
         _ask(event.run, key, AskCount(*cast("list[Any]", row)))
         for key, row in read(event, ToolDone).get("asks", {}).items()
@@ -277,7 +280,7 @@ def _ask(run: str, key: str, count: AskCount) -> Change:
 
 
 def _pruned(event: Event) -> list[Change]:
-    """The rows of the runs go, and their events."""
+    """Return the changes that remove the rows and events of pruned runs."""
     data = read(event, RunsPruned)
     changes: list[Change] = []
     for run in data["runs"]:
@@ -290,8 +293,8 @@ def _pruned(event: Event) -> list[Change]:
 
 
 def _cut(gaps: list[tuple[int, int, str]], stated: int) -> list[Change]:
-    """Whatever events are in a gap go with their blobs, and so do the gaps that it takes in; `stated` is the event that
-    says so."""
+    """Return the changes for gaps in the journal: the events in each gap go, with their blobs and the smaller gaps in
+    it. `stated` is the event that declares the gap."""
     changes: list[Change] = []
     for first, last, hash_ in gaps:
         where: Row = {"first": first, "last": last}
@@ -307,7 +310,7 @@ def _keys_kept(event: Event) -> list[Change]:
 
 
 def _journal_cut(event: Event) -> list[Change]:
-    """What was removed from these addresses is forgotten. Versions count on from the floor there, wherever it was."""
+    """Return the changes for forgotten entries. New versions at these addresses continue from the floor."""
     data = read(event, JournalCut)
     changes = [Change("retired", "drop", (ns, key), {"namespace": ns, "key": key}) for ns, key in data["forgotten"]]
     if floor := data["floor"]:
@@ -334,7 +337,7 @@ def _breaker_set(event: Event) -> list[Change]:
 
 
 def _cooling_set(event: Event) -> list[Change]:
-    """Whoever does not rest and has not failed needs no row."""
+    """Return the change of a cooldown. A model or key without failures needs no row."""
     name = cast("str", event.data["name"])
     if not event.data["failures"]:
         return [Change("cooling", "drop", (name,), {"name": name})]
@@ -386,7 +389,7 @@ def _entry_touched(event: Event) -> list[Change]:
 
 
 def _entries_removed(event: Event) -> list[Change]:
-    """The entries go; which versions they had stays, so that none is used again."""
+    """Return the changes that remove entries. Their versions are kept, so that none is used again."""
     keys = read(event, EntriesRemoved)["keys"]
     changes = [Change("entry", "drop", (ns, key), {"namespace": ns, "key": key}) for ns, key, _ in keys]
     for ns, key, version in keys:
@@ -493,7 +496,7 @@ Tables: TypeAlias = dict[Table, dict[Key, Row]]
 
 
 def fold(events: Iterable[Event]) -> Tables:
-    """Build the tables as the journal tells them."""
+    """Return the tables that result from these events."""
     tables: Tables = {table: {} for table in KEYS}
     for event in events:
         fold_in(tables, event)
@@ -501,7 +504,7 @@ def fold(events: Iterable[Event]) -> Tables:
 
 
 def fold_in(tables: Tables, event: Event) -> None:
-    """Change the tables as one event does."""
+    """Apply one event to the tables."""
     for move in moves(event):
         _move(tables["lease"], move)
     for change in changes(event):
@@ -551,7 +554,7 @@ def _add(rows: dict[Key, Row], run: str, count: Count) -> None:
 
 
 def _open(row: Row, change: Change) -> bool:
-    """A task ends once, does not move after that, and a message is taken once: the first one counts."""
+    """Whether the change still applies: a task ends once and does not move after that, and a message is taken once."""
     if change.table == "task":
         return row["ended"] is None
     if change.verb == "answer":

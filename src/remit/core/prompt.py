@@ -1,4 +1,5 @@
-"""Prompts: what a step is told, to the byte. One without dependencies is told its task and nothing else."""
+"""Prompts: the exact text that an agent receives for its task. A step without dependencies receives its own text
+only."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -10,7 +11,7 @@ from remit.core.trust import INSIDE, Trust
 
 
 class Done(NamedTuple):
-    """A finished step, as those who depend on it see it."""
+    """A finished step, as the steps that depend on it see it."""
 
     title: str
     agent: str
@@ -27,7 +28,7 @@ class Note(NamedTuple):
 
 
 class Reveal(NamedTuple):
-    """What members may be told of the whole: the goal and who takes part."""
+    """The facts about a plan that its members may see: the goal and the roster."""
 
     goal: str
     roster: tuple[tuple[str, str], ...]
@@ -40,8 +41,8 @@ def prompt(
     reveal: Reveal | None = None,
     trust: Trust = INSIDE,
 ) -> str:
-    """Write the task, then the results it depends on in their order, then messages; no part is empty. `trust` is the
-    label of the plan's own words."""
+    """Return the prompt of a step: its text, the results it depends on in their order, then messages. Empty parts are
+    left out. `trust` is the label of the plan's own text."""
     parts = [] if reveal is None else _whole(reveal, trust)
     parts += _step(step, trust)
     results = [result for result in done if result.text]
@@ -59,7 +60,7 @@ def prompt_with_summary(
     reveal: Reveal | None = None,
     trust: Trust = INSIDE,
 ) -> str:
-    """Write the same for a step that sees a summary of results, also of steps that it does not depend on."""
+    """Return the prompt of a step that sees a summary of results, including steps that it does not depend on."""
     parts = [prompt(step, (), (), reveal, trust)]
     if told_in_short := summed_up(done):
         parts += ["", "## Shared memory", "", told_in_short]
@@ -67,12 +68,12 @@ def prompt_with_summary(
 
 
 def summed_up(done: Sequence[Done]) -> str:
-    """Write each result in one line; empty if there are none."""
+    """Return each result in one line; "" if there are none."""
     return "\n".join(_summed_up(result) for result in done if result.text)
 
 
 class Passed(NamedTuple):
-    """An entry that was passed along with a task."""
+    """An entry that is passed along with a task."""
 
     where: str
     agent: str
@@ -81,7 +82,7 @@ class Passed(NamedTuple):
 
 
 class HandedOn(NamedTuple):
-    """How a task came to its holder: from whom, what was handed over, what was used so far, and what came of parts that
+    """How a task came to its holder: the sender, the data handed over, the usage so far, and the results of parts that
     were sent out."""
 
     sender: str
@@ -94,7 +95,7 @@ class HandedOn(NamedTuple):
 
 
 class Colleague(NamedTuple):
-    """An agent whom a holder may ask: its name, its role and what it can do."""
+    """An agent that the holder may ask: its name, role and capabilities."""
 
     name: str
     role: str = ""
@@ -102,11 +103,12 @@ class Colleague(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What a model is told besides its task: its memory, the newest notes of its session's board, and whom it may ask.
+    """The parts of a model's prompt next to its task: its memory, the newest notes on its session's board, and the
+    agents it may ask.
 
-    `more_memory`, `more_board` and `more_team` say that there is more than is told. `reads` and `writes` name the
-    shared context that its verbs reach. `hands_only` says that the task can only be handed over: no delegation can
-    succeed now.
+    `more_memory`, `more_board` and `more_team` say that the list is shortened. `reads` and `writes` name the shared
+    context that its verbs can reach. `hands_only` says that the task can only be handed over: no delegation can succeed
+    now.
     """
 
     memory: tuple[Passed, ...] = ()
@@ -124,8 +126,8 @@ ALONE: Final = Around()
 
 
 class Assigned(NamedTuple):
-    """A task as it is told: its words, their label, and whether an agent wrote them. A task that remit put together
-    itself is told as it is: what is untrusted in it is quoted already."""
+    """The task in a prompt: its text, its trust label, and whether an agent wrote it. A task that remit composed is
+    used as it is: its untrusted parts are quoted already."""
 
     text: str
     trust: Trust = INSIDE
@@ -138,7 +140,7 @@ class Assigned(NamedTuple):
 
 
 def goal_told(goal: str, trust: Trust = INSIDE) -> str:
-    """Write the goal of a team."""
+    """Return the goal of a team for a prompt."""
     if trust == INSIDE:
         return f"# Goal: {set_off(goal)}"
     return f"# Goal in words from outside, quoted as data\n\n{quoted_lines(goal)}"
@@ -153,9 +155,9 @@ def brief(
     *,
     before: str = "",
 ) -> str:
-    """Write what a holder is told: its task, what was said `before` in its session, what was passed along, how it came
-    to it, its memory and the board, whom it may ask, then messages; no part is empty. A task with nothing beside it is
-    told by itself."""
+    """Return the prompt of a holder: its task, the earlier conversation (`before`), the entries passed along, how the
+    task came to it, its memory and the board, the agents it may ask, then messages. Empty parts are left out. A task
+    with nothing else is the prompt itself."""
     parts = [task.told, *(("", before) if before else ()), *_entries("## Context passed along", passed)]
     if handed is not None:
         parts += _handed(handed)
@@ -171,7 +173,7 @@ def brief(
 
 
 def cut(text: str, limit: int) -> str:
-    """Shorten a text for a prompt, and say how much is left out."""
+    """Return the text, shortened to `limit` characters, with a note of how many are left out."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[{len(text) - limit:,} more characters left out]"
@@ -190,12 +192,12 @@ def _entries(heading: str, entries: Sequence[Passed]) -> list[str]:
 
 
 def entries_told(entries: Sequence[Passed], more: str = "") -> str:
-    """Write entries that a holder asked for, some of them untrusted."""
+    """Return entries that a holder asked for, as text for a prompt."""
     return "\n".join([*_entries("## Shared context", entries)[1:], *(["", f"[{more}]"] if more else [])])
 
 
 def _reach(around: Around) -> list[str]:
-    """Name the shared context that a holder may read and write."""
+    """Return the lines that name the shared context that the holder may read and write."""
     lines = [f"You may read: {', '.join(map(one_line, around.reads))} (with recall)"] if around.reads else []
     if around.writes:
         lines.append(f"You may write: {', '.join(map(one_line, around.writes))} (with remember)")
@@ -235,8 +237,8 @@ def _handed(handed: HandedOn) -> list[str]:
 
 
 class UsedBefore(NamedTuple):
-    """A tool that an earlier conversation about the same task used: what it was given, what it returned, both
-    shortened, and whether it has failed, or was begun and may have been done."""
+    """A tool call of an earlier conversation about the same task: its arguments and its result, both shortened, and
+    whether it failed, or was started and may have been done."""
 
     tool: str
     given: str
@@ -246,8 +248,8 @@ class UsedBefore(NamedTuple):
 
 
 def begun_anew(used: Sequence[UsedBefore], more: int, notes: Sequence[Note]) -> str:
-    """Write what a model is told when its conversation begins again: the tools that were used before, of which `more`
-    are left out, and the messages that had arrived."""
+    """Return the prompt for a conversation that starts again: the tools that were used before, of which `more` are left
+    out, and the messages that had arrived."""
     parts = [
         "## This task was begun before",
         "",
@@ -266,7 +268,8 @@ _OUTCOMES: Final = {"failed": "failed: ", "begun": "it was begun and may have be
 
 
 def _used_before(one: UsedBefore) -> tuple[str, str, Trust]:
-    """Arguments are a model's words: if it had read something from outside, they are quoted like a result."""
+    """Return a tool call for the prompt. Its arguments are a model's text: if that model had read untrusted input, they
+    are quoted like a result."""
     said = _OUTCOMES.get(one.outcome, "") + one.result
     if one.trust == INSIDE:
         return f"{one.tool}({one_line(one.given)})", said, INSIDE
@@ -274,7 +277,7 @@ def _used_before(one: UsedBefore) -> tuple[str, str, Trust]:
 
 
 def messages_told(notes: Sequence[Note]) -> str:
-    """Write messages that arrive while a holder is at work."""
+    """Return messages that arrive while a holder works, as text for a prompt."""
     return "\n".join(_messages(notes)).strip()
 
 

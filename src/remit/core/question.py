@@ -1,6 +1,6 @@
-"""Questions to people: what is asked, how it may end, and what an answer is worth.
+"""Questions to people: their content, their possible ends, and the check of an answer.
 
-An approval is a grant for one action. It is bound to that action by its digest and is used up by it.
+An approval is the permission for one action. Its digest binds it to exactly that action, which consumes it.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,8 @@ ENDS: Final[dict[QuestionKind, tuple[QuestionState, ...]]] = {
 
 
 class Question(NamedTuple):
-    """A question as its table has it; what is asked is in the event `asked`, what was answered in `answered`."""
+    """A row of the question table. The question's text is in event number `asked`, the answer in event number
+    `answered`."""
 
     id: str
     run: str
@@ -54,8 +55,8 @@ Shows: TypeAlias = dict[str, Json]
 
 
 class Notice(NamedTuple):
-    """What became of telling a channel of a question: `ref` is what the channel calls it; `error` says why it was
-    refused for good, so that nobody was told."""
+    """The delivery of a question to a channel: `ref` is the channel's own id for it; `error` says why the channel
+    rejected it for good."""
 
     channel: str
     at: int
@@ -65,9 +66,10 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question to a person. `kind` is "ask" for one that wants an answer, "hop" for one that wants an approval of
-    passing work on, "tool" of an action; `shows` is what an approval permits, `chain` who asked whom up to the agent
-    that asks, `notices` whom it was told. Times are microseconds since 1970."""
+    """A question to a person. `kind` is "ask" for a question that wants an answer, "hop" for the approval of a
+    delegation or handoff, "tool" for the approval of an action. `shows` is the action that an approval permits, `chain`
+    the agents that asked each other up to the asking one, `notices` the deliveries. Times are microseconds since 1970.
+    """
 
     id: str
     kind: QuestionKind
@@ -95,8 +97,8 @@ class Inquiry:
 
 
 class Reply(NamedTuple):
-    """What someone answers: approved, rejected or answered; who, over which channel, and why. `value` is the answer to
-    a question, or the task or arguments as they were approved."""
+    """A person's answer: approved, rejected or answered; by whom, over which channel, and why. `value` is the answer,
+    or the task or arguments as the person changed them."""
 
     state: QuestionState
     by: str
@@ -106,8 +108,8 @@ class Reply(NamedTuple):
 
 
 class QuestionDraft(NamedTuple):
-    """What an agent wants to ask; `choices` are the answers there are, none for any text. `shows` is what an approval
-    permits, `seconds` how long it waits, None for as long as the task may."""
+    """A question that is to be asked. `choices` are the possible answers; none means any text. `shows` is the action
+    that an approval permits. `seconds` is how long it stays open; None means as long as the task may run."""
 
     kind: QuestionKind
     text: str
@@ -120,12 +122,12 @@ class QuestionDraft(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of exactly what is asked for: a whole one, because an approval counts by it."""
+        """The digest of everything that is asked. It is a full digest, because an approval is bound to it."""
         return whole_digest(encode([self.kind, self.text, [*self.choices], self.shows, [*self.about]]))
 
 
 def asked_by_agent(text: object, choices: object, default: object) -> QuestionDraft:
-    """Check what an agent asks a person."""
+    """Return an agent's question to a person as a draft. Raise `BadInput` if it is invalid."""
     question = plain(text, "a question", TEXT_LIMIT)
     given: list[Any] = [] if choices is None else _listed(choices)
     if len(given) > CHOICES:
@@ -149,7 +151,7 @@ def _listed(choices: object) -> list[Any]:
 
 
 def accepted(question: Question, choices: list[str], value: object) -> Json:
-    """Check an answer to what an agent asked."""
+    """Return a person's answer. Raise `BadInput` if it is empty, too long, or none of the choices."""
     if value is None:
         raise BadInput("an answer has to say something")
     text = plain(value, "an answer", TEXT_LIMIT)
@@ -161,7 +163,7 @@ def accepted(question: Question, choices: list[str], value: object) -> Json:
 
 
 def decided(question: Question, by: str, channel: str, at: int) -> str:
-    """Say who has answered already, and when."""
+    """Return the sentence that says who has answered already, and when."""
     word = {"answered": "was answered", "withdrawn": "was withdrawn", "expired": "has expired"}
     how = word.get(question.state, f"was {question.state}")
     whom = f" by {by}" if by else ""

@@ -1,5 +1,5 @@
-"""Quoting: how words go out to a model. Untrusted words read as data, and nobody can pose as another, or as the prompt
-itself."""
+"""Quoting text for prompts. Untrusted text appears as quoted data, and no text can pose as another sender's or as the
+prompt itself."""
 
 import re
 from itertools import chain
@@ -19,50 +19,53 @@ _LOOKED_AT: Final = 64  # of a line, to tell what it reads as
 
 
 def told(text: str, trust: Trust) -> str:
-    """Give what someone else said, as it stands in a prompt."""
+    """Return text for a prompt: trusted text set off, untrusted text quoted as data."""
     return set_off(text) if trust == INSIDE else quoted(text)
 
 
 def quoted(text: str) -> str:
-    """Quote what came from outside, line by line, so that it reads as data and not as an order."""
+    """Return untrusted text quoted line by line under a note, so that a model reads it as data and not as an
+    instruction."""
     return f"[{_NOTE}]\n{quoted_lines(text)}"
 
 
 def quoted_lines(text: str) -> str:
-    """Mark every line as quoted."""
+    """Return the text with every line marked as quoted."""
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def task_told(text: str, trust: Trust, *, by_agent: bool = True) -> str:
-    """Return a task as its holder is told it. A person's words stand as they are; nothing an agent wrote poses as the
-    prompt, and an untrusted task is quoted under a heading that says so."""
+    """Return a task for its holder's prompt. A person's text is used as it is. An agent's text is set off, so that it
+    cannot pose as the prompt. An untrusted task is quoted under a heading that says so."""
     if trust == INSIDE:
         return set_off(text) if by_agent else text
     return f"{_TASK}\n\n{quoted_lines(text)}"
 
 
 def failure_told(head: str, text: str, trust: Trust) -> str:
-    """Return the words of a failure or a refusal after a head of our own. Several lines are quoted even if they can be
-    trusted: they often carry what a server or a file said."""
+    """Return the text of a failure or a refusal after `head`. Several lines are quoted even if they are trusted,
+    because they often contain what a server or a file said."""
     if trust != INSIDE:
         return f"{head}: {quoted(text)}"
     return f"{head}: {text}" if len(text.splitlines()) < 2 else f"{head}:\n{quoted_lines(text)}"
 
 
 def key_told(key: str) -> str:
-    """Name a key at the beginning of a line: in quotation marks if it could be taken for more than a key."""
+    """Return a key for the beginning of a line: in quotation marks if it could be read as more than a key."""
     return key if key.isprintable() and not _AMBIGUOUS.intersection(key) and key == key.strip() else repr(key)
 
 
 def place_told(where: str, trust: Trust) -> str:
-    """Name an entry in a heading. Return "" for an untrusted key that is more than a word: it must be quoted below."""
+    """Return the name of an entry for a heading, or "" for an untrusted key that is more than a word: it must be quoted
+    below."""
     if trust != INSIDE:
         return where if _KEY.fullmatch(where) else ""
     return repr(where) if not where.isprintable() or "(" in where else where
 
 
 def message(sender: str, text: str, trust: Trust) -> str:
-    """Give a message as an item of a list; every line but the first is indented, so that it is one item."""
+    """Return a message as one list item. Every line but the first is indented, so that the text cannot start another
+    item."""
     if trust == INSIDE:
         first, *rest = text.splitlines() or [""]
         return "\n".join([f"- **{sender}**: {first}", *(f"  {line}" for line in set_off("\n".join(rest)).splitlines())])
@@ -70,7 +73,8 @@ def message(sender: str, text: str, trust: Trust) -> str:
 
 
 def set_off(text: str) -> str:
-    """Indent the lines that would read as a heading of the prompt, or as an item of its lists."""
+    """Return the text with every line indented that would read as a heading of the prompt, or as an item of its
+    lists."""
     if not any(mark in text for mark in "#*_=-") and text.isascii():
         return text
     lines = text.splitlines(keepends=True)
@@ -78,13 +82,13 @@ def set_off(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Put text on one line."""
+    """Return the text on one line."""
     return " ".join(text.splitlines())
 
 
 def _poses(line: str) -> bool:
-    """Tell whether a line reads as structure: a heading, an underline that makes one, or a list item that begins with a
-    name in bold. Look-alikes and characters that nobody sees do not help."""
+    """Whether a line reads as structure: a heading, an underline that makes one, or a list item that begins with a name
+    in bold. Look-alike and invisible characters are seen through."""
     seen = "".join(chain.from_iterable(map(_visible, line[:_LOOKED_AT])))
     start = normalize("NFKC", seen).lstrip()
     if start.startswith("#"):
@@ -96,7 +100,8 @@ def _poses(line: str) -> bool:
 
 
 def _visible(letter: str) -> str:
-    """Leave out what takes no room on a screen: controls, joiners, direction marks, combining marks."""
+    """Return the character, or "" if it takes no room on a screen: controls, joiners, direction marks, combining
+    marks."""
     if letter.isascii():
         return letter
     return "" if category(letter) in ("Cf", "Cc", "Mn", "Me") else letter

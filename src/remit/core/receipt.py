@@ -1,4 +1,4 @@
-"""Receipts: which context one turn saw and why, and what was withheld from it and why."""
+"""Context receipts: the context that one turn saw and why, and the context that was withheld from it and why."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ _NO_TEXT = digest("")
 
 
 class Slice(NamedTuple):
-    """One thing a turn saw."""
+    """One piece of context that a turn saw."""
 
     what: str
     why: Why
@@ -30,12 +30,13 @@ class Slice(NamedTuple):
 
     @classmethod
     def of(cls, what: str, why: Why, text: str, trust: Trust = INSIDE) -> "Slice":
-        """Make a slice of something that is not an entry, so it has no versions."""
+        """Return a slice for something that is not an entry and therefore has no versions."""
         return cls(what, why, tokens_in(text), 1, digest(text), trust)
 
 
 class Receipt:
-    """What one turn saw. It is filled while the turn runs and written once, with the event that ends the turn."""
+    """The context that one turn saw. Filled while the turn runs, and written once, with the event that ends the
+    turn."""
 
     __slots__ = ("_in_text", "_untold", "_withheld_more", "saw", "tokens", "unlisted", "withheld")
 
@@ -49,19 +50,19 @@ class Receipt:
         self._untold: list[tuple[str, str]] = []
 
     def task(self, text: str) -> None:
-        """Note the task's text, which every turn sees first."""
+        """Record the task's text, which every turn sees first."""
         tokens = max(0, tokens_in(text) - self._in_text)  # what came into it from elsewhere is listed by itself
         self.tokens += tokens
         self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
 
     def given(self, parts: Iterable[Slice]) -> None:
-        """Note what the task's own text brings along: results of earlier steps, messages."""
+        """Record the parts that the task's own text contains: results of earlier steps, messages."""
         for part in parts:
             self._in_text += part.tokens
             self._add(part)
 
     def beside(self, parts: Iterable[Slice]) -> None:
-        """Note what comes beside the task's text: what was handed over, results that are back."""
+        """Record the parts that come next to the task's text: handed-over data, results of parts."""
         for part in parts:
             self._add(part)
 
@@ -73,14 +74,14 @@ class Receipt:
         self._add(Slice.of(f"message from {sender}", "message", text, trust))
 
     def outside(self, what: str, text: str, place: str) -> None:
-        """Note what the turn took in from outside. If its text is not given and a tool took it in, the tool's result is
-        its text: `place` names the call."""
+        """Record untrusted input of the turn. If no text is given and a tool took the input in, the tool's result is
+        the text: `place` identifies the call."""
         self._add(Slice.of(what, "said", text, OUTSIDE))
         if not text and place:
             self._untold.append((place, what))
 
     def tell(self, place: str, value: Json) -> None:
-        """Note what the tool returned that took something in at this place without a text."""
+        """Record the result of the tool call at `place`, if it took in untrusted input without giving a text."""
         if not self._untold:
             return
         text = value if isinstance(value, str) else encode(value)
@@ -96,7 +97,7 @@ class Receipt:
             self._withheld_more += 1
 
     def withhold_all(self, reasons: Mapping[str, str]) -> None:
-        """Note what the asker kept back from a turn that is about to begin."""
+        """Record the context that the asker withheld from a turn that is about to start."""
         if len(reasons) <= LISTED:
             self.withheld = dict(reasons)
             return
@@ -126,7 +127,8 @@ class Receipt:
 
 
 def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:
-    """List what the asker sees and did not pass on, and what it wished to pass on without seeing it itself."""
+    """Return, with reasons, the context that the asker sees and did not pass on, and the context that it wanted to pass
+    on without seeing it."""
     reasons: dict[str, str] = {}
     if sight is ANY:
         if passed is not ANY:

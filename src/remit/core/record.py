@@ -1,4 +1,4 @@
-"""Records: a task and a run as their tables have them."""
+"""Rows of the task and run tables, as immutable records."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,14 +8,15 @@ from remit.core.chain import STAND_IN
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A task as the table has it; its text, bounds and result are in the events `began` and `ended`.
+    """A row of the task table. The task's text and bounds are in event number `began`, its result in event number
+    `ended`.
 
-    `asked_how` is delegate, submit, spawn, or async: submitted, and its end is announced. `led_as` is what the engine
-    itself does in its holder's place: run a plan or lead a team. `worker` has it, under `fence`; `attempt` counts how
-    often it was claimed, `failures` how often it failed and was requeued, `losses` how often a process died that had
-    it. `dedup_key` is what another request for the same would have too. `origin` is the first task of those that were
-    tried for the same: what they finished is found again. `purse` is the path along which it pays, as JSON; empty if
-    nothing bounds that.
+    `asked_how` is delegate, submit, spawn, or async (submitted, and the asker gets a result message). `led_as` says
+    that the engine runs a plan or leads a team in its holder's place. `worker` runs it, under the fencing token
+    `fence`. `attempt` counts how often it was claimed, `failures` how often it failed and was requeued, `losses` how
+    many processes died with it. `dedup_key` is equal for equal requests. `origin` is the first task of its retry
+    lineage; work that any of them finished is reused. `purse` is the path along which it pays, as JSON; empty if no
+    budget applies.
     """
 
     id: str
@@ -44,12 +45,12 @@ class Record:
 
     @property
     def led_by_program(self) -> bool:
-        """Whether a program leads it itself: nobody else can go on with it."""
+        """Whether a program leads the plan itself, so that no other process can continue it."""
         return self.led_as != "" and self.asked_how == "delegate" and not self.parent
 
 
 class Standing(NamedTuple):
-    """What a write in the name of a task is checked against, and what its end depends on."""
+    """The fields of a task that every write in its name is checked against, and that its end depends on."""
 
     state: str
     fence: int
@@ -60,13 +61,14 @@ class Standing(NamedTuple):
 
     @property
     def is_rerun(self) -> bool:
-        """Whether an earlier attempt was made: releasing a task gives its attempt back but never lowers the fence."""
+        """Whether there was an earlier attempt. The fence tells: a release lowers `attempt` again but never the
+        fence."""
         return self.fence > 1 or self.failures > 0
 
 
 class RunFacts(NamedTuple):
-    """What a whole run has come to, its root included. `members` are the names of all who held a task of it; whoever
-    leads a plan in a person's place is none of them."""
+    """The totals of a run, its root included. `members` are the names of all agents that held one of its tasks. The
+    task that leads a plan for a person is no member."""
 
     id: str
     members: frozenset[str]
@@ -82,5 +84,5 @@ NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)
 
 
 def first_members(agent: str, led_as: str) -> frozenset[str]:
-    """Tell who takes part in a run that has just begun."""
+    """Return the members of a run that has just started."""
     return frozenset() if led_as == STAND_IN else frozenset((agent,))

@@ -1,4 +1,4 @@
-"""Recovery: what a model's failure means, who rests after it, and whom to ask next."""
+"""Recovery from model failures: what a failure means, which model or key goes on cooldown, and which is tried next."""
 
 import hashlib
 import re
@@ -52,10 +52,9 @@ _STATUSES: Final[dict[int, FailureKind]] = {
 
 
 class ModelFailure(NamedTuple):
-    """What one request to a model failed of. `status` is the HTTP status that was answered, `code` the provider's own
-    word for it, `retry_after` for how many microseconds the provider wants to be left alone. `sent` is false if the
-    request never left. `said` is what the provider wrote, or the address that did not answer: for people to read, never
-    to judge by."""
+    """The failure of one model request. `status` is the HTTP status, `code` the provider's error code, `retry_after`
+    the pause that the provider asks for, in microseconds. `sent` is false if the request never left. `said` is the
+    provider's message, or the address that did not answer; it is for people to read, and no rule depends on it."""
 
     kind: FailureKind
     status: int | None = None
@@ -66,7 +65,7 @@ class ModelFailure(NamedTuple):
 
 
 def kind_of(status: int, code: str = "") -> FailureKind:
-    """Tell what kind of failure an HTTP answer is. One that is no error by its status was broken in another way."""
+    """Return the kind of failure of an HTTP response. A response without an error status was broken in another way."""
     if status < 400:
         return "broken"
     found = _CODES.get((status, code)) or _STATUSES.get(status)
@@ -76,8 +75,8 @@ def kind_of(status: int, code: str = "") -> FailureKind:
 
 
 def charged(failure: ModelFailure) -> Literal["nothing", "whole"]:
-    """Tell what is charged of the hold: nothing if the request never left or an error was answered; all of it if it
-    left and nobody says what it cost."""
+    """Return how much of the hold is charged: nothing if the request was not sent or was answered with an error; the
+    whole hold if it was sent and its cost is unknown."""
     return "whole" if failure.sent and failure.kind in _UNANSWERED else "nothing"
 
 
@@ -93,8 +92,8 @@ _NO_REST: Final[frozenset[FailureKind]] = frozenset(("overflow", "rejected", "no
 
 
 class Cooling(NamedTuple):
-    """Whether a key or a model may be asked: it rests until `until`, after so many failures of one kind in a row.
-    `used` is when it was last asked; of several keys the one that was used longest ago is asked first."""
+    """The cooldown of a key or a model: paused until `until`, after `failures` failures of one kind in a row. `used` is
+    the time of the last request; among several keys, the one that was used longest ago is tried first."""
 
     failures: int = 0
     until: int = 0
@@ -106,8 +105,8 @@ FRESH: Final = Cooling()
 
 
 def after(cooling: Cooling, failure: ModelFailure, now: int) -> Cooling:
-    """Count a failure, and rest if it calls for that. One that is told while it rests already, of a request that was
-    under way, is not counted; it can only make the rest longer."""
+    """Return the cooldown after a failure. A failure reported during a cooldown, by a request that was in flight, is
+    not counted; it can only make the cooldown longer."""
     used = cooling._replace(used=now)
     if failure.kind in _NO_REST:
         return used
@@ -117,7 +116,7 @@ def after(cooling: Cooling, failure: ModelFailure, now: int) -> Cooling:
 
 
 def cleared(now: int) -> Cooling:
-    """Forget all failures: it has answered."""
+    """Return the cooldown of a model or key that has answered: no failures."""
     return Cooling(used=now)
 
 
@@ -145,12 +144,12 @@ Stopped = Literal["rejected", "overflow", "deadline", "exhausted"]
 
 
 class Choice(NamedTuple):
-    """A model that may be asked, and the names of the keys for it; without any it is asked without a named key.
+    """A model that may be asked, and the names of its keys; without any, it is asked without a named key.
 
-    `provider` is whose key it takes, if it takes one that is given to it: `openai`, or `openai@host` for a model with
-    an address of its own. A key that the workspace keeps under that name is used for it, and no other. `marks` are
-    digests of the keys' values, in their order: a corrected key is another key. `endpoint` is where the model is
-    reached; it is the provider if it is empty. `named` says that the agent names its keys itself.
+    `provider` says whose key the model takes, if it takes one: `openai`, or `openai@host` for a model with an address
+    of its own. A key that the workspace stores under that name is used for it, and no other. `marks` are digests of the
+    key values, in their order: a corrected key counts as another key. `endpoint` is where the model is reached; if
+    empty, the provider. `named` says that the agent names its keys itself.
     """
 
     model: str
@@ -162,8 +161,9 @@ class Choice(NamedTuple):
 
 
 class ModelTry(NamedTuple):
-    """Ask this model with this key, with the context shortened so far, after waiting for so many microseconds. `secret`
-    is the key itself if it is the workspace's own. `mark` and `endpoint` are those of the choice."""
+    """One provider request: ask this model with this key, with the context shortened to `trim`, after waiting for
+    `wait` microseconds. `secret` is the key itself if it is the workspace's own. `mark` and `endpoint` are those of the
+    choice."""
 
     model: str
     key: str = ""
@@ -175,13 +175,13 @@ class ModelTry(NamedTuple):
 
 
 def own_key(attempt: ModelTry) -> str:
-    """Tell for which provider a request takes the key that the workspace brought; empty if it takes another."""
+    """Return the provider whose workspace key the request uses, or "" if it uses another key."""
     return attempt.key.removeprefix(OWN_KEY) if attempt.key.startswith(OWN_KEY) else ""
 
 
 class Situation(NamedTuple):
-    """What is known at one moment: what the last try failed of, if it did, and who rests. `state` has the failure
-    counted; it goes by the names that `resting` gives."""
+    """The input of the next decision: the failure of the last try, if it failed, and the cooldowns. `state` includes
+    that failure; its keys are the names that `resting` returns."""
 
     failure: ModelFailure | None
     now: int
@@ -189,8 +189,8 @@ class Situation(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """Why a model, or a model with this key, did not answer: what it failed of last, or what it rests after, and for
-    how many microseconds more; and what its provider said."""
+    """Why a model, or a model with this key, did not answer: its last failure, or the failure behind its cooldown; how
+    many microseconds of the cooldown are left; and the provider's message."""
 
     model: str
     key: str
@@ -201,8 +201,8 @@ class Tried(NamedTuple):
 
 
 class GaveUp(NamedTuple):
-    """No model answered. `why` says what ended it, `tried` what became of each, and `again_at` when the soonest of them
-    can be asked, if waiting helps."""
+    """No model answered. `why` is what ended the search, `tried` the outcome of each model, and `again_at` when the
+    first of them is available again, if waiting helps."""
 
     why: Stopped
     tried: tuple[Tried, ...] = ()
@@ -210,8 +210,8 @@ class GaveUp(NamedTuple):
 
 
 class Resting(NamedTuple):
-    """What rests: a key at an endpoint, a key for one model, or a model; after how many failures of which kind, and
-    until when. `key` is the mark of the key's value: the value itself is nowhere."""
+    """A cooldown: of a key at an endpoint, of a key for one model, or of a model; after how many failures of which
+    kind, and until when. `key` is the digest of the key's value: the value itself is stored nowhere."""
 
     name: str
     key: str
@@ -226,7 +226,7 @@ _NAME: Final = re.compile(r"(?:key:(?P<key>\S*) ?)?(?:at:(?P<endpoint>\S*) ?)?(?
 
 
 def what_rests(name: str, cooling: Cooling) -> Resting:
-    """Read a name that `resting` gave."""
+    """Return the cooldown that belongs to a name which `resting` returned."""
     found = _NAME.match(name)
     assert found is not None  # each of its parts may be missing
     parts = found.groupdict("")
@@ -234,12 +234,12 @@ def what_rests(name: str, cooling: Cooling) -> Resting:
 
 
 def key_mark(value: str) -> str:
-    """Tell one value of a key from another, without showing it."""
+    """Return a digest that distinguishes key values without revealing them."""
     return hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:12]
 
 
 def key_name(tried: ModelTry) -> str:
-    """Name a key at its endpoint, as it rests; empty if the model is asked without one."""
+    """Return the cooldown name of a key at its endpoint, or "" if the model is asked without a key."""
     mark = tried.mark or tried.key
     return f"key:{mark}{_place(tried)}" if mark else ""
 
@@ -257,8 +257,9 @@ def on_loopback(endpoint: str) -> bool:
 
 
 def resting(tried: ModelTry, kind: FailureKind) -> str:
-    """Name what a failure of this kind puts to rest: the key at its endpoint if the key is refused or has no money; the
-    key for this one model if a limit is reached or a right is missing; otherwise the model at its endpoint."""
+    """Return the name of the cooldown that a failure of this kind starts: the key at its endpoint if the key is
+    rejected or has no money; the key for this one model if a rate limit is reached or a permission is missing;
+    otherwise the model at its endpoint."""
     model, key, both = _names(tried)
     if not key or kind not in KEY_KINDS:
         return model
@@ -266,7 +267,7 @@ def resting(tried: ModelTry, kind: FailureKind) -> str:
 
 
 def names_of(tried: ModelTry) -> tuple[str, ...]:
-    """Give every name under which this model with this key may rest."""
+    """Return all cooldown names that concern this model with this key."""
     names = _names(tried)
     return names if names[1] else names[:1]
 
@@ -283,8 +284,9 @@ def _place(tried: ModelTry) -> str:
 def recovery(
     choices: Sequence[Choice], start: Situation, *, until: int, trim: int = 0, waits: Sequence[int] = WAITS
 ) -> Generator[ModelTry, Situation, GaveUp | None]:
-    """Give the next try for each failure that it is told of, until one has none or nothing is left to try. The same
-    situations give the same tries, so whoever makes the first one first may start this when that has failed."""
+    """Yield the next try for each failure that is sent in. End when a try succeeds, or with `GaveUp` when nothing is
+    left to try. The same situations yield the same tries, so a caller can make the first try itself and start this
+    generator only if that fails."""
     search: _Search | None = None  # made when it is needed: mostly the first model answers
     found: ModelTry | GaveUp | None = _only_try(choices, start, until, trim)
     situation = start
@@ -303,7 +305,8 @@ def recovery(
 
 
 def _only_try(choices: Sequence[Choice], start: Situation, until: int, trim: int) -> ModelTry | None:
-    """Give the first try where that needs no search: there is one model with at most one key, and it does not rest."""
+    """Return the first try if it needs no search: there is one model with at most one key, and it is not on
+    cooldown."""
     if len(choices) != 1 or len(choices[0].keys) > 1 or start.now >= until:
         return None
     (only,) = _tries(choices[0])
@@ -313,8 +316,8 @@ def _only_try(choices: Sequence[Choice], start: Situation, until: int, trim: int
 
 
 class _Search:
-    """Where a search stands: what has failed since the last pause, what is out for good, and how short the context
-    is."""
+    """The state of a search: what has failed since the last pause, what is excluded for good, and how far the context
+    is shortened."""
 
     def __init__(self, choices: Sequence[Choice], until: int, trim: int, waits: Sequence[int]) -> None:
         self._tries = {(one.model, one.key): one for choice in choices for one in _tries(choice)}
@@ -359,8 +362,8 @@ class _Search:
                 self._round.update(other for other in self._tries if other[0] == tried.model)
 
     def _pause(self, situation: Situation) -> ModelTry | GaveUp:
-        """Wait until the soonest can be asked, and begin with the first again. A key that is refused is not waited
-        for: it is told at once."""
+        """Wait until the first model is available, and start with the first choice again. Do not wait for a rejected
+        key: give up at once."""
         times = {pair: at for pair, at in self._times(situation).items() if not self._lasts(pair, situation)}
         if not times or not self._waits:
             return self._gave_up("exhausted", situation)
@@ -374,7 +377,8 @@ class _Search:
         return self._tries[pair]._replace(trim=self._trim, wait=soonest - situation.now)
 
     def _times(self, situation: Situation) -> dict[tuple[str, str], int]:
-        """Tell when each can be asked: when it has rested, or, if it failed and does not rest, after the next wait."""
+        """Return when each model with a key is available: at the end of its cooldown, or, if it failed without one,
+        after the next pause."""
         pause = self._waits[0] if self._waits else 0
         found: dict[tuple[str, str], int] = {}
         for pair in self._pairs(situation.state):
@@ -383,18 +387,18 @@ class _Search:
         return found
 
     def _rests(self, pair: tuple[str, str], state: Mapping[str, Cooling]) -> int:
-        """Tell until when this model with this key is left alone."""
+        """Return the time until which this model with this key is paused."""
         return max(self._waiting.get(pair, 0), *(cooling.until for cooling in _coolings(self._tries[pair], state)))
 
     def _lasts(self, pair: tuple[str, str], situation: Situation) -> bool:
-        """Whether only the owner of the key can end what this model with this key failed of."""
+        """Whether only the key's owner can fix the failure of this model with this key."""
         failure = self._failures.get(pair)
         rests = (one for one in _coolings(self._tries[pair], situation.state) if one.until > situation.now)
         return any(one.kind in LASTING for one in rests) or (failure is not None and failure.kind in LASTING)
 
     def _pairs(self, state: Mapping[str, Cooling]) -> Iterable[tuple[str, str]]:
-        """List models and keys in the order in which they are asked: of one model's keys the one that was used longest
-        ago first, and the workspace's own after those that the agent names."""
+        """Return models and keys in the order of trying: among the keys of one model, the one that was used longest ago
+        first; the workspace's own key after those that the agent names."""
         for _, tries in groupby(self._tries.values(), key=lambda one: one.model):
             ordered = sorted(tries, key=lambda one: (bool(own_key(one)), state.get(key_name(one), FRESH).used))
             yield from (pair for one in ordered if (pair := (one.model, one.key)) not in self._gone)
@@ -420,7 +424,8 @@ def _coolings(tried: ModelTry, state: Mapping[str, Cooling]) -> list[Cooling]:
 
 
 def _reasons(tried: ModelTry, failure: ModelFailure | None, situation: Situation) -> Iterable[Tried]:
-    """Tell what a model with this key rests after, else what it failed of, if it was asked at all."""
+    """Return why this model with this key is not available: its cooldown, or else its last failure, if it was asked at
+    all."""
     longest = max(_coolings(tried, situation.state), key=lambda cooling: cooling.until)
     if longest.until > situation.now and longest.kind is not None:
         left = longest.until - situation.now
@@ -435,7 +440,7 @@ def _named(key: str, kind: FailureKind) -> str:
 
 
 def sentence(gave_up: GaveUp) -> str:
-    """Say why no model answered, of each what became of it, and what to do."""
+    """Return why no model answered: the outcome of each, and what to do."""
     parts = ["no model answered", *map(_told, gave_up.tried), _advice(gave_up)]
     if any(tried.left for tried in gave_up.tried):
         parts.append("`remit cooling` lists what rests, and `remit cooling clear` ends it")

@@ -1,4 +1,4 @@
-"""Redaction: what the owner calls a secret is in nothing that is written."""
+"""Redaction: the owner's secrets are removed from everything that is written."""
 
 from collections.abc import Iterable
 from typing import Final, cast
@@ -11,7 +11,7 @@ SHORTEST: Final = 8
 
 
 class Redaction:
-    """Replaces secrets in text, and in the texts of JSON. Without secrets it gives back what it is given."""
+    """Replaces secrets in text and in the strings of JSON values. Without secrets it returns its input unchanged."""
 
     __slots__ = ("_secrets",)
 
@@ -20,7 +20,7 @@ class Redaction:
         self._secrets = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
 
     def learn(self, secret: Secret) -> None:
-        """Redact this from now on too, unless it is so short that it would be found everywhere."""
+        """Redact this secret from now on, unless it is so short that it would match everywhere."""
         if len(secret.reveal()) >= SHORTEST and secret.reveal() not in self._secrets:
             # A new list, because others may be reading the old one.
             self._secrets = sorted([*self._secrets, secret.reveal()], key=len, reverse=True)
@@ -34,7 +34,7 @@ class Redaction:
         return text
 
     def json(self, value: Json) -> Json:
-        """Redact every text in there, keys too."""
+        """Return the value with every string redacted, keys included."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):

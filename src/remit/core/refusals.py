@@ -1,4 +1,5 @@
-"""Refusals of one task: the first are recorded one by one, the others are counted and told when the turn ends."""
+"""The refused hops of one task: the first are recorded one by one; the others are counted, and reported when the turn
+ends."""
 
 from typing import Final
 
@@ -6,7 +7,7 @@ RECORDED: Final = 100  # of one task
 
 
 class Refusals:
-    """How many hops of a task were refused. It lives with the task, in whoever's hands."""
+    """The number of refused hops of a task. It stays with the task through handoffs."""
 
     __slots__ = ("_recorded", "more")
 
@@ -15,7 +16,7 @@ class Refusals:
         self.more = 0  # refused in this turn, and not recorded
 
     def records(self, hop: "Refusable") -> bool:
-        """Whether this refusal is recorded; the same answer for a decision that is made twice."""
+        """Whether this refusal is recorded as an event. A decision that runs twice gets the same answer."""
         if hop in self._recorded:
             return True
         if len(self._recorded) >= RECORDED:
@@ -24,13 +25,13 @@ class Refusals:
         return True
 
     def told(self, hop: "Refusable") -> None:
-        """Note that a hop was refused, once it is certain."""
+        """Count a refused hop, once its transaction has been committed."""
         if hop not in self._recorded:
             self.more += 1
 
 
 class Refusable:
-    """One hop that may be refused, of a task that keeps count."""
+    """One hop that may be refused, with the counter of its task."""
 
     __slots__ = ("_tally",)
 

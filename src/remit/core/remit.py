@@ -1,4 +1,4 @@
-"""The remit: the assignment that travels, who asked whom so far, and the bounds it stays within."""
+"""The remit: a task, the chain of agents that delegated it, and its bounds."""
 
 from copy import copy
 from dataclasses import dataclass, field
@@ -29,13 +29,13 @@ LASTS = 30 * DAY  # how long a task stays in the queue when nobody sets a deadli
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What an asker wants to pass on: to whom, which task, and what goes along with it.
+    """One delegation: the agent, the task, and the rights that go with it.
 
-    `sees`, `writes` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
-    `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time. `wait` is
-    how long the holder is waited for if it is busy, 0 for not at all. `trust="outside"` says that the text comes from
-    strangers. `credits` is set aside for it, out of what the asker has; left out, it shares that. `remembers` says
-    whether a run is told what was said before in its session; a task that an agent passes on never is.
+    `sees`, `writes` and `tools` are passed in addition to those of the agent's card. `within` narrows the bounds.
+    `seconds` limits the time of the task and its subtasks; without it, each attempt has its default time. `wait` is how
+    long to wait for a busy agent; 0 means no wait. `trust` marks the text as untrusted. `credits` is reserved for the
+    task out of the asker's money; without it, the task shares that money. `remembers` says whether a run starts with
+    the earlier conversation of its session; a task that an agent delegates never does.
     """
 
     to: str
@@ -94,14 +94,14 @@ class Pass:
             put(self, "remembers", remembers(self.remembers))
 
     def asking_for(self, task: str) -> "Pass":
-        """Give the same with another text: the one that a person approved."""
+        """Return the same pass with another text: the one that a person approved."""
         made = copy(self)
         object.__setattr__(made, "task", plain(task, "a task", TASK_LIMIT))
         return made
 
     @property
     def passes(self) -> bool:
-        """Whether anything goes along that only whoever has it can pass on."""
+        """Whether the pass passes on context or tools, which the asker must have itself."""
         return bool(self.sees or self.writes or self.tools)
 
 
@@ -119,7 +119,7 @@ def _aside_fits(aside: int, within: int | None) -> None:
 
 
 class Kit(NamedTuple):
-    """Tools: the names that are allowed, without those that are denied."""
+    """The allowed tools: `names` without `denied`."""
 
     names: Names = NONE
     denied: Names = NONE
@@ -129,14 +129,14 @@ class Kit(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """What a holder has and may pass on, or what was passed to it: which context to see and to write, which tools."""
+    """The context that a holder may read and write and the tools it may use, and which it may therefore pass on."""
 
     sees: Sees = NOTHING
     writes: Sees = NOTHING
     kit: Kit = Kit()
 
     def given(self, wish: "Gives", session: str) -> "Rights":
-        """Give the part of them that is passed on: nobody passes on what it does not have itself."""
+        """Return the rights that a wish passes on: only those that the holder has itself."""
         if wish.tools is ANY and self.kit.names is ANY and self.kit.denied:
             raise BadInput("tools='*' cannot be passed on by an agent whose card denies some; name the tools")
         tools = allow.both(self.kit.names, wish.tools)
@@ -148,7 +148,7 @@ class Rights(NamedTuple):
 
 
 class Gives(Protocol):
-    """What says which rights go along: a pass, or a command."""
+    """A request that names rights to pass on: a pass or a command."""
 
     @property
     def sees(self) -> Sees: ...
@@ -162,7 +162,7 @@ NO_RIGHTS: Final = Rights()
 
 
 class Passing(NamedTuple):
-    """What goes along with a handoff: rights, as far as its sender has them, and narrower bounds."""
+    """The rights that go with a handoff, as far as its sender has them, and the narrower bounds."""
 
     rights: Rights = NO_RIGHTS
     within: Bounds = TOP
@@ -191,14 +191,14 @@ NOTHING_ALONG: Final = Passing()
 
 
 def passing_restored(data: PassingData) -> Passing:
-    """Read what goes along with a handoff as `Passing.data` wrote it."""
+    """Return the passing that `Passing.data` wrote."""
     kit = Kit(allow.names_restored(cast("Json", data["tools"])))
     rights = Rights(scope.restored(data["sees"]), scope.restored(data["writes"]), kit)
     return Passing(rights, bounds_.restored(data["within"]))
 
 
 def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
-    """Make the pass of what was checked when it was asked for: its holder, its text and what goes along."""
+    """Return a pass from parts that were checked before: the holder, its text and the rights that go along."""
     made = object.__new__(Pass)
     put = object.__setattr__
     rights = along.rights
@@ -219,7 +219,7 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
 
 
 class Remit(NamedTuple):
-    """The assignment that travels. Nobody hands one to the engine, which derives each from its record of the parent."""
+    """A task assignment. The engine derives it from the stored parent; callers cannot supply one."""
 
     id: str
     workspace: str
@@ -246,12 +246,12 @@ class Remit(NamedTuple):
 
     @property
     def led(self) -> bool:
-        """Whether it belongs to a plan that is led in a person's place."""
+        """Whether it belongs to a plan that the engine leads for a person."""
         return self.names[0] == STAND_IN
 
 
 class Origin(NamedTuple):
-    """Where a run begins: ids, workspace and session that the engine made or checked."""
+    """The start of a run: ids, workspace and session, made or checked by the engine."""
 
     id: str
     workspace: str
@@ -259,8 +259,8 @@ class Origin(NamedTuple):
 
 
 def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None) -> Remit:
-    """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling; `until`
-    is the deadline, if one was said."""
+    """Return the first remit of a run. The person who starts it passes on the rights in `wish`, within the ceiling;
+    `until` is the deadline, if there is one."""
     bounds = (ceiling & wish.within).on_board(origin.session)
     if wish.credits is not None:
         bounds = bounds.at_most(wish.credits)
@@ -287,8 +287,8 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
 def derive(
     parent: Remit, wish: Pass, child: str, own: Rights, until: int | None = None, trust: Trust = INSIDE
 ) -> Remit:
-    """Derive a child's remit: never wider than the parent's, and only what the asker has itself (`own`). `trust` is
-    the label of what the asker says."""
+    """Return a child's remit: never wider than the parent's, and only with rights that the asker has itself (`own`).
+    `trust` is the label of the asker's text."""
     if wish.remembers and parent.id:
         raise BadInput("remembers= is for a run that begins; a task that an agent passes on is told its text alone")
     bounds = parent.bounds
@@ -318,7 +318,7 @@ def derive(
 
 
 class RemitData(TypedDict):
-    """What the first event of a task says of its remit, as JSON."""
+    """The remit of a task in its first event, as JSON."""
 
     asker: str
     bounds: dict[str, Json]
@@ -333,7 +333,7 @@ class RemitData(TypedDict):
 
 
 def restored(event: Event) -> Remit:
-    """Read a task's remit from the event that began it. Like the remit itself, the event has the names of its chain but
+    """Return a task's remit from its first event. Like the remit itself, the event has the names of the whole chain but
     only the text of the last hop."""
     data = cast("RemitData", event.data)
     names = data["chain"]
@@ -359,10 +359,10 @@ def restored(event: Event) -> Remit:
 
 
 def handed_to(remit: Remit, to: str, along: Passing = NOTHING_ALONG) -> Remit:
-    """Put the same assignment in other hands: the new holder stands in the chain where the old one stood.
+    """Return the remit after a handoff: the new holder takes the old one's place in the chain.
 
-    It has what the task was passed by name and what the old holder passes on. The blanket rights of whoever a person
-    asked first stay with that holder.
+    The new holder has the rights that were passed to the task by name, and those that the old holder passes on. The
+    unlimited rights of the first agent, which a person asked, do not go with a handoff.
     """
     passed = along.rights
     return remit._replace(
@@ -376,31 +376,31 @@ def handed_to(remit: Remit, to: str, along: Passing = NOTHING_ALONG) -> Remit:
 
 
 def sight(remit: Remit, card: Card) -> Sees:
-    """Tell what the holder sees before it writes anything itself: bounds & (card | passed | its own memory)."""
+    """Return the context that the holder may read before it writes any: bounds & (card | passed | its own memory)."""
     own = scope.either(scope.on_board(card.reads, remit.session), frozenset((memory_of(card.name),)))
     return scope.both(remit.bounds.sees, scope.either(own, remit.sees))
 
 
 def reach(remit: Remit, card: Card) -> Sees:
-    """Tell where the holder may write: bounds & (card | passed | its own memory)."""
+    """Return the context that the holder may write: bounds & (card | passed | its own memory)."""
     own = scope.either(scope.on_board(card.writes, remit.session), frozenset((memory_of(card.name),)))
     return scope.both(remit.bounds.writes, scope.either(own, remit.writes))
 
 
 def rights(remit: Remit, card: Card) -> Rights:
-    """Tell what the holder has before it writes anything itself."""
+    """Return the rights that the holder has before it writes any entry."""
     return Rights(sight(remit, card), reach(remit, card), kit(remit, card))
 
 
 def kit(remit: Remit, card: Card, *, inner: bool = False) -> Kit:
-    """Tell which tools the holder may use: bounds & (card | passed), without what its card denies. A card does not list
-    the `inner` tools, those of other agents that run inside its turn: the bounds and what it denies hold for them."""
+    """Return the tools that the holder may use: bounds & (card | passed), without those that its card denies. `inner`
+    tools are those of other agents that run inside its turn: no card lists them, but bounds and denials apply."""
     listed = ANY if inner else allow.either(card.tools, remit.tools)
     names = allow.without(allow.both(remit.bounds.tools, listed), card.denies)
     return Kit(names, card.denies if names is ANY else NONE)
 
 
 def expires(bounds: Bounds, now: int, lasts: int = DELEGATION_TIME) -> int:
-    """Give when a task expires on record that has so much time: nothing is under way for ever."""
+    """Return when a task with this much time expires in the store. Every task expires."""
     until = now + lasts
     return until if bounds.deadline is None else min(until, bounds.deadline)

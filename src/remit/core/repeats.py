@@ -1,7 +1,7 @@
-"""Repeats: the same thing done again and again with the same outcome, or two things in turn that change nothing.
+"""Repeats: an action with the same outcome again and again, or two actions in turn that change nothing.
 
-One detector for whatever a task does: delegations, and tool calls. It is told of actions and outcomes by their digests,
-counts over the last few, and takes a changing outcome for progress. Handoffs have a rule of their own: see `repeated`.
+One detector serves delegations and tool calls. It gets digests of actions and outcomes, counts over the latest ones,
+and takes a changed outcome for progress. Handoffs have their own rule: see `repeated`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LONGEST: Final = 1_000  # of what was done is remembered at most
 
 
 class Thresholds(NamedTuple):
-    """How often the same is done before an asker is warned, refused, and stopped."""
+    """The numbers of repeats after which an asker is warned, refused, and stopped."""
 
     warn: int = 10
     block: int = 20
@@ -28,7 +28,8 @@ USUAL: Final = Thresholds()
 
 
 class Sign(IntEnum):
-    """From mild to severe: nothing to say, a warning, not this time, and the end of whoever goes on all the same."""
+    """Ordered from mild to severe: nothing, a warning, a refusal of this action, and the end of a task that
+    continues."""
 
     NONE = 0
     WARN = 1
@@ -37,9 +38,9 @@ class Sign(IntEnum):
 
 
 class Repetition(NamedTuple):
-    """How often the same was done, the present time included; `in_turn` if it is two things in turn. `echo` is not 0 if
-    it is an answer that comes again, and says after how many of them nobody is asked any more. `at` is when what is
-    done about it."""
+    """How often the same action was done, this time included; `in_turn` if two actions alternate. `echo` is not 0 if an
+    answer keeps coming back: the number of such answers after which the agent is not called any more. `at` are the
+    thresholds."""
 
     times: int = 1
     in_turn: bool = False
@@ -60,7 +61,7 @@ ONCE: Final = Repetition()
 
 
 class Repeats:
-    """What was done of late, and what came of it. It lives with what does it, and is not kept."""
+    """Detects repeated actions with the same outcome. Kept in memory for one task; not persisted."""
 
     __slots__ = ("_at", "_latest", "_most", "_window")
 
@@ -71,12 +72,12 @@ class Repeats:
         self._latest: dict[str, list[str]] = {}  # of each action in the window: its outcomes, in order
 
     def judge_by(self, at: Thresholds) -> None:
-        """Judge by these thresholds, and remember enough for them."""
+        """Use these thresholds, and keep as many actions as they need."""
         self._at = at
         self._most = min(max(WINDOW, at.stop), LONGEST)
 
     def asks(self, action: str) -> Repetition:
-        """Tell how often this would have been done, with one and the same outcome, if it were done now."""
+        """Return how often this action would have been done with the same outcome, if it were done now."""
         outcomes = self._latest.get(action)
         if outcomes is None:  # nearly always
             return ONCE
@@ -84,7 +85,7 @@ class Repeats:
         return Repetition(in_turn, True, 0, self._at) if in_turn > same else Repetition(same, at=self._at)
 
     def seen(self, action: str, outcome: str) -> Repetition:
-        """Note what came of an action, and tell how often that has been so by now."""
+        """Record the outcome of an action. Return how often it has occurred in a row."""
         outcomes = self._latest.get(action)
         stays = outcomes is not None and outcomes[-1] == outcome
         found = self.asks(action) if stays else ONCE
@@ -92,7 +93,7 @@ class Repeats:
         return found
 
     def blocked(self, action: str) -> None:
-        """Note an action that was not let through: asking again for what was blocked is no progress either."""
+        """Record an action that was refused: repeating a refused action is no progress either."""
         outcomes = self._latest.get(action)
         self._note(action, outcomes[-1] if outcomes is not None else "")
 
@@ -112,7 +113,7 @@ class Repeats:
                 del outcomes[0]
 
     def _in_turn(self, action: str) -> int:
-        """Count how long this action and one other have been done in turn, each with one and the same outcome."""
+        """Return how long this action and one other have alternated, each with the same outcome every time."""
         pair = (self._window[-1][0], action)
         outcomes: dict[str, str] = {}
         times = 0
@@ -124,7 +125,7 @@ class Repeats:
 
 
 def _equal_at_end(outcomes: Sequence[str]) -> int:
-    """Count the latest outcomes that are one and the same."""
+    """Return the number of latest outcomes that are equal."""
     times = 0
     for outcome in reversed(outcomes):
         if outcome != outcomes[-1]:
@@ -134,5 +135,5 @@ def _equal_at_end(outcomes: Sequence[str]) -> int:
 
 
 def repeated(trail: Sequence[Move], wanted: Move, window: int | None = HANDOFF_WINDOW) -> bool:
-    """Whether the same handoff with the same content is among the latest: nobody is getting anywhere."""
+    """Whether the same handoff with the same content is among the latest ones."""
     return window is not None and wanted in trail[-window:]

@@ -1,4 +1,5 @@
-"""Schedules: which steps of a plan may start, and what a failure means for those that wait; linear in the edges."""
+"""Schedules: which steps of a plan may start, and which can no longer run after a failure; linear in the
+dependencies."""
 
 from typing import Literal, NamedTuple
 
@@ -16,7 +17,8 @@ class StepEnd(NamedTuple):
 
 
 class Schedule:
-    """Feed it what happened; it answers what follows. A step starts as soon as its own dependencies are done."""
+    """The progress of a plan. Report what happened; each method returns what follows. A step starts as soon as its own
+    dependencies are done."""
 
     def __init__(self, plan: Plan) -> None:
         self._waits_for = {step.id: len(step.after) for step in plan.steps}
@@ -30,7 +32,7 @@ class Schedule:
         self.states[step] = "running"
 
     def complete(self, step: str) -> list[str]:
-        """Give the steps that may start now."""
+        """Mark a step as completed. Return the steps that may start now."""
         self.states[step] = "completed"
         ready: list[str] = []
         for id_ in self._followers[step]:
@@ -40,14 +42,14 @@ class Schedule:
         return ready
 
     def fail(self, step: str) -> list[StepEnd]:
-        """Fail a step, and with it those that depend on it, and those that depend on them."""
+        """Mark a step as failed, and with it every waiting step that depends on it, directly or not. Return those."""
         return self._give_up(step, "failed", "failed")
 
     def skip(self, step: str) -> list[StepEnd]:
         return self._give_up(step, "skipped", "was skipped")
 
     def skip_rest(self, reason: str) -> list[StepEnd]:
-        """Admit nothing more; what runs may finish."""
+        """Start no more steps; running ones may finish. Return the steps that will not run."""
         waiting = [id_ for id_, state in self.states.items() if state == "waiting"]
         for id_ in waiting:
             self.states[id_] = "skipped"

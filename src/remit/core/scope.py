@@ -1,4 +1,5 @@
-"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal text."""
+"""Scopes: which stored context may be read. A scope is a namespace, a prefix of its keys, or one key; always literal
+text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ BOARD_PREFIX: Final = "board:"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one entry, `version=` only while that
-    entry is at this version."""
+    """A part of the stored context. `Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one
+    entry, and `version=` that entry only while it has this version."""
 
     namespace: str
     key: str | None = None
@@ -40,13 +41,13 @@ class Scope:
                 raise BadInput("a version belongs to one key; say key= as well")
 
     def covers(self, namespace: str, key: str, version: int | None = None) -> bool:
-        """Tell whether it shows that entry at that version; without a version, whatever stands there."""
+        """Whether the scope includes that entry at that version; without a version, at any."""
         if namespace != self.namespace or (self.version is not None and version != self.version):
             return False
         return key == self.key if self.key is not None else key.startswith(self.prefix)
 
     def __and__(self, other: "Scope") -> "Scope | None":
-        """Give the part both cover: one of the two, or nothing, because scopes nest or are apart."""
+        """Return the part that both cover: one of the two, or None. Scopes are nested or disjoint."""
         if other.contains(self):
             return self
         return other if self.contains(other) else None
@@ -60,14 +61,14 @@ class Scope:
 
     @property
     def written(self) -> str:
-        """The scope as a model is told it: a namespace, one key of it, or a prefix of its keys."""
+        """The scope for a prompt: a namespace, one key of it, or a prefix of its keys."""
         if self.key is not None:
             return f"{self.namespace}/{self.key}"
         return f"{self.namespace}/{self.prefix}*" if self.prefix else self.namespace
 
     @property
     def address(self) -> "Scope":
-        """The same, whatever version stands there."""
+        """The same scope for any version."""
         return self if self.version is None else of_key(self.namespace, self.key or "")
 
     def __str__(self) -> str:
@@ -78,12 +79,12 @@ class Scope:
 
 
 def key_spelled(namespace: str, key: str) -> str:
-    """Spell one key's scope without making it: every entry that is read is named on a receipt."""
+    """Return the text of one key's scope without creating the scope: every entry that is read is named on a receipt."""
     return f"{_escaped(namespace, '/')}/{_escaped(key, '*')}"
 
 
 def of_key(namespace: str, key: str, version: int | None = None) -> Scope:
-    """Make the scope of one key that has been checked already."""
+    """Return the scope of one key that has been checked already."""
     made = object.__new__(Scope)
     put = object.__setattr__
     put(made, "namespace", namespace)
@@ -109,12 +110,12 @@ BOARD: Final = Scope(BOARD_PREFIX)
 
 
 def scopes(given: object, what: str = "sees") -> Sees:
-    """Read what a person wrote as scopes: text is a whole namespace, taken literally."""
+    """Return the scopes that a caller wrote. Text is a whole namespace, taken literally."""
     return normal(listed(given, what, _scope))
 
 
 def passed(given: object, what: str = "sees") -> Sees:
-    """Read the scopes of a pass. Raises BadInput if they are more than anyone can look through."""
+    """Return the scopes of a pass. Raise `BadInput` if there are more than `MOST_PASSED`."""
     found = scopes(given, what)
     if found is not ANY and len(found) > MOST_PASSED:
         raise BadInput(
@@ -134,7 +135,7 @@ def _scope(item: object) -> Scope:
 
 
 def normal(sees: Sees) -> Sees:
-    """Drop the scopes that another one contains, so that equal sights are equal values."""
+    """Return the scopes without those that another one contains, so that equal sets are equal values."""
     if sees is ANY or len(sees) < 2:
         return sees
     wide = _Wide(sees)
@@ -142,13 +143,13 @@ def normal(sees: Sees) -> Sees:
 
 
 def _held_loosely(one: Scope, sees: frozenset[Scope]) -> bool:
-    """Whether the same entry is seen at whatever version."""
+    """Whether the same entry is included at any version."""
     return one.version is not None and one.address in sees
 
 
 class _Wide:
-    """The whole namespaces and prefixes among scopes, found by what they begin with: what contains a scope is looked up
-    for each length that a prefix has, and never compared with all of them."""
+    """The whole namespaces and prefixes among scopes, indexed by prefix: a lookup per prefix length replaces a
+    comparison with every scope."""
 
     __slots__ = ("_lengths", "_prefixes")
 
@@ -161,7 +162,7 @@ class _Wide:
                 self._lengths.add(len(one.prefix))
 
     def above(self, one: Scope) -> bool:
-        """Whether one of them, other than this very scope, contains it."""
+        """Whether another of these scopes contains this one."""
         if not self._prefixes:
             return False
         text, longest = (one.prefix, len(one.prefix) - 1) if one.key is None else (one.key, len(one.key))
@@ -169,7 +170,7 @@ class _Wide:
 
 
 def both(a: Sees, b: Sees) -> Sees:
-    """See what both can see."""
+    """Return the context that `a` and `b` both include."""
     if a is ANY:
         return b
     if b is ANY:
@@ -180,7 +181,7 @@ def both(a: Sees, b: Sees) -> Sees:
 
 
 def either(a: Sees, b: Sees) -> Sees:
-    """See what at least one of them can see."""
+    """Return the context that `a` or `b` includes."""
     if a is ANY or b is ANY:
         return ANY
     if not a:
@@ -189,14 +190,14 @@ def either(a: Sees, b: Sees) -> Sees:
 
 
 def within(a: Sees, b: Sees) -> bool:
-    """Tell whether `a` sees nothing that `b` does not."""
+    """Whether `b` includes everything that `a` does."""
     if b is ANY:
         return True
     return a is not ANY and not outside(a, b)
 
 
 def outside(a: frozenset[Scope], b: Sees) -> frozenset[Scope]:
-    """Give the scopes of `a` that no scope of `b` contains."""
+    """Return the scopes of `a` that no scope of `b` contains."""
     if b is ANY:
         return NOTHING
     wide = _Wide(b)
@@ -208,12 +209,12 @@ def covers(sees: Sees, namespace: str, key: str, version: int | None = None) -> 
 
 
 def touches(sees: Sees, namespace: str, key: str) -> bool:
-    """Tell whether any version of that entry is seen."""
+    """Whether any version of that entry is included."""
     return sees is ANY or any(scope.covers(namespace, key, scope.version) for scope in sees)
 
 
 def parts(sees: Sees, wanted: Scope) -> list[Scope]:
-    """List the scopes, apart from each other and in order, through which `sees` shows any of `wanted`."""
+    """Return the scopes, disjoint and in order, through which `sees` includes any part of `wanted`."""
     if sees is ANY:
         return [wanted]
     shared = both(sees, frozenset((wanted,)))
@@ -222,7 +223,7 @@ def parts(sees: Sees, wanted: Scope) -> list[Scope]:
 
 
 def on_board(sees: Sees, session: str) -> Sees:
-    """Put the session's own board where BOARD stands."""
+    """Return the scopes with BOARD replaced by the session's board."""
     if sees is ANY or BOARD not in sees:
         return sees
     return (sees - {BOARD}) | {board_of(session)}
@@ -235,7 +236,8 @@ def board_of(session: str) -> Scope:
 
 @lru_cache(maxsize=256)
 def memory_of(agent: str) -> Scope:
-    """Name `memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
+    """Return the scope `memory:{agent}`. A name too long for a namespace is cut, with a digest added to keep it
+    unique."""
     namespace = f"memory:{agent}"
     if len(namespace) > NAMESPACE_LIMIT:
         namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}~{digest(agent)}"  # no name has a ~
@@ -243,13 +245,13 @@ def memory_of(agent: str) -> Scope:
 
 
 def restored(texts: list[str]) -> Sees:
-    """Read scopes as `spelled` wrote them."""
+    """Return the scopes that `spelled` wrote."""
     return ANY if texts == ["*"] else frozenset(_read(text) for text in texts)
 
 
 def _read(text: str) -> Scope:
-    """Read one scope: up to the first bare slash the namespace, then a key, or a prefix if a bare star ends it. After a
-    bare star a version may stand."""
+    """Return one scope from text: the namespace up to the first bare slash, then a key, or a prefix if it ends with a
+    bare star. After a bare star a version may follow."""
     parts: list[list[str]] = [[]]
     starred = False
     letters = iter(text)
@@ -270,5 +272,5 @@ def _read(text: str) -> Scope:
 
 
 def spelled(sees: Sees) -> list[str]:
-    """Spell what is seen, for people and for the journal: '*' or the scopes in order."""
+    """Return the scopes as text, for people and for the journal: '*' or the scopes in order."""
     return ["*"] if sees is ANY else sorted([str(s) for s in sees])

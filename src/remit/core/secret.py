@@ -1,4 +1,4 @@
-"""Secrets: text that nothing shows by accident."""
+"""Secrets: text that cannot be shown by accident."""
 
 import hmac
 from typing import Final, Never, Self
@@ -10,10 +10,10 @@ LONGEST: Final = 8_192  # bytes
 
 
 class Secret:
-    """Text that is shown nowhere: not when it is printed, formatted, logged, copied or listed with a frame's variables.
+    """Text that stays hidden when it is printed, formatted, logged, copied or listed with a frame's variables.
 
-    `reveal()` is the only way out. It is held in a closure, so that there is no attribute to show. It tells neither how
-    long it is nor a hash, it is refused by JSON and pickle, and a copy of it is the same object.
+    `reveal()` is the only way to read it. The text is kept in a closure, so there is no attribute to show. A secret
+    reveals neither its length nor a hash. JSON and pickle refuse it, and a copy of it is the same object.
     """
 
     __slots__ = ("_told",)
@@ -26,7 +26,7 @@ class Secret:
         self._told = lambda: text
 
     def reveal(self) -> str:
-        """Give the text itself."""
+        """Return the text itself."""
         return self._told()
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Secret:
         return format(REDACTED, how)
 
     def __eq__(self, other: object) -> bool:
-        """Compare in a time that tells nothing of where two secrets differ."""
+        """Compare in constant time, so that the duration does not tell where two secrets differ."""
         if not isinstance(other, Secret):
             return NotImplemented
         return hmac.compare_digest(self.reveal().encode(), other.reveal().encode())
@@ -54,7 +54,7 @@ class Secret:
 
 
 def _wrong(text: object) -> str:
-    """Say what is wrong with what shall be a secret, without showing any of it."""
+    """Return what is wrong with a value that should be a secret, without showing any of it, or "" if it is fine."""
     if not isinstance(text, str):
         return f"a secret is text, not {type(text).__name__}; nothing of it is shown here"
     if not text:

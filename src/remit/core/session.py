@@ -1,4 +1,4 @@
-"""Session memory: what earlier runs of a session said, as a later run of the same agent is told it."""
+"""Session memory: the earlier runs of a session, as a later run of the same agent is given them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
@@ -21,9 +21,9 @@ _ANSWER_REMOVED: Final = "(removed)"
 
 
 class EarlierExchange(NamedTuple):
-    """One earlier run: what its agent was asked, and the answer.
+    """One earlier run: the text its agent was asked, and the answer.
 
-    `trust` is the label of the answer, and `said_trust` that of the text that was asked. `task` is the id of the run.
+    `trust` is the label of the answer, and `said_trust` that of the question. `task` is the id of the run.
     """
 
     said: str
@@ -39,17 +39,17 @@ class EarlierExchange(NamedTuple):
 
     @property
     def words(self) -> tuple[str, str]:
-        """What was asked and what was answered, as a model is told it: untrusted text is quoted."""
+        """The question and the answer for a prompt: untrusted text is quoted."""
         return _told(self.said, self.said_trust), _told(self.answer, self.trust)
 
 
 def removed(task: str) -> EarlierExchange:
-    """Return what stands for a run whose record was pruned."""
+    """Return the placeholder for a run whose record was pruned."""
     return EarlierExchange(REMOVED, _ANSWER_REMOVED, task=task)
 
 
 def remembers(given: object) -> Remembers:
-    """Read the keyword `remembers` of a run."""
+    """Return the keyword `remembers` of a run, checked. Raise `BadInput` if it is invalid."""
     match given:
         case None:
             return ""
@@ -67,7 +67,7 @@ def remembers(given: object) -> Remembers:
 
 
 def memory(given: object) -> Remembers:
-    """Read the keyword `memory` of an agent."""
+    """Return the keyword `memory` of an agent, checked. Raise `BadInput` if it is invalid."""
     match given:
         case None:
             return ""
@@ -81,14 +81,14 @@ def memory(given: object) -> Remembers:
 
 
 def shortened(text: str) -> str:
-    """Cut one thing that was said, and say how much is left out."""
+    """Return one question or answer, shortened to the limit, with a note of how much is left out."""
     if len(text) <= EACH_LIMIT:
         return text
     return f"{text[:EACH_LIMIT]}\n[{len(text) - EACH_LIMIT:,} more characters left out]"
 
 
 def newest(exchanges: Iterable[EarlierExchange]) -> list[EarlierExchange]:
-    """Return the first of these exchanges, which are the newest, as many as fit."""
+    """Return as many of these exchanges as fit, the newest first."""
     fits: list[EarlierExchange] = []
     left = SAID_LIMIT
     for one in exchanges:
@@ -100,7 +100,7 @@ def newest(exchanges: Iterable[EarlierExchange]) -> list[EarlierExchange]:
 
 
 def said_before(exchanges: Sequence[EarlierExchange]) -> str:
-    """Write earlier exchanges into a prompt, the oldest first. Each text is quoted, so that an answer cannot pose as
+    """Return earlier exchanges for a prompt, the oldest first. Each text is quoted, so that an answer cannot pose as
     something that the asker said."""
     parts = ["## Said before in this session"]
     for one in exchanges:

@@ -1,6 +1,6 @@
-"""Figures of the journal that can be added up: of an hour, of a day, of any stretch, in any order of adding.
+"""Statistics of the journal that can be added up: per hour, per day or any period, in any order.
 
-They are derived. The journal says everything, and whatever is kept of them can be counted anew from it.
+They are derived: everything can be computed again from the journal.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _EXACT: Final = 1 << (_BITS + 1)  # durations below this have a bucket each
 
 
 def bucket_of(duration: int) -> int:
-    """Give the number of the bucket that a duration is counted in; whole numbers only, the same on every machine."""
+    """Return the histogram bucket of a duration. Whole numbers only, so the result is the same on every machine."""
     if duration < _EXACT:
         return max(0, duration)
     shift = duration.bit_length() - _BITS - 1
@@ -27,7 +27,7 @@ def bucket_of(duration: int) -> int:
 
 
 def longest_in(bucket: int) -> int:
-    """Give the longest duration that is counted in a bucket."""
+    """Return the longest duration that falls into a bucket."""
     if bucket < _EXACT:
         return bucket
     shift = (bucket >> _BITS) - 1
@@ -36,9 +36,9 @@ def longest_in(bucket: int) -> int:
 
 @dataclass(slots=True)
 class Times:
-    """Some durations in microseconds, as a histogram.
+    """Durations in microseconds, as a histogram.
 
-    Their number, sum, shortest and longest are exact; a percentile is at most a thirty-second part too long.
+    Number, sum, shortest and longest are exact; a percentile is at most 1/32 too high.
     """
 
     count: int = 0
@@ -52,7 +52,7 @@ class Times:
         return self.total // self.count if self.count else 0
 
     def percentile(self, share: int) -> int:
-        """Find the least duration that so many in a hundred do not exceed, as closely as the buckets tell."""
+        """Return the least duration that `share` percent do not exceed, as precisely as the buckets allow."""
         rank = -(-self.count * share // 100)
         for bucket in sorted(self.buckets):
             rank -= self.buckets[bucket]
@@ -61,7 +61,7 @@ class Times:
         return 0
 
     def add(self, duration: int) -> None:
-        """Count one duration. It is negative when a clock was set back in between."""
+        """Count one duration. A negative one, after a clock was set back, counts too."""
         bucket = bucket_of(duration)
         self.shortest = min(self.shortest, duration) if self.count else duration
         self.longest = max(self.longest, duration) if self.count else duration
@@ -70,7 +70,7 @@ class Times:
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
 
     def merge(self, other: "Times") -> None:
-        """Count what another has counted, too."""
+        """Add the durations of another histogram."""
         if not other.count:
             return
         self.shortest = min(self.shortest, other.shortest) if self.count else other.shortest
@@ -81,13 +81,13 @@ class Times:
             self.buckets[bucket] = self.buckets.get(bucket, 0) + number
 
     def data(self) -> list[Json]:
-        """Write it as JSON: the exact figures, then each bucket with its number."""
+        """Return the histogram as JSON: the exact figures, then each bucket with its number."""
         pairs = [part for pair in sorted(self.buckets.items()) for part in pair]
         return [self.count, self.total, self.shortest, self.longest, *pairs]
 
 
 def times_from(data: Json) -> Times:
-    """Read what `Times.data` wrote; nothing stands for no durations."""
+    """Return the histogram that `Times.data` wrote; no data means no durations."""
     if not data:
         return Times()
     count, total, shortest, longest, *pairs = cast("list[int]", data)
@@ -101,7 +101,7 @@ _EVER: Final = DAY_WIDE * 1_000_000  # later than any time that is accepted, and
 
 
 class Period(NamedTuple):
-    """From `start` to before `stop`, in parts that are `width` wide."""
+    """From `start` up to, not including, `stop`, in parts of `width`."""
 
     width: int
     start: int
@@ -109,7 +109,7 @@ class Period(NamedTuple):
 
 
 class Window(NamedTuple):
-    """From `since` to before `until`; None is without end."""
+    """From `since` up to, not including, `until`; None means unlimited."""
 
     since: int | None = None
     until: int | None = None
@@ -126,7 +126,7 @@ class Window(NamedTuple):
         return self.start <= at < self.stop
 
     def whole(self) -> list[Period]:
-        """List the whole days in it, and the whole hours beside those."""
+        """Return the whole days in the window, and the whole hours outside those days."""
         first, last = _up(self.start, HOUR_WIDE), start_of(self.stop, HOUR_WIDE)
         first_day, last_day = _up(first, DAY_WIDE), start_of(last, DAY_WIDE)
         if first_day >= last_day:
@@ -137,7 +137,7 @@ class Window(NamedTuple):
         return [period for period in periods if period.start < period.stop]
 
     def edges(self) -> list["Window"]:
-        """List the parts of hours that are left: at most one at its beginning and one at its end."""
+        """Return the remaining parts of hours: at most one at the beginning and one at the end."""
         first, last = _up(self.start, HOUR_WIDE), start_of(self.stop, HOUR_WIDE)
         parts = [(self.start, min(first, self.stop))]
         if first <= last:
@@ -146,7 +146,7 @@ class Window(NamedTuple):
 
 
 def start_of(at: int, width: int) -> int:
-    """Tell when the hour or the day began that a moment is in."""
+    """Return the start of the hour or day that contains a moment."""
     return at - at % width
 
 
@@ -155,7 +155,7 @@ def _up(at: int, width: int) -> int:
 
 
 class BreakerStats(NamedTuple):
-    """A breaker as the journal last told of it, in event number `seq`."""
+    """The state of a breaker, as of event number `seq`."""
 
     state: str
     failures: int
@@ -167,11 +167,11 @@ class BreakerStats(NamedTuple):
 
 @dataclass(slots=True)
 class Figures:
-    """The figures of one agent.
+    """The statistics of one agent.
 
-    `counts` has events, tasks that were asked of it, attempts, turns and how they ended, tokens and credits. `runs` are
-    those that were begun with it and have ended, by how. `most_passed` is how often one of its tasks had changed hands
-    when it handed it on, `most_handed` how often it handed on one task itself.
+    `counts` has events, requested tasks, attempts, turns by their end, tokens and credits. `runs` counts the ended runs
+    that started with this agent, by state. `most_passed` is the highest number of handoffs that a task had when this
+    agent handed it over; `most_handed` is how often this agent handed over one task itself.
     """
 
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -185,7 +185,7 @@ class Figures:
     breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
 
     def merge(self, other: "Figures") -> None:
-        """Add what another has counted. The order does not matter: of a breaker, the later event tells."""
+        """Add the figures of another object, in any order. For a breaker, the later event wins."""
         self.counts.update(other.counts)
         self.runs.update(other.runs)
         self.refusals.update(other.refusals)
@@ -204,7 +204,7 @@ class Figures:
             self.breakers[name] = breaker
 
     def data(self) -> dict[str, Json]:
-        """Write it as JSON. What is nothing is left out: most of it is, of most hours."""
+        """Return the figures as JSON. Zero figures are left out, because most are zero in most hours."""
         whole: dict[str, Json] = {
             "counts": dict(self.counts),
             "runs": dict(self.runs),
@@ -244,7 +244,7 @@ _TURN_ENDS: Final = {"task.handed": "handed", "task.retrying": "retries"} | {
 
 
 class Root(NamedTuple):
-    """A run that has not ended: its state, when it began, and with whom."""
+    """A run that has not ended: its state, its start, and its first agent."""
 
     state: str
     at: int
@@ -253,10 +253,10 @@ class Root(NamedTuple):
 
 @dataclass(slots=True)
 class UnderWay:
-    """What has to be remembered of a task until it ends.
+    """The facts about a running task that later events need.
 
-    `turn` is when its present turn began, `handed` when it was handed to someone not heard of since, `asked` when it
-    was put into a queue that nobody has begun it from. `passed` is how often each agent handed it on.
+    `turn` is the start of its current turn, `handed` the time of a handoff after which the new holder has not started
+    yet, `asked` the time it was queued, if no worker has started it. `passed` counts its handoffs by agent.
     """
 
     turn: int | None = None
@@ -266,12 +266,12 @@ class UnderWay:
     root: Root | None = None
 
     def data(self) -> list[Json]:
-        """Write it as JSON; what is known of a run is kept apart, to be looked up."""
+        """Return the facts as JSON; the facts about a run are stored separately."""
         return [self.turn, self.handed, self.asked, dict(self.passed)]
 
 
 def under_way_from(data: Json, root: Root | None) -> UnderWay:
-    """Read what `UnderWay.data` wrote."""
+    """Return the facts that `UnderWay.data` wrote."""
     turn, handed, asked, passed = cast("list[Any]", data)
     return UnderWay(turn, handed, asked, passed, root)
 
@@ -283,15 +283,15 @@ Recall: TypeAlias = Callable[[Event], UnderWay | None]
 
 
 def from_nowhere(_first: Event) -> None:
-    """Recall nothing: what happened before is not known."""
+    """Return nothing: the events before the first one are unknown."""
 
 
 class Counting:
-    """Counts events, which come in order.
+    """Computes statistics from events, which must come in order.
 
-    Each figure belongs to the moment of the event that tells it: a turn counts with all its time when it ends, a run
-    when it ends, for the agent it was begun with. `under_way` is what is to be remembered for later events; None are
-    tasks that have ended, or of which nothing is known.
+    Each figure belongs to the time of the event that reports it: a turn counts with its whole duration when it ends,
+    and a run when it ends, for its first agent. `under_way` holds the facts that later events need; None stands for
+    tasks that have ended or are unknown.
     """
 
     def __init__(self, into: Into, recall: Recall = from_nowhere) -> None:
@@ -314,7 +314,7 @@ class Counting:
             self._went_on(event, figures)
 
     def open_runs(self) -> list[Root]:
-        """List the runs that have not ended."""
+        """Return the runs that have not ended."""
         return [task.root for task in self.under_way.values() if task is not None and task.root is not None]
 
     def _known(self, event: Event) -> UnderWay | None:
@@ -325,7 +325,7 @@ class Counting:
         return self.under_way[event.task]
 
     def _forget(self, event: Event) -> None:
-        """Remember nothing of what was pruned. It had been counted to its end, unless that failed."""
+        """Drop the facts about pruned tasks."""
         for run in read(event, kinds.RunsPruned)["runs"]:
             for task in run["tasks"]:
                 self._known(event._replace(task=task))

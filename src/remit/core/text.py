@@ -1,4 +1,5 @@
-"""What text may look like before anything else sees it, so that every store gives the same answer."""
+"""Validation and normalization of text at the boundary, so that SQLite and PostgreSQL store and compare it in the same
+way."""
 
 import re
 from functools import lru_cache
@@ -23,7 +24,7 @@ _HOST = re.compile(r"[a-z0-9\-._:\[\]]{1,200}")
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Show a value in an error message: quoted, escaped, never long."""
+    """Return a value for an error message: quoted, escaped and shortened."""
     try:
         quoted = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, or a list without end
@@ -32,16 +33,16 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def canonical(name: object) -> str:
-    """Give the one spelling of an agent's name: case, spaces and punctuation do not tell agents apart, letters and
-    digits of any script do."""
+    """Return the canonical spelling of an agent's name. Case, spaces and punctuation do not distinguish agents; letters
+    and digits of any script do."""
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
     return _canonical(name)
 
 
 def endpoint(name: object) -> str:
-    """Give the one spelling of an endpoint's name: a provider, such as `openai`, or `openai@llm.example.com:8000`. Of a
-    host every mark counts: keys go by it."""
+    """Return the canonical spelling of an endpoint's name: a provider, such as `openai`, or
+    `openai@llm.example.com:8000`. In a host every character counts, because keys are chosen by it."""
     provider, mark, host = name.partition("@") if isinstance(name, str) else (name, "", "")
     if not mark:
         return canonical(provider)
@@ -64,7 +65,7 @@ def _canonical(name: str) -> str:
 
 
 def _spelled(folded: str) -> str:
-    """Keep letters, digits and the marks that belong to a letter; whatever else stands between them becomes one -."""
+    """Return the letters, digits and their combining marks; everything between them becomes one -."""
     made: list[str] = []
     for letter in folded:
         kind = category(letter)[0]
@@ -77,7 +78,8 @@ def _spelled(folded: str) -> str:
 
 
 def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
-    """Check for text that SQLite and PostgreSQL keep byte for byte; anything else is refused, never repaired."""
+    """Return the text if SQLite and PostgreSQL can store it byte for byte. Raise `BadInput` otherwise; nothing is
+    repaired."""
     if not isinstance(text, str):
         raise BadInput(f"{what} must be text, not {type(text).__name__}: {shown(text)}")
     if not text and not empty:
@@ -92,7 +94,8 @@ def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
 
 
 def line(text: object, what: str, limit: int) -> str:
-    """Check for plain text on one line, as the names of sessions, workspaces and operations are."""
+    """Return the text if it is plain and on one line, as names of sessions, workspaces and operations must be. Raise
+    `BadInput` otherwise."""
     checked = plain(text, what, limit)
     if not checked.isprintable():
         raise BadInput(f"{what} must be one line of printable characters: {shown(checked)}")
@@ -108,13 +111,13 @@ def _encodable(text: str) -> bool:
 
 
 def summary(text: str) -> str:
-    """Put text on one line; long text is cut to 197 characters and an ellipsis."""
+    """Return the text on one line, cut to 197 characters and an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"
 
 
 def excerpt(text: str, most: int) -> str:
-    """Keep the beginning and the end of a long text, and say how much is left out between them."""
+    """Return the beginning and the end of a long text, with a note of how much is left out between them."""
     if len(text) <= most + EXCERPT_NOTE:
         return text
     tail = most // 3
@@ -122,5 +125,5 @@ def excerpt(text: str, most: int) -> str:
 
 
 def tokens_in(text: str) -> int:
-    """Count roughly where no tokenizer is at hand: four characters to a token, rounded up."""
+    """Return a rough token count where no tokenizer is available: four characters a token, rounded up."""
     return -(-len(text) // 4)

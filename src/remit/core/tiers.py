@@ -1,4 +1,4 @@
-"""Tiers: bounds with a name, for tasks of a kind; given by the caller, or chosen by a classifier."""
+"""Tiers: named presets of bounds; chosen by the caller or by a classifier."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ _LARGE: Final = frozenset(_LARGE_WORK.split())
 
 
 def tier(name: object) -> Bounds:
-    """Give the bounds that a tier stands for."""
+    """Return the bounds of a tier. Raise `BadInput` for an unknown name."""
     bounds = TIERS.get(name) if isinstance(name, str) else None
     if bounds is None:
         raise BadInput(f"there is no tier {shown(name)}; the tiers are {', '.join(TIERS)}{meant(name, TIERS)}")
@@ -44,9 +44,9 @@ def tier(name: object) -> Bounds:
 def tier_by_rules(task: str) -> str:
     """Return the tier of a task by its words: "simple", "medium" or "complex".
 
-    A task gets points for its length, for each further step that it names (items of a list, "and", "then"), and for
-    each word that stands for large work ("design", "migrate", "several"). Without a point it is simple, with three it
-    is complex. The words are English; in other languages its length and its lists count.
+    A task gets points for its length, for each further step that it names (list items, "and", "then"), and for each
+    word of large work ("design", "migrate", "several"). With no point it is simple, with three or more complex. The
+    words are English; in other languages only length and lists count.
     """
     words = _WORD.findall(task.casefold())
     size = max(len(words), len(task) // _LETTERS)

@@ -1,4 +1,4 @@
-"""Times: whole microseconds since 1970, so that they are exact in JSON, in SQL and in comparisons."""
+"""Timestamps as integer microseconds since 1970: exact in JSON, in SQL and in comparisons."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,8 @@ _LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, 
 
 
 def span(seconds: object, what: str) -> int:
-    """Read a duration that a person gives, in seconds or as a timedelta: positive, finite, not absurd."""
+    """Return a duration in microseconds, from seconds or a timedelta. Raise `BadInput` unless it is positive, finite
+    and below the limit."""
     if isinstance(seconds, timedelta):
         seconds = seconds.total_seconds()
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -32,13 +33,13 @@ def span(seconds: object, what: str) -> int:
 
 
 def patience(seconds: object, what: str = "wait") -> int:
-    """Read how long someone waits: a duration, or 0 for not at all."""
+    """Return a time to wait in microseconds: a duration, or 0 for no wait."""
     nothing = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds == 0
     return 0 if nothing or seconds == timedelta() else span(seconds, what)
 
 
 def moment(when: object, what: str) -> int:
-    """Read a moment that a person gives: an aware datetime, or microseconds since 1970."""
+    """Return a moment in microseconds since 1970, from an aware datetime or from microseconds."""
     if isinstance(when, datetime):
         if when.utcoffset() is None:
             raise BadInput(f"{what} needs a time zone; say datetime.now(UTC) + timedelta(...)")
@@ -49,12 +50,12 @@ def moment(when: object, what: str) -> int:
 
 
 def iso(at: int) -> str:
-    """2026-11-15T02:36:54.123456Z"""
+    """Return the time as 2026-11-15T02:36:54.123456Z."""
     return f"{datetime.fromtimestamp(at // SECOND, UTC):%Y-%m-%dT%H:%M:%S}.{at % SECOND:06d}Z"
 
 
 def hour_of(at: int) -> str:
-    """2026-11-15T02: the hour in which something happened."""
+    """Return the hour of a time, such as 2026-11-15T02."""
     return _hour(min(max(0, at), _LAST) // HOUR)
 
 
@@ -64,10 +65,10 @@ def _hour(number: int) -> str:
 
 
 def begin_of(hour: str) -> int:
-    """Return when an hour such as 2026-11-15T02 began."""
+    """Return the start of an hour such as 2026-11-15T02."""
     return moment(datetime.fromisoformat(f"{hour}:00+00:00"), "an hour")
 
 
 def aware(at: int) -> datetime:
-    """Give the same moment as a datetime in UTC, exact to the microsecond."""
+    """Return the time as a datetime in UTC, exact to the microsecond."""
     return _EPOCH + timedelta(microseconds=at)

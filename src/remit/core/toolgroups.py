@@ -1,4 +1,5 @@
-"""Tool groups: names for sets of tools, expanded where a person writes them; inside there are only tool names."""
+"""Tool groups: names for sets of tools. They are expanded where a caller passes them; inside there are only tool
+names."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -42,14 +43,15 @@ REPEATS: Final[tuple[Repeat, ...]] = ("again", "key", "ask", "tell")
 
 
 def repeat_word(given: object, tool: str) -> Repeat:
-    """Read what is to happen with a tool call that may have been made before a crash."""
+    """Return the `repeat` of a tool: what happens to a call that may have been made before a crash. Raise `BadInput` if
+    unknown."""
     if given not in REPEATS:
         raise BadInput(f"repeat of '{tool}' is one of {', '.join(REPEATS)}, not {shown(given)}")
     return given
 
 
 def tools(given: object, what: str = "tools") -> Names:
-    """Read tool names, every `group:` replaced by its members; an unknown group is an error, not an empty set."""
+    """Return tool names, with every `group:` replaced by its members. Raise `BadInput` for an unknown group."""
     sets: frozenset[frozenset[str]] | Literal[Unbounded.ANY] = listed(given, what, _members)
     return ANY if sets is ANY else frozenset[str]().union(*sets)
 
@@ -66,16 +68,15 @@ def _members(item: object) -> frozenset[str]:
 
 
 def own_groups(given: object) -> Groups:
-    """Read the groups that an owner defines: names of tools and of the groups that come with remit, by the group's own
-    name."""
+    """Return the groups that an owner defines: for each name, its tools and built-in groups."""
     if not isinstance(given, Mapping):
         raise BadInput(f"groups is a mapping from a group's name to its tools, not {shown(given)}")
     return MappingProxyType({_own_name(name): _listed(name, its) for name, its in cast("_Given", given).items()})
 
 
 def expanded(given: Any, own: Groups) -> Any:
-    """Return names of tools, or tools themselves, with an owner's groups replaced by their members. Everything else is
-    left as it is, to be read where it is used."""
+    """Return tools or tool names with an owner's groups replaced by their members. Everything else is unchanged; it is
+    checked where it is used."""
     if isinstance(given, str):
         return sorted(own[given.removeprefix(GROUP)]) if _is_own(given, own) else given
     if not isinstance(given, Iterable):

@@ -1,5 +1,5 @@
-"""Trust: a label on everything a turn takes in. What came from outside stays outside, through whatever hands it goes,
-until an owner or an agent that vouches for it says otherwise."""
+"""Trust labels. Data derived from untrusted input stays untrusted, until an owner or an agent with trusted output
+clears it."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
@@ -18,5 +18,5 @@ def known_trust(given: object) -> None:
 
 
 def least(labels: Iterable[Trust]) -> Trust:
-    """Give the label of what is made of several things: from outside if any of them is."""
+    """Return the combined label: untrusted if any of the labels is."""
     return OUTSIDE if OUTSIDE in labels else INSIDE

@@ -1,4 +1,4 @@
-"""JSON values: which ones are accepted, their one canonical text, and their digest."""
+"""JSON values: validation, canonical encoding and digest."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ _canonical = json.JSONEncoder(
 
 
 def encode(value: object) -> str:
-    """Write the canonical text of a value that is known to be JSON."""
+    """Return the canonical text of a value that is known to be JSON."""
     return _canonical(value)
 
 
@@ -29,7 +29,7 @@ def decode(text: str) -> Json:
 
 
 def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
-    """Give the value as plain JSON, or raise an error that says which part of it is not."""
+    """Return the value as plain JSON. Raise `BadInput` that names the part that is not JSON."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -38,7 +38,7 @@ def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
 
 
 def checked_with_text(value: object, what: str, limit: int = VALUE_LIMIT) -> tuple[Json, str]:
-    """Do the same, and give the canonical text as well."""
+    """Return the value as plain JSON, and its canonical text. Raise `BadInput` like `checked`."""
     try:
         plain_json = _json(value, DEPTH_LIMIT)
     except NotJson as no:
@@ -49,13 +49,13 @@ def checked_with_text(value: object, what: str, limit: int = VALUE_LIMIT) -> tup
 
 
 def must_fit(text: str, what: str, limit: int) -> None:
-    """Refuse a value whose JSON text is too long."""
+    """Raise `BadInput` if the JSON text of a value is too long."""
     if len(text) > limit:
         raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {len(text):,}")
 
 
 def copied(value: Json) -> Json:
-    """Give a copy that can be changed without changing the value; of what cannot be changed, the value itself."""
+    """Return a copy that can be changed freely. An immutable value is returned as it is."""
     if isinstance(value, list):
         return [copied(item) for item in value]
     if isinstance(value, dict):
@@ -64,8 +64,8 @@ def copied(value: Json) -> Json:
 
 
 class NotJson(Exception):
-    """What is wrong with a part of a value; where it is becomes known on the way out. So nobody pays for spelling out
-    places in a value with which nothing is wrong."""
+    """What is wrong with a part of a value. The place is added on the way out, so that valid values pay nothing for
+    it."""
 
     def __init__(self, wrong: str, about: str = "") -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class NotJson(Exception):
         self._place: list[str] = []
 
     def inside(self, part: str) -> None:
-        """Note in which part of the value around it this is."""
+        """Add the name of the enclosing part to the place."""
         self._place.append(part)
 
     def sentence(self, what: str) -> str:
@@ -149,10 +149,10 @@ def _object(value: dict[object, object], depth: int) -> dict[str, Json]:
 
 
 def digest(text: str) -> str:
-    """Name a content by sixteen hex digits: enough to compare, short enough to read."""
+    """Return a digest of 16 hex digits: enough to compare, short enough to read."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def whole_digest(text: str) -> str:
-    """Name a content so that nobody can make another of the same name."""
+    """Return the full SHA-256 digest, for which no second text can be found."""
     return hashlib.sha256(text.encode()).hexdigest()

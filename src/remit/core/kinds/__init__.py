@@ -1,7 +1,6 @@
-"""The vocabulary of the journal: for each kind of event the shape of its data, and the one function that makes it.
+"""Event kinds: for each kind, the `TypedDict` of its data and the function that creates it.
 
-A shape is a `TypedDict`; `read(event, FirstData)` gives an event's data in that shape. `SHAPES` has
-the shape of every kind.
+`read(event, FirstData)` returns the data of an event with its type. `SHAPES` maps each kind to its TypedDict.
 """
 
 from typing import Final

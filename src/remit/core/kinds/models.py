@@ -1,6 +1,7 @@
-"""Events of models and tools: what was answered and by whom, what failed and of what, and who rests after it.
+"""Events of models and tools: answers, failures, tool calls and cooldowns.
 
-What a model answered and what it was told of a tool are not in the data: they are the answers of these operations.
+The text of an answer and the result of a tool call are not in the data: they are the recorded results of these
+operations.
 """
 
 from typing import Literal, NotRequired, TypedDict, cast
@@ -14,9 +15,10 @@ ToolOutcome = Literal["done", "failed", "refused"]
 
 
 class ModelAnswered(TypedDict):
-    """The data of `model.answered`: the model that was asked, what the provider calls it, the name of the key, how far
-    the context was shortened, and the tools that the answer calls. `usage` is missing if nobody counted, `cost` if the
-    price is not known. The answer has `text`, what the model said as its framework writes it, `model` and `calls`."""
+    """The data of `model.answered`: the model that was asked, the name that its provider uses for it, the name of the
+    key, how far the context was shortened, and the tools that the answer calls. `usage` is missing if the provider
+    reported none, `cost` if the price is unknown. The operation's result has `text`, the answer as its framework writes
+    it, `model` and `calls`."""
 
     model: str
     named: str
@@ -28,8 +30,8 @@ class ModelAnswered(TypedDict):
 
 
 class ModelFailed(TypedDict):
-    """The data of `model.failed`: the model that was asked and did not answer, the name of the key, and why. `said` is
-    what its provider wrote, or the address that did not answer."""
+    """The data of `model.failed`: the model that was asked and did not answer, the name of the key, and the kind of
+    failure. `said` is the provider's message, or the address that did not answer."""
 
     model: str
     why: FailureKind
@@ -40,11 +42,11 @@ class ModelFailed(TypedDict):
 
 
 class ToolDone(TypedDict):
-    """The data of `tool.done`: a tool, the id of its call and what it was given, shortened; whether it was used, has
-    failed or was refused; what its model was told, shortened; how long the tool took, in microseconds; and, if it
-    raised, the line of code where it did. `asks` is there if it asked an agent for something: how often this was asked
-    for in the run by now, how often in a row in vain, and what was answered of late. The answer begins with what the
-    model was told, whole, and the outcome."""
+    """The data of `tool.done`: a tool, the id of its call and its arguments, shortened; whether the call succeeded,
+    failed or was refused; the result that the model was given, shortened; the duration in microseconds; and, if the
+    tool raised, the line of code where it did. `asks` is there if the call delegated to an agent: how often the run has
+    made this request by now, how often in a row nothing new came of it, and digests of the latest answers. The
+    operation's result begins with the whole text that the model was given, and the outcome."""
 
     tool: str
     call: str
@@ -57,8 +59,8 @@ class ToolDone(TypedDict):
 
 
 class ModelWaiting(TypedDict):
-    """The data of `model.waiting`: no model can be asked now, so the task waits until this one can; for how many
-    microseconds, and which try of this request it will be."""
+    """The data of `model.waiting`: no model is available now, so the task waits for this one; for how many
+    microseconds, and the number of this try of the request."""
 
     model: str
     wait: int
@@ -68,8 +70,8 @@ class ModelWaiting(TypedDict):
 
 
 class ToolBegun(TypedDict):
-    """The data of `tool.begun`: a tool that is about to be used, the id of its call and what it is given, shortened. It
-    is recorded for tools that must not be used twice, so that a later attempt knows which may have been."""
+    """The data of `tool.begun`: a tool that is about to run, the id of its call and its arguments, shortened. It is
+    recorded for tools that must not run twice, so that a later attempt knows which of them may have run."""
 
     tool: str
     call: str
@@ -77,8 +79,8 @@ class ToolBegun(TypedDict):
 
 
 class ToolUsed(TypedDict):
-    """A tool that a conversation used, what it was given, shortened, and whether it was done, has failed, or was begun
-    and may have been done."""
+    """A tool call of a conversation: its arguments, shortened, and whether it was done, failed, or was started and may
+    have been done."""
 
     tool: str
     given: str
@@ -86,8 +88,8 @@ class ToolUsed(TypedDict):
 
 
 class TalkBegunAnew(TypedDict):
-    """The data of `talk.begun_anew`: the turn whose conversation with its model begins again, why the record of the
-    earlier one cannot be continued, how many answers it has, and the tools that it used."""
+    """The data of `talk.begun_anew`: the turn whose conversation with its model starts again, why the recorded
+    conversation cannot be continued, the number of its answers, and the tools that it used."""
 
     turn: str
     why: str
@@ -96,14 +98,16 @@ class TalkBegunAnew(TypedDict):
 
 
 class SessionRecalled(TypedDict):
-    """The data of `session.recalled`: a run that is told what was said before in its session. `after` lists the earlier
-    runs, the oldest first: the id of each, and whether it is told as it was said ("session") or "whole"."""
+    """The data of `session.recalled`: a run whose model is given earlier runs of its session. `after` lists these runs,
+    the oldest first: the id of each, and whether it is given as question and answer ("session") or with its tool calls
+    ("whole")."""
 
     after: list[list[str]]
 
 
 class CoolingSet(TypedDict):
-    """The data of `cooling.set`: a model or a key, after how many failures of which kind it rests, and until when."""
+    """The data of `cooling.set`: the cooldown of a model or a key: after how many failures of which kind, and until
+    when."""
 
     name: str
     failures: int
@@ -147,7 +151,8 @@ def session_recalled(remit: Remit, after: list[list[str]], now: int) -> Unsealed
 
 
 def cooling_set(name: str, cooling: Cooling, now: int, by: str = "") -> Unsealed:
-    """It belongs to no run: the next one finds the same key at rest. `by` is the owner who cleared it."""
+    """Return the event that sets a cooldown. It belongs to no run, because the next run needs the same cooldown. `by`
+    is the owner who cleared it."""
     data: dict[str, Json] = {"name": name, **cooling._asdict()}
     if by:
         data["by"] = by

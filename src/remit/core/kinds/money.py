@@ -1,7 +1,7 @@
-"""Events of the ledger: what the owner grants, what is held for a call, and what it cost.
+"""Events of the ledger: grants, holds, charges.
 
-`purse` has the path of each unit, as `core.ledger` explains it; `steps` are charges beyond what was held, each with its
-lease, what it gave and what it lacked.
+`purse` has the path of each unit, as `core.ledger` explains it. `steps` are charges beyond a hold: for each lease, the
+amount it paid and the amount it lacked.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from remit.core.values import Json
 
 
 class Opens(TypedDict, total=False):
-    """What the event says that begins a task or hands it over: the paths it pays along, and the leases that begin with
-    it: unit, kind and amount of each."""
+    """The money data of an event that starts a task or hands it over: the paths along which it pays, and the leases
+    that open with it, each with unit, kind and amount."""
 
     purse: dict[str, list[list[str]]]
     opens: list[tuple[str, str, int]]
 
 
 class Closes(TypedDict, total=False):
-    """What the end of a task says about leases: those that it shared and leaves, those of its own that wait for others,
-    and those that close, each with its unit, kind, line above, and figures."""
+    """The money data of a task's end: shared leases that it stops using, its own leases that stay open for other users,
+    and leases that close, each with its unit, kind, the leases above it, and its figures."""
 
     leaves: list[tuple[str, str]]
     closing: list[tuple[str, str]]
@@ -69,8 +69,8 @@ class HoldNamed(TypedDict):
 
 
 class HoldResolved(TypedDict):
-    """The data of `hold.settled` and `hold.released`. `costs` are what was billed; `uncertain` says that nobody told,
-    or that a bill was more than its lease had: then `billed` is the bill; `because` is why it was released."""
+    """The data of `hold.settled` and `hold.released`. `costs` is the billed amount. `uncertain` is set if no cost was
+    reported, or if the bill exceeded the lease; then `billed` is the bill. `because` is the reason of a release."""
 
     hold: str
     amounts: dict[str, int]
@@ -86,7 +86,7 @@ class HoldResolved(TypedDict):
 
 
 class HoldReconciled(TypedDict):
-    """The data of `hold.reconciled`: what was charged, what it really was, and which leases get how much back."""
+    """The data of `hold.reconciled`: the amount that was charged, the real cost, and the refund to each lease."""
 
     hold: str
     charged: dict[str, int]
@@ -101,7 +101,7 @@ class HoldReconciled(TypedDict):
 
 
 class CreditsSpent(TypedDict):
-    """The data of `credits.spent`: paid at once."""
+    """The data of `credits.spent`: a payment without a hold."""
 
     costs: dict[str, int]
     steps: dict[str, list[list[Any]]]
@@ -111,8 +111,8 @@ class CreditsSpent(TypedDict):
 
 
 class LedgerCarried(TypedDict):
-    """The data of `ledger.carried`: rows of the ledger as they are, because events that led to them are cut out of the
-    journal; and the hour before which nothing is metered any more."""
+    """The data of `ledger.carried`: rows of the ledger, copied because the events that led to them are removed from the
+    journal; and the hour before which no spending is metered."""
 
     leases: list[dict[str, Json]]
     holds: list[dict[str, Json]]
@@ -121,7 +121,7 @@ class LedgerCarried(TypedDict):
 
 
 def ledger_event(kind: str, at: Place, agent: str, now: int, data: dict[str, Any]) -> Unsealed:
-    """Make an event of the ledger."""
+    """Return an event of the ledger."""
     return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
 
 
@@ -132,14 +132,14 @@ SPENDS: Final = frozenset(("hold.settled", "hold.reconciled", "credits.spent", "
 
 
 class Spent(NamedTuple):
-    """What an event of `SPENDS` adds to what was spent, whoever paid for it."""
+    """The amounts that an event of `SPENDS` adds to the spending, whoever paid."""
 
     credits: int
     tokens: int
 
 
 def spent_in(event: Event) -> Spent:
-    """Tell what an event adds to what was spent."""
+    """Return the amounts that an event adds to the spending."""
     if event.kind == "tokens.used":
         return Spent(0, cast("int", event.data["tokens"]))
     costs = cast("Mapping[str, int]", event.data.get("costs", {}))

@@ -1,4 +1,4 @@
-"""Events of what people are asked, and what they answer."""
+"""Events of questions to people and their answers."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -9,7 +9,8 @@ from remit.core.values import Json
 
 
 class QuestionAsked(TypedDict):
-    """The data of `question.asked`. `shows` is what an approval permits; `expires` is what its expiry means."""
+    """The data of `question.asked`. `shows` is the action that an approval permits; `expires` says how the question
+    ends if no one answers in time."""
 
     question: str
     kind: str
@@ -40,7 +41,8 @@ class QuestionNamed(TypedDict):
 
 
 class NoticeClaimed(TypedDict):
-    """The data of `notice.claimed`: which worker tells a channel of a question. It counts while that worker serves."""
+    """The data of `notice.claimed`: the worker that delivers a question to a channel. The claim is valid while that
+    worker runs."""
 
     question: str
     channel: str
@@ -48,7 +50,7 @@ class NoticeClaimed(TypedDict):
 
 
 class NoticeSent(TypedDict):
-    """The data of `notice.sent`: a channel has told someone of a question, or was refused for good."""
+    """The data of `notice.sent`: a channel delivered a question, or rejected it for good."""
 
     question: str
     channel: str
@@ -57,12 +59,12 @@ class NoticeSent(TypedDict):
 
 
 def question_event(kind: str, at: Place, agent: str, now: int, data: dict[str, Any]) -> Unsealed:
-    """Make an event about a question."""
+    """Return an event about a question."""
     return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
 
 
 def question_asked(id_: str, draft: QuestionDraft, until: int, at: Place, agent: str, now: int) -> Unsealed:
-    """Make the event of a question that waits for its answer until then."""
+    """Return the event of a question that is open until `until`."""
     data: dict[str, Any] = {
         "question": id_,
         "kind": draft.kind,
@@ -80,5 +82,5 @@ def question_asked(id_: str, draft: QuestionDraft, until: int, at: Place, agent:
 
 
 def question_used(id_: str, at: Place, agent: str, now: int) -> Unsealed:
-    """Make the event of an approval that is used up."""
+    """Return the event that consumes an approval."""
     return question_event("question.used", at, agent, now, {"question": id_})

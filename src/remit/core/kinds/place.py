@@ -1,4 +1,4 @@
-"""Where an event belongs, and how its data is read."""
+"""The place of an event (run, session, task), and typed access to its data."""
 
 from typing import NamedTuple, TypeVar, cast
 
@@ -9,12 +9,12 @@ Shape = TypeVar("Shape")
 
 
 def read(event: Event | Unsealed, shape: type[Shape]) -> Shape:
-    """Give an event's data in the shape of its kind."""
+    """Return an event's data as the TypedDict of its kind."""
     return cast("Shape", event.data)
 
 
 class Place(NamedTuple):
-    """The run, session and task an event belongs to; all empty for what a person does outside a run."""
+    """The run, session and task that an event belongs to. All are empty for an action of a person outside a run."""
 
     run: str = ""
     session: str = ""

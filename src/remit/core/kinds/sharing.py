@@ -1,4 +1,4 @@
-"""Events of what agents share: entries and messages."""
+"""Events of shared data: context entries and messages."""
 
 from typing import NotRequired, TypedDict
 
@@ -11,7 +11,7 @@ from remit.core.values import Json
 
 
 class EntrySet(TypedDict):
-    """The data of `entry.set`; `by` is the person who wrote it, if a person did and said so."""
+    """The data of `entry.set`; `by` is the person who wrote it, if one is named."""
 
     chain: list[str]
     created_at: int
@@ -76,8 +76,7 @@ def entries_removed(keys: list[tuple[str, str, int]], why: str, by: Writer, at: 
 
 
 class MessageSent(TypedDict):
-    """The data of `message.sent`; `reader` and `about` are there for an announcement, `trust` for what is from
-    outside."""
+    """The data of `message.sent`; `reader` and `about` are there for a result message, `trust` for an untrusted one."""
 
     id: str
     text: str

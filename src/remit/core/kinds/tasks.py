@@ -1,4 +1,4 @@
-"""Events of a task: it begins, moves from state to state, and ends."""
+"""Events of a task: its start, each change of its state, and its end."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict
@@ -16,22 +16,22 @@ from remit.core.values import Json
 
 
 class Lineage(NamedTuple):
-    """Tells that a task is one more try: `origin` is the first task of its lineage, `failures` a number that no other
-    task of it has."""
+    """Marks a task as a retry: `origin` is the first task of the lineage, `failures` a number that is unique within
+    it."""
 
     origin: str
     failures: int
 
 
 class Begun(NamedTuple):
-    """What the first event of a task says besides its remit.
+    """The optional data of a task's first event, in addition to its remit.
 
-    `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
-    `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
-    its asker has asked for the very same by now, with the same result, once that is worth a warning; `lineage` is there
-    if it is tried again for another, `lead` if any process can go on with what is led: its data; `funds`
-    if it pays along a path: its purse, and the leases that begin with it, and whether it counts for limits on tasks;
-    `position` is where in its asker it was asked for, if its operation does not tell.
+    `worker` is the process that runs it. `step` is the plan step that it carries out. `led_as` says that the engine
+    acts in its holder's place. `by` is the person who started the run. `joins` is true if the holder is new to the run.
+    `until` is when the task expires. `repeats` is how often its asker has made the same request with the same result,
+    if that is worth a warning. `lineage` is there for a retry. `lead` is the data of a plan or team that any process
+    can continue. `funds` has its purse, the leases that open with it, and whether it counts for limits on tasks.
+    `position` is where in its asker's turn the task was requested, if the operation id does not tell.
     """
 
     worker: str = ""
@@ -48,8 +48,8 @@ class Begun(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """How a task is run that nobody waits for: `asked_how` is submit, spawn or async. `content` names all that was
-    asked, if it was asked for with an idempotency key."""
+    """How a queued task runs: `asked_how` is submit, spawn or async. `content` is the digest of the whole request, if
+    it has an idempotency key."""
 
     asked_how: str
     timeout: int
@@ -60,10 +60,10 @@ class Queued(NamedTuple):
 
 
 class FirstData(RemitData, Opens, total=False):
-    """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried for the
-    same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team;
-    `metered` is there if the task counts for limits on tasks, `anew` if conversations that cannot be continued may
-    begin again; `position` is where in its asker it was asked for, if its operation does not tell."""
+    """The data of `task.started` and `task.submitted`. `origin` is the first task of the retry lineage. `lead` is the
+    plan or team that the engine leads in the holder's place. `metered` is there if the task counts for limits on tasks,
+    `anew` if conversations that cannot be continued may start again. `position` is where in its asker's turn the task
+    was requested, if the operation id does not tell."""
 
     worker: str
     step: str
@@ -91,7 +91,7 @@ REFUSED_TEXT: Final = 300  # characters
 
 
 def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None = None) -> Unsealed:
-    """Make the event of a task that is run at once: by whoever delegates it, or by a process with a hand free."""
+    """Return the event of a task that runs at once: delegated, or taken by a process with a free slot."""
     data = _asked(remit)
     if begun is not BEGUN:
         _add(data, begun)
@@ -130,7 +130,7 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
 
 
 def _seldom(lead: dict[str, Json] | None, funds: dict[str, Any] | None, position: str) -> dict[str, Any]:
-    """Put together what most tasks do not have."""
+    """Return the fields that most tasks do not have."""
     data: dict[str, Any] = {"lead": lead} if lead is not None else {}
     if position:
         data["position"] = position
@@ -158,8 +158,8 @@ def _asked(remit: Remit) -> dict[str, Json]:
 
 
 class StepTold(TypedDict):
-    """What became of one step of a plan, at the end of the task that led it. `task` is the step's latest task, which
-    has its result."""
+    """The outcome of one plan step, in the end event of the task that led the plan. `task` is the step's latest task,
+    which has its result."""
 
     id: str
     title: str
@@ -171,9 +171,9 @@ class StepTold(TypedDict):
 
 
 class TurnData(TypedDict, total=False):
-    """What every event that ends a turn says: its receipt, how many of its tokens `tokens.used` has told of, `trust` if
-    what it gives is outside, whether its agent was left behind because it would not stop, how many of its hops were
-    refused beyond those that are recorded one by one, and of a led plan or team what became of its steps."""
+    """The data of every event that ends a turn: its context receipt; the number of its tokens already reported by
+    `tokens.used`; `trust` if its result is untrusted; whether its agent was abandoned because it did not stop; the
+    number of refused hops beyond those recorded one by one; and, for a led plan or team, the outcome of its steps."""
 
     receipt: dict[str, Json]
     tokens: int
@@ -190,10 +190,10 @@ class Completed(TurnData, Closes):
 
 
 class FailedData(TurnData, Closes):
-    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
-    `trace` is where in the agent's code it failed; `unheard` says that it was stopped because its asker was over;
-    `strikes` that it was stopped because it got nowhere: the agents that this is held against, and how often by now;
-    `by` who cancelled it."""
+    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the circuit
+    breaker. `trace` is where in the agent's code it failed. `unheard` says that the task was stopped because its asker
+    had ended. `strikes` says that the task was stopped because it made no progress: the agents that this counts
+    against, and how often by now. `by` is the person who cancelled it."""
 
     error: str
     type: str
@@ -206,7 +206,7 @@ class FailedData(TurnData, Closes):
 
 
 class EndData(TurnData, Closes, total=False):
-    """The data of any end, for readers to whom it does not matter which."""
+    """The data of any end event, for readers that treat all ends alike."""
 
     result: Json
     error: str
@@ -226,11 +226,11 @@ class Cancelling(TypedDict):
 
 
 class Nothing(TypedDict):
-    """The data of events that say all by their kind."""
+    """The data of events that need none: the kind says everything."""
 
 
 class Resumes(TypedDict, total=False):
-    """The data of `task.resumed`; `until` is there when it expires at another time now."""
+    """The data of `task.resumed`; `until` is there if the time of expiry changes."""
 
     until: int
 
@@ -240,12 +240,12 @@ def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Unsealed:
 
 
 def moved(kind: str, at: Place, agent: str, now: int, data: dict[str, Json]) -> Unsealed:
-    """Make the event of a task that goes from one state to another."""
+    """Return the event of a task that changes its state."""
     return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
 
 
 class Requeue(NamedTuple):
-    """How a task goes back into the queue: for which worker, from when, and how often it has failed by then."""
+    """How a task is requeued: for which worker, from when on, and with how many failures."""
 
     worker: str
     fence: int
@@ -255,7 +255,7 @@ class Requeue(NamedTuple):
 
 
 class Requeued(TurnData):
-    """The data of `task.released`, and a part of that of the others that go back into the queue."""
+    """The data of `task.released`, and a part of the data of every other event that requeues a task."""
 
     worker: str
     fence: int
@@ -265,7 +265,7 @@ class Requeued(TurnData):
 
 
 class QueuedAgain(Requeued, total=False):
-    """The data of `task.queued`; `until` is there when it expires at another time now."""
+    """The data of `task.queued`; `until` is there if the time of expiry changes."""
 
     until: int
 
@@ -281,8 +281,8 @@ class Retrying(Requeued, total=False):
 
 
 class Lost(Requeued, total=False):
-    """The data of `task.lost` and `task.parked`: which process had it, how often one died that did, and when it
-    expires if that changes."""
+    """The data of `task.lost` and `task.parked`: the process that had it, how many processes have died with it, and the
+    time of expiry if that changes."""
 
     lost_by: str
     losses: int
@@ -294,7 +294,7 @@ def requeued(kind: str, at: Place, agent: str, now: int, requeue: Requeue, data:
 
 
 class Claim(NamedTuple):
-    """Who has a task now. A write that carries an older fence changes nothing."""
+    """The worker that runs a task now. A write with an older fence (fencing token) changes nothing."""
 
     worker: str
     fence: int
@@ -310,13 +310,13 @@ class FenceData(TypedDict):
 
 
 class ClaimData(FenceData, total=False):
-    """The data of `task.claimed`; `until` is there when it expires at another time now."""
+    """The data of `task.claimed`; `until` is there if the time of expiry changes."""
 
     until: int
 
 
 def claimed(at: Place, agent: str, now: int, claim: Claim, until: int = 0) -> Unsealed:
-    """Make the event of a task that someone runs from now on; `until` is when it expires, if that changes."""
+    """Return the event of a worker that claims a task; `until` is the time of expiry, if that changes."""
     data: dict[str, Json] = {**claim._asdict()}
     if until:
         data["until"] = until
@@ -324,14 +324,15 @@ def claimed(at: Place, agent: str, now: int, claim: Claim, until: int = 0) -> Un
 
 
 def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
-    """Make the event that takes a delegated task from a dead process; it waits until its asker asks again."""
+    """Return the event that takes a delegated task from a dead process. The task waits until its asker requests it
+    again."""
     return moved("task.fenced", at, agent, now, {**claim._asdict()})
 
 
 class Handed(TurnData, Opens):
-    """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
-    there when parts of it go to several at once, `of_parts` when what came of them goes on to someone else, `passed`
-    when the command passes something on, `failed` when its holder failed and it goes back."""
+    """The data of `task.handed`: the recipient, the update and its digest. `payloads` and `join` are there for a
+    parallel handoff, `of_parts` if the results of its parts go to another agent, `passed` if the command passes rights
+    on, `failed` if the holder failed and the task goes back."""
 
     to: str | list[str]
     update: dict[str, Any]
@@ -345,13 +346,13 @@ class Handed(TurnData, Opens):
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:
-    """Make the event of a holder that gives the task to another, or parts of it to several at once."""
+    """Return the event of a handoff to one agent, or of a parallel handoff to several."""
     whom: Json = to if isinstance(to, str) else [*to]
     return Unsealed("task.handed", now, {**data, "to": whom}, remit.root, remit.session, remit.id, remit.holder)
 
 
 class TokensUsed(TypedDict):
-    """The data of `tokens.used`; `steps` are the leases that they are taken from."""
+    """The data of `tokens.used`; `steps` are the leases that pay for them."""
 
     tokens: int
     steps: NotRequired[dict[str, list[list[Any]]]]
@@ -365,7 +366,7 @@ def tokens_used(remit: Remit, tokens: int, now: int, steps: Sequence[Sequence[An
 
 
 class HopRefused(TypedDict):
-    """The data of `hop.refused`; `handoff` is there when it was to be a handoff."""
+    """The data of `hop.refused`; `handoff` is there for a refused handoff."""
 
     rule: str
     sentence: str
@@ -375,7 +376,7 @@ class HopRefused(TypedDict):
 
 
 def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, handoff: bool = False) -> Unsealed:
-    """Make the event of a hop that a rule said no to. Of the task that was not passed on, the beginning is kept."""
+    """Return the event of a refused hop. Only the beginning of its task text is recorded."""
     task = wish.task if len(wish.task) <= REFUSED_TEXT else f"{wish.task[: REFUSED_TEXT - 1]}…"
     data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": task, "to": wish.to}
     if handoff:

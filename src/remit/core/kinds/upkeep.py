@@ -1,4 +1,4 @@
-"""Events of upkeep: what was deleted, and what stays known of it."""
+"""Events of upkeep: which runs were deleted, and the facts that are kept about them."""
 
 from typing import NotRequired, TypedDict, cast
 
@@ -8,8 +8,8 @@ from remit.core.values import Json
 
 
 class PrunedRun(TypedDict):
-    """What is told of a run whose records are deleted; `messages` are those that were sent in it, `questions`
-    what was asked in it."""
+    """The facts that are kept about a deleted run; `messages` are the ids of its messages, `questions` of its
+    questions."""
 
     id: str
     agent: str
@@ -24,8 +24,8 @@ class PrunedRun(TypedDict):
 
 
 class RunsPruned(TypedDict):
-    """The data of `runs.pruned`: what is told of each run, and where the journal has gaps now: the first and the last
-    number that is missing, and the hash of the last."""
+    """The data of `runs.pruned`: the kept facts of each run, and the gaps that the journal has now: the first and the
+    last missing number, and the hash of the last."""
 
     runs: list[PrunedRun]
     gaps: list[tuple[int, int, str]]
@@ -40,7 +40,7 @@ def runs_pruned(runs: list[PrunedRun], gaps: list[Gap], now: int, by: str = "") 
 
 
 class KeysKept(TypedDict):
-    """The data of `keys.kept`: the idempotency keys that were used in runs that are pruned, as rows."""
+    """The data of `keys.kept`: the idempotency keys of pruned runs, as rows."""
 
     keys: list[list[Json]]
 
@@ -50,8 +50,8 @@ def keys_kept(keys: list[UsedKey], now: int) -> Unsealed:
 
 
 class JournalCut(TypedDict):
-    """The data of `journal.cut`: where the journal has gaps now, which removed entries are forgotten, and up to which
-    version entries may have been counted that are."""
+    """The data of `journal.cut`: the gaps that the journal has now, the removed entries that are forgotten, and the
+    highest version that forgotten entries may have had."""
 
     gaps: list[tuple[int, int, str]]
     forgotten: list[tuple[str, str]]

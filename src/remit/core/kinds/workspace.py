@@ -13,8 +13,8 @@ from remit.core.values import Json
 
 
 class EffectDone(TypedDict):
-    """The data of `effect.done`. `args` is the digest of what it was done with; `marks` what doing it did to the turn
-    beside its result: the label of what it took in, what it saw and what it wrote."""
+    """The data of `effect.done`. `args` is the digest of its arguments. `marks` are the traces that the effect left on
+    the turn: the trust label of its input, the entries it read and the entries it wrote."""
 
     key: str
     result: Json
@@ -32,7 +32,8 @@ def effect_done(
 
 
 class WorkLeft(TypedDict):
-    """The data of `work.left`: what earlier runs of the task finished, and the one that completed never asked for."""
+    """The data of `work.left`: work that earlier attempts of the task finished and that the completed attempt never
+    requested."""
 
     left: list[str]
 
@@ -64,8 +65,8 @@ def plan_started(remit: Remit, steps: list[Json], now: int, data: dict[str, Json
 
 
 class TeamPlanned(TypedDict):
-    """The data of `team.planned`: the plan of a coordinator that was accepted, and `trust` if it had taken in something
-    from outside by then."""
+    """The data of `team.planned`: the accepted plan of a coordinator, and `trust` if the coordinator had read untrusted
+    input."""
 
     plan: PlanWhole
     trust: NotRequired[Trust]
@@ -84,7 +85,7 @@ class StepEnded(TypedDict):
 
 
 def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Unsealed:
-    """Make the event of a step that ended without a task of its own: it was skipped, or what it waited for failed."""
+    """Return the event of a step that ended without a task: it was skipped, or a step that it depends on failed."""
     data: dict[str, Json] = {"step": step, "state": state, "reason": reason}
     return Unsealed("step.ended", now, data, remit.root, remit.session, remit.id, remit.holder)
 
@@ -127,7 +128,7 @@ class CardData(TypedDict):
 
 
 class CardsPublished(TypedDict):
-    """The data of `cards.published`: agents that a process can run and that were not known, or have changed."""
+    """The data of `cards.published`: agents that a process can run and whose cards are new or changed."""
 
     cards: list[CardData]
 
@@ -137,9 +138,9 @@ def cards_published(cards: list[Card], now: int) -> Unsealed:
 
 
 class KeySet(TypedDict):
-    """The data of `key.set`: a key of the workspace's own was put in, or sealed anew. `key_id` tells with which master
-    key it is sealed since; the key itself is in no event, sealed or not. `mark` is a digest of the sealed key, by
-    which the doctor notices that the row was changed."""
+    """The data of `key.set`: a provider key of the workspace was stored, or encrypted again. `key_id` identifies the
+    master key. The provider key itself is in no event, not even encrypted. `mark` is a digest of the encrypted key;
+    `remit doctor` uses it to detect a changed row."""
 
     name: str
     key_id: str
@@ -164,8 +165,8 @@ def key_removed(name: str, by: str, now: int) -> Unsealed:
 
 
 class OwnerActed(TypedDict):
-    """The data of `owner.acted`: an owner's act under an operation of its own. What it changed is in the events that
-    follow."""
+    """The data of `owner.acted`: an owner's action that has an operation id of its own. Its changes are in the events
+    that follow."""
 
     verb: str
     target: str
@@ -173,5 +174,6 @@ class OwnerActed(TypedDict):
 
 
 def owner_acted(verb: str, target: str, by: str, now: int) -> Unsealed:
-    """It belongs to no run, so that the operation outlives what it was about."""
+    """Return the event of an owner's action. It belongs to no run, so that the operation outlives the run it was
+    about."""
     return Unsealed("owner.acted", now, {"verb": verb, "target": target, "by": by})
