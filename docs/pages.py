@@ -176,7 +176,7 @@ def commands_page() -> str:
     groups_here = [commands.app[name] for name in ("credits", "ledger", "cooling")]
     for parent in (*groups_here, commands.context, commands.breaker, commands.keys, commands.db):
         apps += [
-            (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], "Mend")
+            (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], "Maintain")
             for name in parent
             if not name.startswith("-")
         ]

@@ -26,19 +26,19 @@ def agents(
     place: Where = HERE,
     json: AsJson = False,
 ) -> None:
-    """List the agents that workers of this store have published, and whom each may ask.
+    """List the agents that workers of this store have published, and the agents that each may ask.
 
-    With `-v`, or with a runtime, those of a team as it is put together: models in the order in which they are asked,
-    tools, what is denied and what a person approves, hooks and limits.
+    With `-v` or with a runtime, show how the agents of a team are configured: models in order of use, tools, denied
+    tools, approvals, hooks and limits.
 
     Parameters
     ----------
     runtime
-        A team, as `module:name` or as a file; with `-v` the remit.toml in this folder unless told otherwise.
+        Team, as `module:name` or a file. With `-v`, the default is the remit.toml in this folder.
     verbose
-        Tell how each agent of a team is put together.
+        Show the configuration of each agent of a team.
     json
-        Print JSON; of what was published whole cards.
+        Print JSON. For published agents, whole cards.
     """
     if runtime or verbose:
         _team(runtime, as_json=json)

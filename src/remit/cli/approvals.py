@@ -36,20 +36,20 @@ def approvals(
     place: Where = HERE,
     json: AsJson = False,
 ) -> None:
-    """List what waits for a person, first what expires first: who asks, what an approval permits, and until when.
+    """List open questions and requests for approval, the next to expire first.
 
-    Of what is long, the list shows the beginning and the end, and no way to approve it: read that question whole first.
+    The list shortens long values and then shows no command to approve them. Show such a question in full first.
 
     Parameters
     ----------
     question
-        Show this question whole, open or decided: its id, the id's beginning or end as long as only one fits.
+        Show this question in full, open or decided. Its id, or a unique prefix or suffix of it.
     decided
-        List what was decided instead, the latest first: who, when, over which channel, and why.
+        List decided questions instead, newest first: who decided, when, over which channel, and why.
     limit
-        At most this many.
+        Maximum number of rows.
     json
-        Print JSON instead.
+        Print JSON.
     """
     most = checked_limit(limit, most=1_000)
     with opened(place) as workspace:
@@ -98,20 +98,20 @@ def approve(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Approve what an agent asks for; what is used is what was approved.
+    """Approve an agent's request. The agent can use only what you approve.
 
     Parameters
     ----------
     question
-        Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
+        Question id from `remit approvals`, or a unique prefix or suffix of it.
     edit
-        The task as you approve it, instead of the one that was asked for.
+        Approve this task instead of the requested one.
     args
-        The arguments of an action as you approve them, a JSON object.
+        Approve these arguments instead of the requested ones. A JSON object.
     why
         A note for the journal.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     if edit is not None and args is not None:
         raise BadInput("say --edit for a task or --args for an action, not both")
@@ -128,16 +128,16 @@ def approve(
 
 
 def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Say no; the agent is told why.
+    """Reject an agent's request. The agent gets the reason.
 
     Parameters
     ----------
     question
-        Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
+        Question id from `remit approvals`, or a unique prefix or suffix of it.
     why
-        The reason, as the agent reads it.
+        Reason; the agent gets it.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
 
@@ -150,16 +150,16 @@ def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF
 
 
 def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Answer what an agent asked.
+    """Answer an agent's question.
 
     Parameters
     ----------
     question
-        Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
+        Question id from `remit approvals`, or a unique prefix or suffix of it.
     value
-        The answer: one of the choices, if there are some.
+        The answer. If the question has choices, one of them.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
 

@@ -18,19 +18,19 @@ from remit.stores.sqlite.schema import newest
 
 
 def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
-    """Copy a store's file as it is at this moment, while others may use it, and have the doctor examine the copy.
+    """Back up a SQLite store while other processes use it, and verify the copy.
 
-    Nothing is overwritten, and the store is not changed: one of an older version stays so, and is not examined. A store
-    on PostgreSQL is copied with pg_dump. Exits with 1 if something in the copy is broken.
+    The command overwrites no file and does not change the store. It does not verify the copy of a store that has an
+    older schema. For a PostgreSQL store, use pg_dump. Exits with 1 if the copy is broken.
 
     Parameters
     ----------
     file
-        Where the copy goes: a new file, readable by its owner only.
+        The copy: a new file, which only its owner can read.
     store
-        The store's file; that of the remit.toml in this folder unless told otherwise, or remit.db.
+        The SQLite file. [default: from remit.toml, else remit.db]
     json
-        Print what was done as JSON.
+        Print JSON.
     """
     store = store_at(store)
     if store == MEMORY:

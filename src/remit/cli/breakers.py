@@ -16,12 +16,12 @@ from remit.report.printable import escaped
 
 
 def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
-    """List the breakers of agents that have failed of late, or were taken out.
+    """List the circuit breakers of agents that failed recently or were taken out of service.
 
     Parameters
     ----------
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     with opened(place) as workspace:
         named = asyncio.run(workspace.breakers())
@@ -35,16 +35,16 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
 
 
 def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Take an agent out: nobody can ask it until it is reset.
+    """Open an agent's circuit breaker: remit refuses calls to the agent until you reset it.
 
     Parameters
     ----------
     agent
         The agent.
     why
-        The reason, shown to everyone who asks for the agent.
+        Reason; remit shows it to every caller of the agent.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
         changed = asyncio.run(workspace.trip(agent, why, **act.said))
@@ -53,7 +53,7 @@ def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, jso
 
 
 def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Let an agent be asked again at once.
+    """Close an agent's circuit breaker, so that the agent can be called at once.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSEL
     why
         A note for the journal.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
         changed = asyncio.run(workspace.reset(agent, why, **act.said))

@@ -33,16 +33,16 @@ def cancel(
     why: str = "cancelled by its owner",
     json: AsJson = False,
 ) -> None:
-    """Stop a task, or a whole run, and everything below it, wherever it runs.
+    """Cancel a task or a run, with all its subtasks, in every process.
 
     Parameters
     ----------
     task
-        Its id, the id's beginning or end as long as only one fits, or `last`.
+        Task id, a unique prefix or suffix of it, or `last`.
     why
-        The reason, shown to everyone who waits for it.
+        Reason; shown to all that wait for the task.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
         asyncio.run(_cancel(workspace, task, why, act, as_json=json))

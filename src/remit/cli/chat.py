@@ -36,22 +36,22 @@ class Talk(NamedTuple):
 
 
 def chat(*request: str, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
-    """Talk to an agent. Ctrl-D ends it; Ctrl-C stops what the agent is doing.
+    """Chat with an agent in one session. Ctrl-D ends the chat; Ctrl-C cancels the current answer.
 
-    Each thing that is said is a run of its own, recorded like every other. It is told what was said before in the
-    session, the newest 12,000 characters of it, as `remit run --remembers` is.
+    Each message is a separate, recorded run. Its prompt contains the newest 12,000 characters of the session so far, as
+    with `remit run --remembers`.
 
     Parameters
     ----------
     request
-        AGENT, unless the file names one to ask; before it where the team is, if not in this folder: module:runtime or a
-        file.
+        `[TEAM] AGENT`: TEAM is `module:name` or a team file [default: remit.toml]. AGENT may be omitted if the team
+        file names a default agent.
     session
-        Go on with a session; a new one unless told otherwise.
+        Continue this session. [default: a new session]
     credits
-        What each run may spend at most, for example 0.50USD.
+        Budget of each run, for example 0.50USD.
     store
-        Keep it here, a file or postgresql://..., whatever store the team has.
+        Use this store instead of the team's own: a SQLite file or a postgresql:// URL.
     """
     where, agent = _words(request)
     amount = with_unit(credits)

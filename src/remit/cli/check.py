@@ -22,21 +22,19 @@ BAD_INPUT = 2
 def check(
     file: Path = Path(FILE_NAME), *, schema: Annotated[bool, Parameter(negative="")] = False, json: AsJson = False
 ) -> int:
-    """Read a team's file, put the team together without running it, and list what is wrong, each with its line.
+    """Validate a team file without running the team. Print each problem with its line number.
 
-    Modules are imported and MCP servers are asked for their tools if the folder is trusted: see `remit trust`.
-
-    A key that is not set on this machine is a warning: the file is right, and the agent cannot run here. Anything else
-    that is wrong is exit code 2.
+    If the folder is trusted, the command imports modules and asks MCP servers for their tools; see `remit trust`. An
+    API key that is missing on this machine is only a warning. Any other problem gives exit code 2.
 
     Parameters
     ----------
     file
-        The file.
+        The team file.
     schema
-        Print the JSON Schema of such a file, for an editor, and check nothing.
+        Print the JSON Schema of team files, for editors, and check nothing.
     json
-        Print what is wrong as JSON.
+        Print the problems as JSON.
     """
     if schema:
         emit(schema_of())

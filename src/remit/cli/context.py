@@ -26,18 +26,18 @@ from remit.runtime.workspace import Workspace
 def listing(
     namespace: str = "", *, place: Where = HERE, prefix: str = "", limit: int = 100, json: AsJson = False
 ) -> None:
-    """List namespaces and how many entries each has; or the entries of one.
+    """List namespaces with their number of entries, or the entries of one namespace.
 
     Parameters
     ----------
     namespace
         List the entries of this namespace.
     prefix
-        Only keys that begin with exactly this.
+        Only keys that start with exactly this text.
     limit
-        At most this many.
+        Maximum number of rows.
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     with opened(place) as workspace:
         if not namespace:
@@ -52,7 +52,7 @@ def listing(
 
 
 def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
-    """Print one entry's value; with --json all that is known of it."""
+    """Print the value of an entry. With --json, print the whole entry."""
     entries.address(namespace, key)
     with opened(place) as workspace:
         entry = asyncio.run(workspace.read(lambda view: view.entry(namespace, key)))
@@ -82,11 +82,11 @@ def put(
     Parameters
     ----------
     ttl
-        Seconds until it expires; without it, it never does.
+        Time to live in seconds. [default: no expiry]
     as_json
-        The value is JSON, not text.
+        Parse the value as JSON.
     json
-        Print what was written as JSON.
+        Print the entry as JSON.
     """
     # Checked before a file is made.
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
@@ -111,7 +111,7 @@ def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSEL
 
 
 def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Remove entries that have expired."""
+    """Remove expired entries."""
     with opened(place) as workspace:
         count = asyncio.run(workspace.cleanup(**act.said))
     if json:

@@ -18,15 +18,15 @@ app = App(name="cooling", help="List keys and models that rest after a failure, 
 
 @app.default
 def listing(*, place: Where = HERE, json: AsJson = False) -> None:
-    """List the keys and models that are not asked for now, because a provider refused, limited or could not serve them.
+    """List provider keys and models that are paused after a provider refused, limited or could not serve them.
 
-    A key is known by a mark of its value, so a corrected key does not rest. Its name is shown beside the mark if a
-    variable of this environment holds it. The key itself is printed nowhere.
+    remit identifies a key by a digest of its value, so a corrected key is not paused. If an environment variable here
+    holds the key, its name is shown next to the digest. The key itself is never printed.
 
     Parameters
     ----------
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     with opened(place) as workspace:
         found, now = asyncio.run(workspace.cooling.list()), workspace.clock.now()
@@ -42,14 +42,14 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
 
 @app.command
 def clear(what: str = "", *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Have keys and models asked again at once.
+    """Use paused keys and models again at once.
 
     Parameters
     ----------
     what
-        A model, an endpoint such as openai, the mark of a key, or the variable that holds it; everything if unsaid.
+        A model, an endpoint such as openai, the digest of a key, or the variable that holds it. [default: everything]
     json
-        Print how many as JSON.
+        Print the number of cleared pauses as JSON.
     """
     marks = [mark for mark, name in _names_here().items() if name == what] if what else []
     with opened(place) as workspace:

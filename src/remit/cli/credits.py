@@ -28,14 +28,14 @@ def account(
     verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show what the account has: granted, available, set aside, spent, overrun, and whether it is frozen.
+    """Show the account: granted, available, reserved, spent, overrun, and whether it is frozen.
 
     Parameters
     ----------
     verbose
-        List what is set aside and capped right now, too.
+        Also list current reservations and caps.
     json
-        Print JSON instead of tables; credits are millionths of a US dollar.
+        Print JSON. Credits are in millionths of a US dollar.
     """
     with opened(place) as workspace:
         found, leases = asyncio.run(workspace.account()), asyncio.run(workspace.leases())
@@ -59,14 +59,16 @@ def grant(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Add to the account. From the first grant on, nothing is spent that it does not have.
+    """Add money or tokens to the account.
+
+    From the first grant on, remit refuses payments that the account cannot cover.
 
     Parameters
     ----------
     amount
-        How much, with its unit: 10USD, 0.50USD.
+        Amount with its unit: 10USD, 0.50USD.
     tokens
-        How many tokens.
+        Number of tokens.
     why
         A note for the journal.
     json
@@ -85,14 +87,14 @@ def grant(
 
 @app.command
 def unfreeze(*, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Let the account be spent from again after more was spent than it had.
+    """Unfreeze the account after more was spent than it had.
 
     Parameters
     ----------
     why
         A note for the journal.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
         changed = asyncio.run(workspace.unfreeze(why, **act.said))

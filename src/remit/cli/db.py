@@ -17,15 +17,14 @@ from remit.stores.sqlite.database import MEMORY
 
 
 def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
-    """Make a store, or bring an older one up to date; one that is up to date is left as it is.
+    """Create a store, or migrate an older one. A store that is up to date stays unchanged.
 
     Parameters
     ----------
     store
-        A file, or a server as postgresql://user@host/database; that of the remit.toml in this folder unless told
-        otherwise, or remit.db.
+        SQLite file or postgresql:// URL. [default: from remit.toml, else remit.db]
     json
-        Print what was done as JSON.
+        Print JSON.
     """
     store = store_at(store)
     if store == MEMORY:

@@ -35,18 +35,18 @@ def demo(
     ask: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
-    """Watch scripted agents at work: no key, no server, a few seconds.
+    """Run a scripted demo (no API key, no server, a few seconds).
 
     Parameters
     ----------
     store
-        Where to keep the run, a file or postgresql://...; looking at it afterwards is half of the demo.
+        Store of the run, a SQLite file or a postgresql:// URL. Inspect the run there afterwards.
     pace
-        How long the agents pretend to work; 0 for not at all.
+        Factor for the time that the agents pretend to work; 0 for none.
     ask
-        Answer the one question yourself, instead of having the script do it.
+        Answer the demo's question yourself instead of the script.
     json
-        Print the run as JSON instead.
+        Print the run as JSON.
     """
     with team(store, max(pace, 0)) as runtime:
         root = asyncio.run(_run(runtime, None if json else out(), Answering(ask, max(pace, 0), store)))

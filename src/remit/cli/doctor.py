@@ -17,18 +17,18 @@ from remit.report.printable import block, escaped
 
 
 def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
-    """Verify the invariants of a store and say what is wrong.
+    """Verify the integrity of a store and report every problem.
 
-    Checks the database itself and its schema, the hash chain of the journal, that the journal folds to the tables, and
-    that every task began once and ended at most once. Exits with 1 if something is broken.
+    Checks the database file, the schema, the hash chain of the journal, the states of all tasks, and the tables against
+    the journal. Exits with 1 if something is broken.
 
     Parameters
     ----------
     head
-        The hash of an event that you kept elsewhere, as this command prints it: tells whether it is still there, so
-        that nothing before it was changed.
+        Check that this event hash, from an earlier `remit doctor`, is still in the journal. If it is, no earlier event
+        has changed.
     json
-        Print JSON instead.
+        Print JSON.
     """
     kept = _hash(head)
     with opened(place) as workspace:

@@ -28,23 +28,23 @@ def find(
     limit: int = BEST,
     json: AsJson = False,
 ) -> int:
-    """List the agents that can do something, best first, and who would be asked without asking back.
+    """Search agents by capability. List the best matches first, and the agent that remit would choose.
 
-    They are those that workers of this store have published, and with a module, or a remit.toml in this folder, those
-    of its team. Nobody found is exit code 4.
+    Searches the agents that workers of this store have published. With a module, or with a remit.toml in this folder,
+    searches the agents of that team. Exits with 4 if no agent matches.
 
     Parameters
     ----------
     request
-        [module:runtime] 'what is wanted', in a few words or as a sentence.
+        `[TEAM] CAPABILITY`: a few words or a sentence; TEAM is `module:name`.
     store
-        The store; with a module, instead of the team's own.
+        The store. With a module, used instead of the team's own.
     workspace
-        The workspace within it; with a module it is the team's.
+        Workspace in the store. A module has its own.
     limit
-        How many to list.
+        Maximum number of rows.
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     if len(request) not in (1, 2):
         raise BadInput(f"say [module:runtime] 'what is wanted': one or two words, not {len(request)}; quote it")

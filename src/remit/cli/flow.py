@@ -23,16 +23,16 @@ def flow(
     format: Literal["text", "mermaid", "svg"] = "text",
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:
-    """Draw one run.
+    """Draw one run: as text, Mermaid or SVG.
 
     Parameters
     ----------
     run
-        The run's id, its beginning or its end as long as only one fits, or `last`.
+        Run id, a unique prefix or suffix of it, or `last`.
     format
         Text for a terminal, Mermaid for Markdown, SVG for a browser.
     output
-        Write the picture to this file instead.
+        Write the diagram to this file.
     """
     root = root_of(run, place)
     now = SystemClock().now()

@@ -28,7 +28,7 @@ def history(
     limit: int = 1_000,
     json: AsJson = False,
 ) -> None:
-    """Print the journal, or the events that meet every condition.
+    """Print journal events, filtered by the given options.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def history(
     session
         Only this session.
     agent
-        Only what this agent did.
+        Only events of this agent.
     limit
-        At most this many events, the latest ones.
+        Maximum number of events; the newest are printed.
     json
-        Print JSON instead of lines, with what models and tools answered.
+        Print JSON, including the answers of models and tools.
     """
     most = checked_limit(limit, most=INT_LIMIT)
     span = Span(run=run, session=session, agent=canonical(agent) if agent else None)

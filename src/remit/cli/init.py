@@ -29,16 +29,16 @@ _SCHEMA: Final = "remit.schema.json"
 
 
 def init(folder: Path = Path(), *, template: Template = "support") -> int:
-    """Write a team to begin with: remit.toml, the script that plays its models, and its tools.
+    """Create a team: remit.toml, a script that plays its models, and its tools.
 
-    It runs at once and without a key. Nothing that is there already is written over.
+    The team runs without an API key. No existing file is overwritten.
 
     Parameters
     ----------
     folder
-        Where to write it; this folder unless told otherwise.
+        Target folder. [default: this folder]
     template
-        Which team: a support desk, a research desk, or a coder and a reviewer.
+        Team: a support desk, a research desk, or a coder and a reviewer.
     """
     files = {**_files(resources.files("remit.config") / "templates" / template), _SCHEMA: _schema()}
     there = [name for name in files if (folder / name).exists()]

@@ -19,12 +19,12 @@ from remit.report.printable import escaped
 
 
 def listing(*, place: Where = HERE, json: AsJson = False) -> None:
-    """List the keys there are: with which master key each is sealed, and since when. None is opened.
+    """List the workspace's provider keys: which master key encrypts each, and since when. No key is decrypted.
 
     Parameters
     ----------
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     with opened(place) as workspace:
         keys = asyncio.run(workspace.keys.names())
@@ -37,17 +37,17 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
 
 
 def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Keep a key, in the place of the one that was there.
+    """Store a provider key, encrypted. Replaces the key of the same name.
 
-    It is read from a pipe, or asked for without showing it. It is no argument: those are in the shell's history and in
-    the list of processes.
+    The key is read from a pipe, or prompted for without echo. It cannot be an argument: arguments appear in the shell
+    history and in the process list.
 
     Parameters
     ----------
     name
-        What it is called: its provider, such as openai, or its endpoint, such as openai@llm.example.com.
+        Name: the provider, such as openai, or the endpoint, such as openai@llm.example.com.
     json
-        Print what is told of it as JSON.
+        Print JSON.
     """
     secret = _given(name)
     with opened(place, create=True) as workspace:
@@ -59,14 +59,14 @@ def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = 
 
 
 def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Keep a key no more: it is deleted, not marked.
+    """Delete a provider key.
 
     Parameters
     ----------
     name
-        What it is called.
+        Name of the key.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
         gone = asyncio.run(workspace.keys.remove(name, **act.said))
@@ -79,12 +79,12 @@ def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
 
 
 def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Seal anew whatever is not sealed with the first master key of those given.
+    """Encrypt all keys again with the first of the given master keys.
 
     Parameters
     ----------
     json
-        Print how many as JSON.
+        Print the number of keys as JSON.
     """
     with opened(place) as workspace:
         done = asyncio.run(workspace.keys.rotate(**act.said))
@@ -97,10 +97,10 @@ def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -
 
 
 def master() -> None:
-    """Print a fresh master key.
+    """Print a new master key.
 
-    It is kept nowhere: whoever loses it loses the keys that are sealed with it. How to use it is said beside, so that
-    `$(remit keys master)` is the master key alone.
+    remit does not store it. If you lose it, you lose the keys that it encrypts. The instructions go to standard error,
+    so `$(remit keys master)` is the master key alone.
     """
     sys.stdout.write(f"{fresh_master().reveal()}\n")
     sys.stdout.flush()

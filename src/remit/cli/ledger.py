@@ -21,12 +21,12 @@ app = App(name="ledger", help="List calls of uncertain cost, say what one cost, 
 
 @app.default
 def ledger(*, place: Where = HERE, json: AsJson = False) -> None:
-    """List the calls that were charged whole because nobody could say what they cost.
+    """List calls of uncertain cost: remit charged the full hold because no cost was reported.
 
     Parameters
     ----------
     json
-        Print JSON instead of a table; credits are millionths of a US dollar.
+        Print JSON. Credits are in millionths of a US dollar.
     """
     with opened(place) as workspace:
         holds = asyncio.run(workspace.uncertain())
@@ -42,14 +42,14 @@ def ledger(*, place: Where = HERE, json: AsJson = False) -> None:
 
 @app.command
 def verify(*, place: Where = HERE, json: AsJson = False) -> int:
-    """Verify that every lease balances, that what is held, lent and spent adds up, and that no call outlived its task.
+    """Check that all budgets balance, and that no call outlived its task.
 
-    Exits with 1 if something is wrong.
+    Exits with 1 if a check fails.
 
     Parameters
     ----------
     json
-        Print JSON instead.
+        Print JSON.
     """
     with opened(place) as workspace:
         audit = asyncio.run(workspace.audit())
@@ -71,20 +71,20 @@ def reconcile(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Say what an uncertain call really cost, once; the difference goes back to where it came from.
+    """Enter the real cost of an uncertain call, once. remit refunds the difference.
 
     Parameters
     ----------
     call
-        Its id as `remit ledger` lists it, the id's beginning or end as long as only one fits.
+        Call id from `remit ledger`, or a unique prefix or suffix of it.
     amount
-        What it cost, with its unit: 0.01USD.
+        Real cost with its unit: 0.01USD.
     tokens
-        How many tokens it used.
+        Number of tokens that the call used.
     why
         A note for the journal.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     with opened(place) as workspace:
         hold = asyncio.run(workspace.read(lambda view: hold_of(view, call)))

@@ -16,17 +16,16 @@ from remit.settings import Serving
 
 
 def limits(runtime: str = "", *, store: OwnStore = None, json: AsJson = False) -> None:
-    """Show how much of a team's limits is used: money, tokens and tasks in an hour, a day, a week or a month.
+    """Show the usage of a team's limits: money, tokens and tasks per hour, day, week or month.
 
     Parameters
     ----------
     runtime
-        The team whose limits they are, as `module:name` or as a file; the remit.toml in this folder unless told
-        otherwise.
+        Team, as `module:name` or a file. [default: remit.toml]
     store
-        The file or server to look into, instead of the team's own.
+        Read this SQLite file or postgresql:// URL instead of the team's own store.
     json
-        Print JSON instead of a table; credits are millionths of a US dollar.
+        Print JSON. Credits are in millionths of a US dollar.
     """
     with load_team(runtime, runs=False).runtime.at(store, serving=Serving(hands=0)) as team:
         found = asyncio.run(team.workspace.limits())

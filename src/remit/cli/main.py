@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from remit import __version__
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
@@ -14,85 +14,97 @@ from remit.report.printable import block
 from remit.stores.addresses import redacted
 
 EXIT_CODES: Final = (
-    "Exit codes: 0 done; 1 the work failed, was cancelled or is dead, or something is broken; "
-    "2 wrong usage or bad input; 3 refused by a rule, or too late for it; 4 not found; 5 the store could not be used; "
-    "124 waited long enough, the task goes on; 130 interrupted."
+    "Exit codes: 0 success; 1 task failed, cancelled or dead, or a check failed; 2 usage error or bad input; "
+    "3 refused by a rule, or conflict; 4 not found; 5 store unavailable; "
+    "124 wait timed out, the task continues; 130 interrupted."
 )
+
+
+def _shown_default(value: object) -> str | None:
+    """Return a default as help shows it; None hides one that says nothing."""
+    return None if value in ("", False, None) else str(value)
+
 
 app = App(
     name="remit",
-    help="Agents hand work to each other, and nobody loses control of it.",
+    help="Run, watch and operate teams of agents.",
     help_epilogue=EXIT_CODES,
     version=f"remit {__version__}",
+    default_parameter=Parameter(show_default=_shown_default),
     group_commands=Group("Other", sort_key=9),
 )
-WORK, LOOK, MEND = (Group(name, sort_key=place) for place, name in enumerate(("Work", "Look", "Mend")))
+RUN, INSPECT, MAINTAIN = (Group(name, sort_key=place) for place, name in enumerate(("Run", "Inspect", "Maintain")))
 
-# Commands are imported when they are used, so that `remit runs` does not pay for `remit run`.
+# Import a command only when it is used: `remit runs` must not pay for the imports of `remit run`.
 _COMMANDS: Final = (
-    (WORK, "demo", "demo:demo", "Watch scripted agents at work: no key, no server, a few seconds."),
-    (WORK, "init", "init:init", "Write a team to begin with: it runs at once and without a key."),
-    (WORK, "check", "check:check", "List what is wrong with a team's file, each with its line."),
-    (WORK, "run", "run:run", "Ask an agent to do a task, and watch it happen."),
-    (WORK, "chat", "chat:chat", "Talk to an agent: what was said before goes along."),
-    (WORK, "submit", "submit:submit", "Put a task into the queue and come back at once."),
-    (WORK, "worker", "worker:worker", "Run the tasks in the queue, until it is stopped."),
-    (WORK, "wait", "watch:wait", "Wait until a task has ended, and print its result."),
-    (WORK, "approve", "approvals:approve", "Approve what an agent asks for."),
-    (WORK, "reject", "approvals:reject", "Say no to what an agent asks for."),
-    (WORK, "answer", "approvals:answer", "Answer what an agent asked."),
-    (LOOK, "ps", "ps:ps", "List the tasks that are open, and the processes that run them."),
-    (LOOK, "status", "status:status", "Show one task: where it stands, its attempts, its result."),
-    (LOOK, "watch", "watch:watch", "Watch what happens, in every process, while it happens."),
-    (LOOK, "agents", "agents:agents", "List the agents that can be asked through this store."),
-    (LOOK, "find", "find:find", "Find who can do something, and who would be asked for it."),
-    (LOOK, "runs", "runs:runs", "List the latest runs of a store."),
-    (LOOK, "show", "show:show", "Show one run: its tree, times, refusals and receipts."),
-    (LOOK, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),
-    (LOOK, "history", "history:history", "Print the journal, or a part of it."),
-    (LOOK, "stats", "stats:stats", "Show who works, how long, and how often tasks change hands."),
-    (LOOK, "approvals", "approvals:approvals", "List what waits for a person, or what was decided."),
-    (LOOK, "spend", "spend:spend", "Show who spent what: by day, agent, model, session or run."),
-    (LOOK, "limits", "limits:limits", "Show how much of a team's limits is used."),
-    (LOOK, "credits", "credits:app", "Show what the account has; grant it money, let it be spent again."),
-    (LOOK, "ledger", "ledger:app", "List calls of uncertain cost, say what one cost, verify that all adds up."),
-    (LOOK, "breakers", "breakers:breakers", "List agents that are not asked because they fail."),
-    (LOOK, "cooling", "cooling:app", "List keys and models that rest after a failure, and clear what rests."),
-    (MEND, "trust", "trust:trust", "Trust a folder: commands that look may import its modules and reach its server."),
-    (MEND, "cancel", "cancel:cancel", "Stop a task and everything below it, wherever it runs."),
-    (MEND, "retry", "retry:retry", "Run a task again that did not complete."),
-    (MEND, "prune", "prune:prune", "Delete runs that ended long ago, and what the journal needs no more."),
-    (MEND, "backup", "backup:backup", "Copy a store's file while it is used."),
-    (MEND, "doctor", "doctor:doctor", "Verify that a store keeps what it promises."),
+    (RUN, "demo", "demo:demo", "Run a scripted demo (no API key, no server, a few seconds)."),
+    (RUN, "init", "init:init", "Create a team file with scripted models; it runs without an API key."),
+    (RUN, "check", "check:check", "Validate a team file; print problems with line numbers."),
+    (RUN, "run", "run:run", "Run a task in the foreground and show its progress."),
+    (RUN, "chat", "chat:chat", "Chat with an agent in one session."),
+    (RUN, "submit", "submit:submit", "Add a task to the queue and print its id."),
+    (RUN, "worker", "worker:worker", "Start a worker that runs queued tasks."),
+    (RUN, "wait", "watch:wait", "Wait for a task and print its result."),
+    (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
+    (RUN, "retry", "retry:retry", "Retry a failed, dead or cancelled task."),
+    (RUN, "approve", "approvals:approve", "Approve an agent's request."),
+    (RUN, "reject", "approvals:reject", "Reject an agent's request."),
+    (RUN, "answer", "approvals:answer", "Answer an agent's question."),
+    (INSPECT, "ps", "ps:ps", "List open tasks and their workers."),
+    (INSPECT, "status", "status:status", "Show the state, attempts and result of a task."),
+    (INSPECT, "watch", "watch:watch", "Follow events of all processes live."),
+    (INSPECT, "agents", "agents:agents", "List the agents that workers have published."),
+    (INSPECT, "find", "find:find", "Search agents by capability."),
+    (INSPECT, "runs", "runs:runs", "List recent runs."),
+    (INSPECT, "show", "show:show", "Show a run: task tree, times, refusals, receipts."),
+    (INSPECT, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),
+    (INSPECT, "history", "history:history", "Print journal events."),
+    (INSPECT, "stats", "stats:stats", "Show statistics per agent: tasks, durations, handoffs, refusals."),
+    (INSPECT, "approvals", "approvals:approvals", "List open questions and requests, or past decisions."),
+    (INSPECT, "spend", "spend:spend", "Show spending by day, agent, model, session or run."),
+    (INSPECT, "limits", "limits:limits", "Show the usage of a team's limits."),
+    (INSPECT, "credits", "credits:app", "Show the account balance; grant money; unfreeze."),
+    (INSPECT, "ledger", "ledger:app", "List and reconcile calls of uncertain cost; verify the ledger."),
+    (INSPECT, "breakers", "breakers:breakers", "List agents with an open circuit breaker."),
+    (
+        INSPECT,
+        "cooling",
+        "cooling:app",
+        "List provider keys and models that are paused after a failure; end the pause.",
+    ),
+    (MAINTAIN, "trust", "trust:trust", "Trust a folder: let commands import its modules and connect to its server."),
+    (MAINTAIN, "prune", "prune:prune", "Delete old runs and their events."),
+    (MAINTAIN, "backup", "backup:backup", "Back up a SQLite store while it is in use."),
+    (MAINTAIN, "doctor", "doctor:doctor", "Verify the integrity of a store."),
 )
 for group, name, where, sentence in _COMMANDS:
     app.command(f"remit.cli.{where}", name=name, help=sentence, group=group)
 
-context = App(name="context", help="Look at and change the entries that agents share.", group=MEND)
+context = App(name="context", help="List and edit shared context entries.", group=MAINTAIN)
 context.command("remit.cli.context:listing", name="ls", help="List namespaces, or the entries of one.")
-context.command("remit.cli.context:get", name="get", help="Print one entry's value.")
+context.command("remit.cli.context:get", name="get", help="Print the value of an entry.")
 context.command("remit.cli.context:put", name="set", help="Write an entry.")
 context.command("remit.cli.context:remove", name="rm", help="Remove an entry.")
-context.command("remit.cli.context:cleanup", name="cleanup", help="Remove entries that have expired.")
+context.command("remit.cli.context:cleanup", name="cleanup", help="Remove expired entries.")
 app.command(context)
 
-breaker = App(name="breaker", help="Take an agent out, or let it in again.", group=MEND)
-breaker.command("remit.cli.breakers:trip", name="trip", help="Take an agent out: nobody can ask it until it is reset.")
-breaker.command("remit.cli.breakers:reset", name="reset", help="Let an agent be asked again at once.")
+breaker = App(name="breaker", help="Open or reset an agent's circuit breaker.", group=MAINTAIN)
+breaker.command("remit.cli.breakers:trip", name="trip", help="Refuse calls to an agent until it is reset.")
+breaker.command("remit.cli.breakers:reset", name="reset", help="Allow calls to an agent again at once.")
 app.command(breaker)
 
-keys = App(name="keys", help="A workspace's own keys to providers: put in, never printed.", group=MEND)
-keys.command("remit.cli.keys:listing", name="list", help="List the keys there are; none is opened.")
-keys.command("remit.cli.keys:put", name="set", help="Keep a key, read from a pipe or asked for without showing it.")
-keys.command("remit.cli.keys:remove", name="remove", help="Keep a key no more.")
-keys.command("remit.cli.keys:rotate", name="rotate", help="Seal all keys with the newest master key.")
-keys.command("remit.cli.keys:master", name="master", help="Print a fresh master key, and how to use it.")
+keys = App(name="keys", help="Manage the workspace's provider API keys (stored encrypted).", group=MAINTAIN)
+keys.command("remit.cli.keys:listing", name="list", help="List the keys; none is decrypted.")
+keys.command("remit.cli.keys:put", name="set", help="Store a key, read from a pipe or prompted for without echo.")
+keys.command("remit.cli.keys:remove", name="remove", help="Delete a key.")
+keys.command("remit.cli.keys:rotate", name="rotate", help="Encrypt all keys with the newest master key.")
+keys.command("remit.cli.keys:master", name="master", help="Print a new master key, and how to use it.")
 app.command(keys)
 
-db = App(name="db", help="Make a store, or bring it up to date.", group=MEND)
-db.command("remit.cli.db:migrate", name="migrate", help="Make a store, or bring an older one up to date.")
+db = App(name="db", help="Create or migrate a store.", group=MAINTAIN)
+db.command("remit.cli.db:migrate", name="migrate", help="Create a store, or migrate an older one.")
 app.command(db)
-app.register_install_completion_command(help="Teach your shell to complete remit's commands.")  # pyright: ignore[reportUnknownMemberType]
+app.register_install_completion_command(help="Install command completion for your shell.")  # pyright: ignore[reportUnknownMemberType]
 
 
 def exit_code(error: RemitError) -> int:

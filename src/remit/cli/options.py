@@ -41,11 +41,10 @@ class Where:
     """The store and the workspace that a command works on."""
 
     store: OwnStore = None
-    """The store: a file, or a server as postgresql://user@host/database; that of the remit.toml in this folder unless
-    told otherwise, or remit.db."""
+    """SQLite file or postgresql:// URL. [default: from remit.toml, else remit.db]"""
 
     workspace: InWorkspace = None
-    """The workspace within it; that of the remit.toml in this folder unless told otherwise, or default."""
+    """Workspace in the store. [default: from remit.toml, else "default"]"""
 
 
 HERE = Where()
@@ -64,10 +63,10 @@ class Acting:
     """Who does what a command does, and under which operation."""
 
     by: str = ""
-    """Who does it, for the journal; the user of this terminal unless told otherwise."""
+    """Name of the actor, for the journal. [default: the user of this terminal]"""
 
     op: str = ""
-    """A name for this act: repeated under the same name it is done once, and another act under it is refused."""
+    """Operation id: repeated with the same id, the command acts once; another action with this id is refused."""
 
     @property
     def said(self) -> Doing:

@@ -21,19 +21,19 @@ def prune(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Delete runs that ended long ago, and what the journal needs no more. It keeps a line of each run until that is as
-    old, and the idempotency keys they used.
+    """Delete old runs and their events. The journal keeps one line per run until that line is as old, and the
+    idempotency keys.
 
-    Nothing is deleted by itself, unless a worker's `keep_days` says so.
+    remit deletes nothing by default; workers prune every hour if `keep_days` is set.
 
     Parameters
     ----------
     days
-        How many days ago.
+        Delete runs that ended more than this many days ago.
     dry_run
-        Only say how many there are.
+        Only print the number of runs.
     json
-        Print what came of it as JSON.
+        Print JSON.
     """
     older = span(days, "--days") * (DAY // SECOND)
     with opened(place) as workspace:

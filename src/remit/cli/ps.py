@@ -52,13 +52,12 @@ def ps(
     limit: int = 100,
     json: AsJson = False,
 ) -> None:
-    """List the tasks that are open, and the processes that run them: what failed or is lost first, then what runs, each
-    newest first.
+    """List open tasks and their workers: failed and lost tasks first, then running ones, newest first.
 
     Parameters
     ----------
     all
-        List tasks that have ended, too.
+        Include ended tasks.
     state
         Only tasks in this state.
     agent
@@ -66,13 +65,13 @@ def ps(
     session
         Only tasks of this session.
     parent
-        Only what this task asked for; its id as `remit status` takes it.
+        Only subtasks of this task: its id, as for `remit status`.
     asker
         Only tasks that this agent asked for; `person` for those that people asked for.
     limit
-        At most this many.
+        Maximum number of rows.
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     which = Which(
         session=session or None,

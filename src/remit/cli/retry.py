@@ -19,16 +19,16 @@ def retry(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Run a task again that did not complete; what it had finished is not done again.
+    """Retry a failed, dead or cancelled task. remit does not repeat its finished work.
 
     Parameters
     ----------
     task
-        Its id, the id's beginning or end as long as only one fits, or `last`.
+        Task id, a unique prefix or suffix of it, or `last`.
     anew
-        Begin conversations with models again that cannot be continued; the model is told which tools were used.
+        Restart conversations with models that cannot be continued. The prompt lists the tools that were used.
     json
-        Print the new task's id as JSON.
+        Print the id of the new task as JSON.
     """
     with opened(place) as workspace:
         again = asyncio.run(_retry(workspace, task, act, anew=anew))

@@ -42,22 +42,22 @@ HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here ha
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Limits:
-    """How far the run may go."""
+    """Limits of the run."""
 
     credits: Credits = None
-    """What it may spend at most, for example 0.50USD."""
+    """Budget of the run, for example 0.50USD."""
 
     depth: int | None = None
-    """How many delegations deep it may go; 3 unless told otherwise."""
+    """Maximum depth of nested delegations. [default: 3]"""
 
     seconds: float | None = None
-    """How long it may take, waiting for people included; 300 unless told otherwise, without that."""
+    """Deadline of the run in seconds, including waits for people. [default: 300 per attempt, without such waits]"""
 
     tier: Literal["simple", "medium", "complex"] | None = None
-    """How much it may take: handoffs, tokens and agents, under one name."""
+    """Preset of limits for handoffs, tokens and agents."""
 
     no_handoffs: Annotated[bool, Parameter(name="--no-handoffs", negative="")] = False
-    """Every task stays where it was put."""
+    """Forbid handoffs."""
 
 
 _OPEN = Limits()
@@ -84,35 +84,35 @@ def run(
     remembers: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
-    """Ask an agent to do a task, and watch it happen.
+    """Run a task in the foreground and show its progress.
 
-    `remit run 'task'` and `remit run AGENT 'task'` ask the team of the remit.toml in this folder, `remit run
-    FILE.toml AGENT 'task'` that of another file, and `remit run module:runtime AGENT 'task'` that of a Python module.
+    `remit run 'task'` and `remit run AGENT 'task'` use the team of the remit.toml in this folder, `remit run FILE.toml
+    AGENT 'task'` that of another file, and `remit run module:runtime AGENT 'task'` that of a Python module. If the team
+    file names a coordinator, `remit run 'goal'` lets it lead the team to that goal. If the team file has a plan, `remit
+    run` without a task runs the plan.
 
-    Where the file names a coordinator, `remit run 'goal'` has it lead the team to that goal. Where the file has a plan,
-    `remit run` without a task carries it out.
+    A terminal shows the growing task tree, and below it the words of the models as they arrive. In a pipe, standard
+    output has only the answer; progress goes to standard error.
 
-    A terminal shows a tree that grows, and below it what models say while they say it. In a pipe there is the answer
-    alone, and what happens meanwhile is told on standard error.
-
-    Ctrl-C cancels the run, which is recorded; a second one stops at once. Tasks that the run leaves running are waited
-    for. What the run asks people is answered right here, if this is a terminal; else it says how to answer.
+    The first Ctrl-C cancels the run, which is recorded; the second stops at once. The command waits for tasks that the
+    run leaves running. In a terminal you can answer questions of agents right here; otherwise the command prints how to
+    answer them.
 
     Parameters
     ----------
     request
-        TASK, unless the file has a plan; before it AGENT, unless the file names one to ask; and before that where the
-        team is, if not here.
+        `[[TEAM] AGENT] TASK`: TEAM is `module:name` or a team file [default: remit.toml]. AGENT may be omitted if the
+        team file names a default agent, TASK if it has a plan.
     limits
-        How far it may go.
+        Limits of the run.
     store
-        Keep the run here, a file or postgresql://..., whatever store the runtime has.
+        Use this store instead of the runtime's own: a SQLite file or a postgresql:// URL.
     session
-        Continue a session: its board and its inboxes.
+        Continue a session: its blackboard and inboxes.
     remembers
-        Begin with what was said before in the session: earlier runs of the agent, the newest 12,000 characters.
+        Start with the earlier messages of the session: the newest 12,000 characters of the agent's runs.
     json
-        Print the run as JSON instead.
+        Print the run as JSON.
     """
     where, agent, task = words_of(request) if has_task(request) else ("".join(request), "", "")
     amount = with_unit(limits.credits)

@@ -17,14 +17,14 @@ from remit.runtime.workers import Crew
 
 
 def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
-    """List the latest runs of a store, newest first.
+    """List recent runs, newest first.
 
     Parameters
     ----------
     limit
-        How many.
+        Maximum number of rows.
     json
-        Print JSON instead of a table.
+        Print JSON.
     """
     most = checked_limit(limit)
     with opened(place) as workspace:

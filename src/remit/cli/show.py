@@ -34,21 +34,20 @@ def show(
     all: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show one run: its tree, times, refusals and receipts; or where one of its tasks failed; or what its models said.
+    """Show a run: task tree, times, refusals, receipts. Or show why one task failed, or a conversation of its models.
 
     Parameters
     ----------
     run
-        The run's id, its beginning or its end as long as only one fits, or `last`. With `--talk` a task's id will do.
+        Run id, a unique prefix or suffix of it, or `last`. With `--talk`, also a task id.
     trace
-        The id of a task: show where in its agent's code it failed, at each attempt, and nothing else.
+        Print only the traceback of each failed attempt of this task.
     talk
-        Show what the models were told and said, and what their tools returned, and nothing else.
+        Print only the messages of the models and the results of their tools.
     all
-        Draw every task and step; else of many beside each other some, those that failed or run first. Of a
-        conversation, print long texts whole.
+        Show all tasks and whole messages. By default, long lists are shortened, with failed and running tasks first.
     json
-        Print JSON instead.
+        Print JSON.
     """
     if trace:
         _show_trace(trace, place, json=json)

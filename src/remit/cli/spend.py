@@ -31,23 +31,23 @@ def spend(
     as_csv: Annotated[bool, Parameter(name="--csv", negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show who spent what: credits, tokens and calls, what is uncertain, and what own keys paid for.
+    """Show spending: credits, tokens and calls, uncertain amounts, and amounts paid with the workspace's own keys.
 
-    The lines come to the total, and of all time the total comes to what the account has spent. What pruned runs have
-    spent is one line.
+    The rows add up to the total. Over all time, the total equals the spending of the account. Pruned runs share one
+    row.
 
     Parameters
     ----------
     by
-        A line for each day, agent, model, session or run.
+        One row per day, agent, model, session or run.
     since
-        Only what was spent after this: 30m, 1h or 2d ago, or a date and time such as 2026-11-15 or 2026-11-15T02:36Z.
+        Only spending after this time: 30m, 1h or 2d ago, or a date and time such as 2026-11-15 or 2026-11-15T02:36Z.
     until
-        Only what was spent before this, written the same way.
+        Only spending before this time, in the same format.
     as_csv
-        Print CSV instead of a table; money is in US dollars.
+        Print CSV. Money is in US dollars.
     json
-        Print JSON instead of a table; credits are millionths of a US dollar.
+        Print JSON. Credits are in millionths of a US dollar.
     """
     if as_csv and json:
         raise BadInput("say --csv or --json, not both")

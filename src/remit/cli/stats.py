@@ -26,18 +26,18 @@ _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str = "", json: AsJson = False) -> None:
-    """Show who works, how long, how often tasks change hands, what is refused.
+    """Show statistics: tasks, durations, handoffs and refusals per agent.
 
     Parameters
     ----------
     since
-        Only what happened after this: 30m, 1h or 2d ago, or a date and time such as 2026-11-15 or 2026-11-15T02:36Z.
+        Only events after this time: 30m, 1h or 2d ago, or a date and time such as 2026-11-15 or 2026-11-15T02:36Z.
     until
-        Only what happened before this, written the same way.
+        Only events before this time, in the same format.
     agent
-        Only what this agent did.
+        Only this agent.
     json
-        Print JSON instead of tables.
+        Print JSON.
     """
     with opened(place) as workspace:
         now = workspace.clock.now()

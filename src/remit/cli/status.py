@@ -37,14 +37,14 @@ class Seen(NamedTuple):
 
 
 def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> None:
-    """Show one task: where it stands, its attempts, what is below it, and what came of it.
+    """Show a task: its state, attempts, subtasks and result.
 
     Parameters
     ----------
     task
-        Its id, the id's beginning or end as long as only one fits, or `last`.
+        Task id, a unique prefix or suffix of it, or `last`.
     json
-        Print JSON instead.
+        Print JSON.
     """
     with opened(place) as workspace:
         seen = asyncio.run(workspace.read(lambda view: read_task(view, task)))

@@ -54,48 +54,49 @@ def submit(
     wait: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
-    """Put a task into the queue and come back at once. A worker runs it: `remit worker`.
+    """Add a task to the queue and print its id. A worker runs it: `remit worker`.
 
-    `remit submit AGENT 'task'` asks an agent that a worker of the store has published; `remit agents` lists them.
-    `remit submit module:runtime AGENT 'task'` asks one of a team that is imported, on its own store; where there is a
-    remit.toml in this folder, its team need not be named, nor the agent if the file says whom `remit run` asks. The
-    same task asked for again within five minutes, or under the same key, is the same task.
+    `remit submit AGENT 'task'` calls an agent that a worker of the store has published; `remit agents` lists them.
+    `remit submit module:runtime AGENT 'task'` imports a team and uses its store. With a remit.toml in this folder you
+    can omit the team, and the agent too if the file names the default agent of `remit run`. The same task submitted
+    again within five minutes, or with the same key, is the same task.
 
-    `remit submit --plan plan.json` asks for a plan: a JSON object with a list of `steps`, each with the parts of a
-    `Step`, and perhaps a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team. Where the file has a
-    coordinator or a plan, they are taken as `remit run` does.
+    `remit submit --plan plan.json` submits a plan: a JSON object with a list of `steps`, each with the fields of a
+    `Step`, and optionally a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team. If the team file
+    has a coordinator or a plan, `remit submit` uses them as `remit run` does.
 
     Parameters
     ----------
     request
-        TASK; before it AGENT, unless the file names one to ask; and before that where the team is, if not here.
+        `[[TEAM] AGENT] TASK`: TEAM is `module:name` or a team file [default: remit.toml]. AGENT may be omitted if the
+        team file names a default agent.
     store
-        The store whose queue it is, a file or postgresql://...; an imported runtime's own unless told otherwise.
+        Store of the queue: a SQLite file or a postgresql:// URL. [default: that of the imported runtime]
     workspace
-        The workspace within it, unless a runtime is imported, which has its own.
+        Workspace in the store. An imported runtime has its own.
     key
-        Idempotency key: submitting it again returns the same task. Without one the same request of the same person
-        within five minutes does.
+        Idempotency key: submitting it again returns the same task. [default: the same request of the same person within
+        five minutes is the same task]
     by
-        Who asks for it; the user of this terminal unless told otherwise.
+        Name of the submitter. [default: the user of this terminal]
     attempts
-        How often it is tried before it is dead; as its agent's own policy says unless told otherwise, or 4 times.
+        Maximum number of attempts. [default: the agent's retry policy, else 4]
     seconds
-        The time of one attempt; 260 unless told otherwise.
+        Timeout of one attempt, in seconds. [default: 260]
     credits
-        What it may spend at most, for example 0.50USD.
+        Budget of the task, for example 0.50USD.
     session
-        Continue a session: its board and its inboxes.
+        Continue a session: its blackboard and inboxes.
     remembers
-        Begin with what was said before in the session: earlier runs of the agent, the newest 12,000 characters.
+        Start with the earlier messages of the session: the newest 12,000 characters of the agent's runs.
     plan
-        A file with a plan as JSON, to be carried out in place of a task.
+        Run the plan in this JSON file instead of a task.
     team
-        Have AGENT lead a team to the goal that TASK is.
+        Let AGENT coordinate a team; TASK is the goal.
     wait
-        Wait until it has ended and print the result.
+        Wait for the task and print its result.
     json
-        Print JSON instead.
+        Print JSON.
     """
     how: StartingQueued = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
     if seconds is not None:

@@ -21,21 +21,22 @@ def trust(
     listing: Annotated[bool, Parameter(name="--list", negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Trust a folder, as its remit.toml is now, and show what that allows.
+    """Trust a folder with its present remit.toml, and show what that permits.
 
-    In a folder that is not trusted, commands that only look connect to no server that its remit.toml names, import no
-    module and start no MCP server of it. `remit run`, `chat`, `submit` and `worker` do all of it, and trust the folder.
-    When the file names another server, module or MCP server, it is to be trusted again. What you trust is kept in
-    ~/.config/remit/trusted.json. The environment variable REMIT_TRUSTED names folders below which all are trusted.
+    If a folder is not trusted, commands that only read do not connect to the server that its remit.toml names, import
+    its modules or start its MCP servers. `remit run`, `chat`, `submit` and `worker` do all of this and trust the
+    folder. If the file later names another server, module or MCP server, trust it again. The list of trusted folders is
+    in ~/.config/remit/trusted.json. The environment variable REMIT_TRUSTED names folders whose subfolders are all
+    trusted.
 
     Parameters
     ----------
     folder
-        The folder; this one unless told otherwise.
+        The folder. [default: this folder]
     remove
-        Trust it no more.
+        Stop trusting the folder.
     listing
-        List the folders that are trusted.
+        List the trusted folders.
     json
         Print JSON.
     """

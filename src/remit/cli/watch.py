@@ -31,17 +31,17 @@ def watch(
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Watch one run until it has ended, or everything that is open until you press Ctrl-C.
+    """Follow one run until it ends, or all open runs until you press Ctrl-C.
 
-    A terminal shows a tree that grows; files and pipes get plain lines. What other processes do shows within half a
-    second.
+    A terminal shows the growing task tree; files and pipes get plain lines. Events of other processes appear within
+    half a second.
 
     Parameters
     ----------
     run
-        The run's id, its beginning or its end as long as only one fits, or `last`.
+        Run id, a unique prefix or suffix of it, or `last`.
     all
-        Everything that is open, and what begins from now on.
+        Follow all open runs and those that start from now on.
     """
     with opened(place) as workspace:
         asyncio.run(_all(workspace, out()) if all else _one(workspace, run, out()))
@@ -81,16 +81,16 @@ def _what_is_open(view: View) -> list[Event]:
 
 
 def wait(task: str = "last", *, place: Where = HERE, seconds: float | None = None, json: AsJson = False) -> int:
-    """Wait until a task has ended and print its result; exits with 1 if there is none, with 124 if it takes too long.
+    """Wait for a task and print its result. Exits with 1 if there is none, with 124 if the wait times out.
 
     Parameters
     ----------
     task
-        Its id, the id's beginning or end as long as only one fits, or `last`.
+        Task id, a unique prefix or suffix of it, or `last`.
     seconds
-        Wait at most this long; the task itself goes on.
+        Maximum time to wait, in seconds. The task continues. [default: no limit]
     json
-        Print all that is known of the task as JSON.
+        Print the task as JSON.
     """
     limit = None if seconds is None else span(seconds, "seconds") / SECOND
     with opened(place) as workspace:

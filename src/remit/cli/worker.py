@@ -43,24 +43,23 @@ def worker(
     drain_seconds: float = 30.0,
     silence: Annotated[float | None, Parameter(name="--silence")] = None,
 ) -> int:
-    """Run what is in the queue, and take over from processes that are gone, until it is stopped.
+    """Start a worker: run queued tasks, and take over the tasks of dead workers.
 
-    The first Ctrl-C or SIGTERM drains: nothing more is begun, and what has not ended in time is handed back for another
-    worker. The second stops at once. A server that is starting is waited for.
+    The first SIGTERM or Ctrl-C drains the worker: it claims no new tasks and requeues those that do not finish in time.
+    The second stops it at once. If the database is not up yet, the worker waits for it.
 
     Parameters
     ----------
     runtime
-        Where the Runtime is, as `module:name`, for example `team:rt`; the team of the remit.toml in this folder unless
-        told otherwise.
+        `module:name` of the Runtime, for example `team:rt`, or a team file. [default: remit.toml]
     store
-        The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
+        Store of the queue: a SQLite file or a postgresql:// URL. [default: the runtime's own]
     hands
-        How many tasks at a time; the runtime's own number unless told otherwise, or 100.
+        Maximum number of tasks at a time. [default: the runtime's, else 100]
     drain_seconds
-        How long what still runs may take to end when the worker is stopped.
+        Time for running tasks to finish on shutdown, in seconds.
     silence
-        After this many seconds without a heartbeat, other processes take over; the runtime's own number, or 15.
+        Other workers take over after this many seconds without a heartbeat. [default: the runtime's, else 15]
     """
     whole(hands, "--hands", least=1)
     if drain_seconds < 0:
