@@ -1,4 +1,4 @@
-"""remit: agents hand work to each other, and nobody loses control of it."""
+"""remit: agents hand work to each other under control."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

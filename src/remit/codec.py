@@ -1,4 +1,4 @@
-"""Values to JSON text and back, fast: two encodings in every delegation. What is accepted is decided in the core."""
+"""Fast JSON encoding and decoding: every delegation encodes twice. The core decides which values are accepted."""
 
 from typing import cast
 
@@ -8,7 +8,7 @@ from remit.core.values import Json
 
 
 def encode(value: object) -> str:
-    """Canonical in the same sense as the core's: sorted keys, no white space."""
+    """Return canonical JSON text, as the core defines it: sorted keys, no white space."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 

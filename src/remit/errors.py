@@ -1,21 +1,21 @@
-"""Every error remit raises, in one tree.
+"""All exceptions that remit raises, as one tree.
 
     RemitError
-    ├── BadInput        the caller gave something that cannot be used; nothing was written
-    ├── NotFound        the caller named something this workspace does not have
-    ├── Conflict        the caller lost a race: what it read has changed since
-    ├── Refused         a rule said no to one hop or one read; the run goes on
-    ├── Failed          an agent was asked and did not deliver
+    ├── BadInput        an argument is invalid; nothing was written
+    ├── NotFound        the workspace has no such object
+    ├── Conflict        the caller lost a race: the data it read has changed since
+    ├── Refused         a rule rejected one call or one read; the run continues
+    ├── Failed          an agent was called and did not return a result
     │   ├── TimedOut    ... because its time was up
-    │   ├── Cancelled   ... because someone stopped it
-    │   ├── NoAnswer    ... because no model answered it
-    │   └── OutOfRequests   ... because it asked its model as often as it may
-    └── StoreError      the database could not do its part; nothing was half-written
-        ├── NotAStore   the file is something else
-        ├── NewerStore  the file was written by a newer remit
+    │   ├── Cancelled   ... because a person or a program stopped it
+    │   ├── NoAnswer    ... because no model answered
+    │   └── OutOfRequests   ... because it used up its model requests
+    └── StoreError      the database failed; the transaction was rolled back
+        ├── NotAStore   the file is not a remit store
+        ├── NewerStore  the file was written by a newer version of remit
         └── StoreBusy   another process held the file for too long
 
-Each class says whom it addresses, which HTTP status it becomes, and whether trying the same thing again can help.
+Each class defines its addressee, its HTTP status, and whether a retry can help.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Addressee = Literal["asker", "caller", "operator"]
 
 
 class RemitError(Exception):
-    """The root: catch this to catch everything remit raises on purpose."""
+    """The root of the tree: catch it to catch every exception that remit raises on purpose."""
 
     addressee: ClassVar[Addressee] = "caller"
     status: ClassVar[int] = 500
@@ -34,26 +34,27 @@ class RemitError(Exception):
 
 
 class BadInput(RemitError, ValueError):
-    """The caller gave something that cannot be used."""
+    """An argument is invalid. Nothing was written."""
 
     status = 422
 
 
 class NotFound(RemitError, LookupError):
-    """The caller named something this workspace does not have."""
+    """The workspace has no object of this name or id."""
 
     status = 404
 
 
 class Conflict(RemitError):
-    """What the caller read has changed since; read again and decide anew."""
+    """The data that the caller read has changed since. Read it again and decide again."""
 
     status = 409
     retryable = True
 
 
 class Refused(RemitError):
-    """A rule said no. `rule` names it; the text tells the asker, person or model, what to do instead."""
+    """A rule rejected the call. `rule` is its name; the text tells the asker, a person or a model, what to do
+    instead."""
 
     addressee = "asker"
     status = 403
@@ -63,12 +64,12 @@ class Refused(RemitError):
         self.rule = rule
 
     def data(self) -> dict[str, str]:
-        """As the journal keeps it."""
+        """The refusal as JSON, for the journal."""
         return {"rule": self.rule, "sentence": str(self)}
 
     @classmethod
     def read(cls, data: Mapping[str, object]) -> Self:
-        """Make the refusal that `data` tells of."""
+        """Return the refusal that `data` describes."""
         return cls(str(data["sentence"]), rule=str(data["rule"]))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -76,7 +77,8 @@ class Refused(RemitError):
 
 
 class Failed(RemitError):
-    """An agent was asked and did not deliver. `agent` and `task` say which; `retryable` comes from what it died of."""
+    """An agent was called and did not return a result. `agent` and `task` name it; `retryable` says whether the cause
+    may pass."""
 
     addressee = "asker"
     status = 502
@@ -101,23 +103,23 @@ class TimedOut(Failed):
 
 
 class Cancelled(Failed):
-    """Someone stopped the task, or the run it belongs to."""
+    """A person or a program stopped the task, or its run."""
 
     status = 409
 
 
 class NoAnswer(Failed):
-    """No model answered the agent; the text says what became of each. `retryable` if one may answer later."""
+    """No model answered the agent. The text lists the failure of each; `retryable` is true if one may answer later."""
 
     status = 503
 
 
 class OutOfRequests(Failed):
-    """The agent asked its model as often as it may for one task."""
+    """The agent has used up its model requests for one task."""
 
 
 class StoreError(RemitError):
-    """The database could not do its part."""
+    """The database failed. The transaction was rolled back."""
 
     addressee = "operator"
     status = 503
@@ -136,6 +138,6 @@ class NewerStore(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Another process held the file for longer than we wait."""
+    """Another process held the file for longer than remit waits."""
 
     retryable = True

@@ -1,5 +1,5 @@
-"""What an owner may decide about a runtime: values for its `policy`, `serving` and `system`, and for
-an agent's `retry`."""
+"""Settings of a runtime, which its owner chooses: values for `policy`, `serving` and `system`, and for an agent's
+`retry`."""
 
 from remit.core.backoff import RetryPolicy
 from remit.core.breaker import BreakerPolicy

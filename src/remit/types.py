@@ -1,4 +1,4 @@
-"""Everything that remit gives back, to import and annotate with."""
+"""The types of all values that remit returns, for imports and annotations."""
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card

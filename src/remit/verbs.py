@@ -1,7 +1,7 @@
-"""The verbs of a turn as data: what a model, or anyone on another protocol, is offered as tools.
+"""The verbs of a turn as data: tools for a model, or for a client of another protocol.
 
-Each verb has a name, a sentence, a JSON Schema of what it takes, and a call on a turn. A refusal is raised as
-`Refused`, whose sentence tells a model what to do instead.
+Each verb has a name, a description, a JSON Schema of its arguments, and a call on a turn. A refusal raises `Refused`;
+its text tells a model what to do instead.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -30,8 +30,8 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One thing a holder can do. `schema` describes an object; `call` does it on a turn and gives back JSON, or a
-    `Command` that the turn must return."""
+    """One verb of a turn. `schema` is the JSON Schema of its arguments, an object. `call` runs it on a turn and returns
+    JSON, or a `Command` that the agent must return."""
 
     name: str
     sentence: str
@@ -39,13 +39,13 @@ class Verb:
     do: Callable[[TurnLike, Given], Awaitable["Json | Command"]]
 
     async def call(self, turn: TurnLike, arguments: Given) -> "Json | Command":
-        """Do it, once the arguments are what the schema says: known names, text where text is due, none missing. What
-        is untrusted in its answer is quoted."""
+        """Check the arguments against the schema and run the verb. Untrusted parts of the result are quoted. Raise
+        `BadInput` for an unknown, missing or mistyped argument."""
         _check(self, arguments)
         return await self.do(turn, arguments)
 
     async def use(self, turn: TurnLike, arguments: Given) -> "Rendered | Command":
-        """Do it as a tool of a model, which is told the answer as it is."""
+        """Run the verb as a model's tool: the model gets the result as it is."""
         done = await self.call(turn, arguments)
         return done if isinstance(done, Command) else Rendered(done)
 
@@ -81,7 +81,7 @@ _LONG: Final = 2_000  # characters of each of them; one that is recalled by its 
 
 
 def card_data(card: Card) -> dict[str, Json]:
-    """What a model is told of another agent: its name, role and capabilities, nothing of its rights."""
+    """Return the part of a card that another agent's model may see: name, role and capabilities, without any rights."""
     return {"name": card.name, "role": card.role, "can": [*card.can]}
 
 
@@ -93,7 +93,7 @@ async def _list_agents(turn: TurnLike, given: Given) -> Json:
 
 
 def _whom(verb: str, given: Given) -> dict[str, Any]:
-    """Return the keywords that say whom to ask: `to` or `capability`, exactly one of the two."""
+    """Return the keyword that names the agent: `to` or `capability`, exactly one of the two."""
     agent, capability = given.get("agent", ""), given.get("capability", "")
     if bool(agent) == bool(capability):
         wrong = "both" if agent else "neither"
@@ -107,7 +107,7 @@ async def _call_agent(turn: TurnLike, given: Given) -> Json:
 
 
 def _value(outcome: Outcome) -> Json:
-    """Return the result of a task as a model is told it: quoted if it is from outside. Raises what it failed with."""
+    """Return the result of a task for a model: quoted if it is untrusted. Raise the error that the task failed with."""
     value = outcome.unwrap()
     if outcome.trust == INSIDE:
         return told(value, INSIDE) if isinstance(value, str) else value
@@ -135,8 +135,8 @@ async def _check_delegation_status(turn: TurnLike, given: Given) -> Json:
 
 
 async def _standing(turn: TurnLike, id_: str, **beside: Json) -> Json:
-    """Tell where a task stands, and once it has ended its result, or the error that it ended with. Untrusted words
-    stand below it, where every line of them is quoted."""
+    """Return the state of a task and, once it has ended, its result or its error. Untrusted text is put below, with
+    every line quoted."""
     task = turn.submitted(id_)
     status = await task.status()
     found: dict[str, Json] = {
@@ -334,27 +334,27 @@ ASKING: Final = GROUPS["agents"] - GROUPS["context"]  # the verbs of an agent th
 
 
 async def offered(turn: TurnLike) -> tuple[Verb, ...]:
-    """Return the verbs that can succeed for this holder now. A holder that may ask nobody, or is at the depth limit, is
-    offered no verb that asks, and one that has no handoff left none that hands over."""
+    """Return the verbs that can succeed for this holder now. A holder that may ask no agent, or is at the depth limit,
+    gets no verb that delegates; a holder without a handoff left gets none that hands over."""
     hidden = (await turn.offers()).hidden
     return tuple(verb for verb in VERBS if verb.name not in hidden)
 
 
 def verbs_for(*, asks: bool, person: bool) -> tuple[Verb, ...]:
-    """Return the verbs that an agent has: those of context always, the others if it may ask agents, or a person."""
+    """Return the verbs of an agent: those of context always, the others if it may ask agents, or a person."""
     return tuple(
         verb for verb in VERBS if (asks if verb.name in ASKING else person or verb.name not in GROUPS["people"])
     )
 
 
 def given(verbs: bool | Iterable[Verb]) -> tuple[Verb, ...]:
-    """Return the verbs that are meant: these, all of them or none."""
+    """Return the selected verbs: these, all of them (True) or none (False)."""
     return (VERBS if verbs else ()) if isinstance(verbs, bool) else tuple(verbs)
 
 
 def unlike(verbs: Iterable[Verb], taken: Iterable[str]) -> tuple[Verb, ...]:
-    """Leave out the verbs that an agent has tools of its own for: it keeps those. A tool called like a verb of
-    delegation is an error, as nobody could tell who is asked."""
+    """Return the verbs without those whose name a tool of the agent has: the agent keeps its tool. Raise `BadInput` if
+    the tool has the name of a verb of delegation, since the call would be ambiguous."""
     names = frozenset(taken)
     if clash := sorted(names & ASKING & {verb.name for verb in verbs}):
         raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")

@@ -1,6 +1,6 @@
-"""Whoever wants to know of every workspace that this process opens, such as what shows the runs of a test that failed.
+"""Callbacks for every workspace that this process opens, for example to show the runs of a failed test.
 
-Nothing of remit is imported here, so that a program that may never open one can ask.
+This module imports nothing of remit, so that a program that may never open a workspace can register a callback cheaply.
 """
 
 import logging
@@ -11,7 +11,7 @@ _log = logging.getLogger("remit")
 
 
 class Opened(Protocol):
-    """A workspace that was opened. `store` is where, as it was given: a path, an address or a database."""
+    """A workspace that was opened. `store` is its store as the caller gave it: a path, an address or a database."""
 
     workspace: str
     store: Any
@@ -28,7 +28,7 @@ _watchers: list[Watcher] = []
 
 
 def watch(watcher: Watcher) -> Callable[[], None]:
-    """Tell `watcher` of each workspace that is opened from now on; gives back the way to stop."""
+    """Call `watcher` for each workspace that is opened from now on. Return a function that stops it."""
     _watchers.append(watcher)
 
     def stop() -> None:
@@ -39,7 +39,7 @@ def watch(watcher: Watcher) -> Callable[[], None]:
 
 
 def tell(opened: Opened, subscribe: Subscribe) -> None:
-    """Tell the watchers. One that fails is logged and harms nobody."""
+    """Call the watchers. An exception in a watcher is logged and has no other effect."""
     for watcher in tuple(_watchers):
         try:
             watcher(opened, subscribe)

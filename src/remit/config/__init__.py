@@ -1,1 +1,1 @@
-"""A team is a file: `remit.toml` is read, checked as a whole, and made into a runtime."""
+"""Teams as files: `remit.toml` is read, checked as a whole, and turned into a runtime."""

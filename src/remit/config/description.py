@@ -1,5 +1,5 @@
-"""What may stand in a team's file. The checks, the JSON Schema for editors and the page of the guide are all made of
-this one description."""
+"""The description of a team's file. The checks, the JSON Schema for editors and a page of the guide are all generated
+from it."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -28,8 +28,7 @@ from remit.stores.addresses import is_server
 
 
 class ValueKind(NamedTuple):
-    """A kind of value: what it is called, how a JSON Schema says it, whether a value is one, and the words that it may
-    be if there are only a few."""
+    """A kind of value: its name, its JSON Schema, a check, and its words if it has only a few."""
 
     called: str
     schema: dict[str, Json]
@@ -38,8 +37,8 @@ class ValueKind(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One key. `judge` raises BadInput for a value of the right kind that cannot be used; `ways` are the keys of
-    `one_of` that it goes with, all of them if it is empty."""
+    """One key. `judge` raises `BadInput` for a value of the right kind that cannot be used. `ways` are the keys of
+    `one_of` that it goes with; empty means all."""
 
     about: str
     kind: ValueKind
@@ -48,12 +47,12 @@ class Setting(NamedTuple):
 
 
 class TableKind(NamedTuple):
-    """A table of settings, and of tables below it.
+    """A table of settings and tables.
 
-    With `many` there is one for each name that its owner chooses, with `listed` a list of them. `one_of` are keys of
-    which there is exactly one, `needs` keys that must be there. `short` is what may stand in the place of the table.
-    `judge` raises BadInput for settings that do not go together. `ways` are as in `Setting`, and `noun` is what one
-    such table is called.
+    With `many` there is one table for each name that the owner chooses, with `listed` a list of tables. Exactly one of
+    the keys in `one_of` must be there, and all keys in `needs`. `short` is a value that may replace the table. `judge`
+    raises `BadInput` for settings that do not go together. `ways` are as in `Setting`, and `noun` is the name of one
+    such table.
     """
 
     about: str
@@ -69,7 +68,7 @@ class TableKind(NamedTuple):
 
 
 def called(setting: Setting | TableKind) -> str:
-    """Name the kind of value that a key has."""
+    """Return the name of a key's kind of value."""
     if isinstance(setting, Setting):
         return setting.kind.called
     return "a list of tables" if setting.listed else "a table"
@@ -101,7 +100,7 @@ def _is_text_table(value: object) -> bool:
 
 
 def _is(*kinds: type) -> Callable[[object], bool]:
-    """Tell a value of one of these kinds; true and false are no numbers, though Python has them so."""
+    """Return a check for values of these types. Unlike in Python, true and false are no numbers."""
 
     def fits(value: object) -> bool:
         return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
@@ -173,7 +172,7 @@ ARGUMENTS: Final = ValueKind('a table, such as { name = "value" }', {"type": "ob
 
 
 def word_of(*words: str) -> ValueKind:
-    """One of a few words."""
+    """Return the kind of a value that is one of a few words."""
 
     def fits(value: object) -> bool:
         return isinstance(value, str) and value in words
@@ -267,7 +266,7 @@ def _repeat(value: str | dict[str, str]) -> None:
 
 
 def _form(value: object) -> None:
-    """Check the form of an answer, as far as that can be told without importing anything."""
+    """Check the form of an answer, as far as possible without imports."""
     if isinstance(value, str) and not value.endswith(".json"):
         _place(value)
 
@@ -278,7 +277,7 @@ def _argv(value: list[str]) -> None:
 
 
 def _with(kind: Callable[..., object]) -> Callable[[Any], object]:
-    """Judge a whole table by the value that it becomes."""
+    """Return a check that builds the value of a whole table."""
     return lambda table: kind(**table)
 
 

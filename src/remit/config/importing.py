@@ -1,4 +1,5 @@
-"""What a user's module has: found by `module:name`, and what is wrong with the module told in one sentence."""
+"""Imports of a user's modules: objects are found by `module:name`, and an error in the module is reported in one
+sentence."""
 
 import ast
 import importlib
@@ -18,7 +19,7 @@ _DYNAMIC: Final = frozenset({"globals", "exec", "vars", "setattr"})  # by which 
 
 
 def imported(name: str, folder: Path) -> ModuleType:
-    """Import a module; those of the folder come first."""
+    """Return the module; modules in the folder come first. Raise `BadInput` if the import fails."""
     place = str(folder.absolute())
     if place not in sys.path[:1]:
         sys.path.insert(0, place)
@@ -31,7 +32,7 @@ def imported(name: str, folder: Path) -> ModuleType:
 
 
 def found_at(where: str, folder: Path) -> Any:
-    """Give what stands at `module:name`."""
+    """Return the object at `module:name`. Raise `BadInput` if there is none."""
     module_name, _, name = where.partition(":")
     found: Any = imported(module_name, folder)
     for part in name.split("."):
@@ -42,7 +43,7 @@ def found_at(where: str, folder: Path) -> Any:
 
 
 class NotImported:
-    """Stands for what a module has that was not imported, because its folder is not trusted."""
+    """Stands for an object of a module that was not imported, because its folder is not trusted."""
 
     def __init__(self, where: str) -> None:
         self.__name__ = where.rpartition(":")[2].rpartition(".")[2]
@@ -52,9 +53,10 @@ class NotImported:
 
 
 def named_at(where: str, folder: Path) -> Any:
-    """Check that `module:name` is there without importing it: nothing of the module runs.
+    """Check that `module:name` exists without importing it: no code of the module runs.
 
-    A module outside of the folder is only looked for, and names that a module makes while it runs are believed.
+    For a module outside the folder, only its existence is checked. Names that a module creates dynamically are
+    accepted.
     """
     module_name, _, name = where.partition(":")
     path = folder.joinpath(*module_name.split("."))
@@ -82,7 +84,7 @@ def _installed(top: str) -> bool:
 
 
 def _names_in(body: Sequence[ast.stmt]) -> set[str]:
-    """Return the names that statements make, also those within if, try and with; "*" for what cannot be known."""
+    """Return the names that statements define, including those within if, try and with; "*" if they cannot be known."""
     made: set[str] = set()
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -101,7 +103,7 @@ def _names_in(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def _where(error: Exception) -> str:
-    """ValueError: no such key (team.py, line 7)"""
+    """Return the error with its place: ValueError: no such key (team.py, line 7)."""
     what = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:

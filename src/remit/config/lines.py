@@ -1,4 +1,4 @@
-"""Where in a TOML text a setting stands: tomllib tells what a file says, not where."""
+"""Line numbers of settings in a TOML text, which tomllib does not report."""
 
 import re
 import tomllib
@@ -23,17 +23,17 @@ _AT: Final = re.compile(r"\(at (?:line (\d{1,9}), column \d{1,9}|end of document
 
 
 def lines_of(text: str) -> Lines:
-    """Find the line of every table and key of a text that tomllib can read. Of `[[x]]` the first is x.0."""
+    """Return the line of every table and key of a text that tomllib can parse. The first `[[x]]` is x.0."""
     return _Scan().of(text)
 
 
 def line_of(lines: Lines, path: Path) -> int:
-    """Give the line of a setting, or of what it is in if it has none of its own."""
+    """Return the line of a setting, or of its table if it has none of its own."""
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 1)
 
 
 def trouble(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
-    """Tell the line and the sentence of an error of tomllib, which writes both into one."""
+    """Return the line and the message of a tomllib error, which combines both in its text."""
     said = str(error)
     place = _AT.search(said)
     last = max(len(text.splitlines()), 1)
@@ -42,7 +42,7 @@ def trouble(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
 
 
 class _Scan:
-    """One walk over a text: in front of a `=` or in a header words are kept, and behind it brackets are counted."""
+    """One pass over a text: before a `=` and in a header it collects words; after it, it counts brackets."""
 
     def __init__(self) -> None:
         self.found: dict[Path, int] = {}
@@ -87,7 +87,7 @@ class _Scan:
         self._table = path
 
     def _note(self, table: Path, words: Iterable[str], line: int) -> Path:
-        """Remember a key, and the tables that it makes on the way."""
+        """Record a key and the tables that it implies. Return its path."""
         path = (*table, *_parts("".join(words)))
         for end in range(len(table) + 1, len(path) + 1):
             self.found.setdefault(path[:end], line)
@@ -95,7 +95,7 @@ class _Scan:
 
 
 def _parts(key: str) -> Iterable[str]:
-    """Read a key as TOML does, dots and quotes and all."""
+    """Yield the parts of a key as TOML does, with dots and quotes."""
     inside: Any = tomllib.loads(f"{key} = 0")
     while isinstance(inside, dict):
         ((part, inside),) = cast("dict[str, Any]", inside).items()

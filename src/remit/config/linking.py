@@ -1,4 +1,4 @@
-"""What a file says in one place about another: agents that are asked, tools, keys and scripts have to be there."""
+"""References within a team's file: the agents, tools, keys and scripts that one part names must exist."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,14 +15,14 @@ from remit.errors import BadInput
 
 
 class Script(NamedTuple):
-    """A script file that a model of the team is made of: its lines, by canonical name of the agent."""
+    """A script file that a model of the team uses: its lines, by canonical name of the agent."""
 
     lines: Mapping[str, tuple[ScriptLine, ...]]
     problems: tuple[Problem, ...] = ()
 
 
 def linked(read: Document) -> dict[str, Script]:
-    """Check what parts of a file say about each other, and give the scripts that it names."""
+    """Check the references between parts of a file. Return the scripts that it names."""
     agents, problems = tables_of(read.tables, "agents"), read.problems
     names = _names(agents, problems)
     for name, table in agents.items():
@@ -42,24 +42,25 @@ def linked(read: Document) -> dict[str, Script]:
 
 
 def tables_of(tables: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
-    """Give the tables below a table, as far as they are tables."""
+    """Return the tables below a table; other values are skipped."""
     return {key: cast("dict[str, Any]", one) for key, one in _below(tables, name) if isinstance(one, dict)}
 
 
 def tables_or_texts(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Give everything below a table."""
+    """Return everything below a table."""
     return dict(_below(tables, name))
 
 
 def texts(given: object) -> list[str]:
-    """Give the texts in a value that may be one text, a list of them, or something else that was told already."""
+    """Return the texts in a value: one text or a list of them. Other values are skipped; they have been reported
+    already."""
     if isinstance(given, str):
         return [given]
     return [one for one in cast("list[object]", given) if isinstance(one, str)] if isinstance(given, list) else []
 
 
 def models_of(table: Mapping[str, Any]) -> list[str]:
-    """Give the models of an agent, in the order in which they are asked."""
+    """Return the models of an agent, in the order in which they are tried."""
     return [*texts(table.get("model")), *texts(table.get("fallback"))]
 
 
@@ -73,14 +74,14 @@ def _below(tables: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _listed(tables: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Give the tables of a list, as far as they are tables."""
+    """Return the tables of a list; other values are skipped."""
     found = tables.get(name)
     ones = cast("list[object]", found) if isinstance(found, list) else []
     return [cast("dict[str, Any]", one) for one in ones if isinstance(one, dict)]
 
 
 def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
-    """Give each agent's name as it is written, by the name that counts."""
+    """Return each agent's name as written, by its canonical name."""
     names: dict[str, str] = {}
     for name in agents:
         try:
@@ -95,7 +96,7 @@ def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
 
 
 def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
-    """Check the agents that other tables than those of agents name."""
+    """Check the agents that are named outside the tables of agents."""
     for number, limit in enumerate(_listed(read.tables, "limits")):
         for asked in texts(limit.get("agent")):
             if asked != "*":
@@ -124,7 +125,7 @@ def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping
 
 
 def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], there: Mapping[str, Any]) -> None:
-    """Check that an agent's tools are there, and that what a person approves is among them."""
+    """Check that an agent's tools exist, and that those that need approval are among them."""
     has = set(GROUPS["context"] | (GROUPS["agents"] if table.get("asks") else frozenset[str]()))
     has |= GROUPS["people"] if table.get("ask_person") else frozenset[str]()
     for tool in texts(table.get("tools")):
@@ -145,13 +146,13 @@ def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], th
 
 
 def _all_tools(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the tools that agents may name: those below [tools], and those that MCP servers are allowed to bring."""
+    """Return the tools that agents may name: those below [tools], and those that MCP servers may bring."""
     servers = tables_of(tables, "mcp").values()
     return {**dict(_below(tables, "tools")), **{name: None for one in servers for name in texts(one.get("allow"))}}
 
 
 def _variables(read: Document) -> None:
-    """Warn of environment variables that a file names and that are not set here."""
+    """Warn of environment variables that the file names and that are not set here."""
     for table in ("channels", "mcp"):
         for name, one in tables_of(read.tables, table).items():
             for key, value in one.items():
@@ -167,7 +168,7 @@ def _store(read: Document) -> None:
 
 
 def _scripts(folder: Path, agents: Mapping[str, dict[str, Any]], problems: Problems) -> dict[str, Script]:
-    """Read the scripts that agents name, each once; what is wrong in one is told with its own lines."""
+    """Return the scripts that agents name, each read once. Problems in a script are reported with its own lines."""
     scripts: dict[str, Script] = {}
     for name, table in agents.items():
         for model in models_of(table):

@@ -1,6 +1,6 @@
-"""What a team's file expects and this machine does not have: keys, prices and folders.
+"""Keys, prices and folders that a team's file expects and that this machine lacks.
 
-`remit check` warns of each. A run does not stop for it: a workspace may keep a key of its own, and a model may never be
+`remit check` warns of each. A run does not stop: the workspace may store a key of its own, and a model may never be
 asked.
 """
 
@@ -53,7 +53,7 @@ def _price(read: Document, at: tuple[str, ...], model: str, prices: Prices, url:
 
 
 class _NoPrices:
-    """Knows no price."""
+    """A price list without prices."""
 
     def cost(self, model: str, usage: object) -> None:
         return None

@@ -1,4 +1,5 @@
-"""Parts of a team that the file describes and other modules make: channels, tools of MCP servers, forms of answers."""
+"""Parts of a team that other modules create from the file's tables: channels, tools of MCP servers, forms of
+answers."""
 
 import asyncio
 import json
@@ -27,7 +28,7 @@ Find = Callable[[str, Path], Any]  # `found_at`, or `named_at` where nothing is 
 
 
 def channel(name: str, given: Any, folder: Path, find: Find = found_at) -> Any:
-    """Make a channel of its table, or find one that is named as module:name."""
+    """Return the channel that a table describes, or the one at module:name."""
     if isinstance(given, str):
         return find(given, folder)
     table: dict[str, Any] = filled(given)
@@ -41,7 +42,7 @@ def channel(name: str, given: Any, folder: Path, find: Find = found_at) -> Any:
 
 
 def server(name: str, table: Mapping[str, Any], folder: Path) -> Any:
-    """Make an MCP server of its table; nothing is started yet."""
+    """Return the MCP server that a table describes; it is not started yet."""
     given = dict(table)
     for key in ("env", "headers"):
         if key in given:
@@ -52,8 +53,9 @@ def server(name: str, table: Mapping[str, Any], folder: Path) -> Any:
 
 
 def tools_of(servers: Mapping[str, Any]) -> dict[str, list[Tool] | BadInput | ToolFailed]:
-    """Ask every server for its tools, all at once, or say why one gives none. A team may be made while an event loop
-    runs, so this has a thread and a loop of its own; the servers start again in the loop that uses them."""
+    """Return the tools of every server, or the error of a server that gives none. All servers are asked concurrently,
+    in a thread with its own event loop, because a team may be created while another loop runs. The servers start again
+    in the loop that uses them."""
     if not servers:
         return {}
     with ThreadPoolExecutor(1) as threads:
@@ -75,13 +77,13 @@ async def _tools(asked: Any) -> list[Tool] | BadInput | ToolFailed:
 
 
 def why_away(failed: ToolFailed) -> str:
-    """Say in one line why a server gives no tools; of a traceback the last line has the reason."""
+    """Return in one line why a server gives no tools. In a traceback the last line has the reason."""
     first, *rest = str(failed).splitlines() or [""]
     return f"{first.partition('[')[0].rstrip()} {rest[-1].removeprefix('> ')}" if rest else first
 
 
 def placeholders(names: list[str]) -> list[Tool]:
-    """Make tools that have their names and nothing else, for a team that is looked at and does not run."""
+    """Return tools that have only a name, for a team that is inspected and does not run."""
 
     async def call(_arguments: dict[str, Any]) -> object:
         raise ToolFailed("this team was made to be looked at, and its servers were not started")
@@ -90,7 +92,7 @@ def placeholders(names: list[str]) -> list[Tool]:
 
 
 def form(given: Any, folder: Path, find: Find = found_at) -> Any:
-    """Give the form of an answer: what stands at module:name, or a JSON Schema, which may be in a file."""
+    """Return the form of an answer: the object at module:name, or a JSON Schema, which may be in a file."""
     if not isinstance(given, str):
         return _schema(given)
     if not given.endswith(".json"):

@@ -1,4 +1,4 @@
-"""Where a team keeps everything, read from its file without the team: what commands need that only look."""
+"""The store of a team, read from its file without loading the team: for commands that only read."""
 
 import os
 import re
@@ -26,7 +26,7 @@ class TeamPlace(NamedTuple):
 
 
 def store_in(table: Mapping[str, Any], folder: Path) -> str:
-    """Give the store that a `[store]` table names: an address, or a file beside the team's; empty for none."""
+    """Return the store that a `[store]` table names: an address, or a file next to the team's file; "" for none."""
     return table.get("address") or (str(folder / table["path"]) if "path" in table else "")
 
 
@@ -66,7 +66,7 @@ def _data_in(file: Path) -> bytes:
 
 
 def tables_in(file: Path) -> dict[str, Any]:
-    """Return what a file says, whatever it means; a file that does not exist says nothing."""
+    """Return the tables of a file, unchecked; a file that does not exist has none."""
     try:
         return tomllib.loads(text_in(file))
     except FileNotFoundError:
@@ -76,8 +76,8 @@ def tables_in(file: Path) -> dict[str, Any]:
 
 
 def place_of(file: Path) -> TeamPlace:
-    """Read where the team of a file keeps everything. Raises BadInput if that cannot be read; what else is wrong with
-    the file is not looked at, and a file that is not there names nothing."""
+    """Return the store and workspace that a file names. Raise `BadInput` if the file cannot be read. Other problems of
+    the file are ignored, and a missing file names nothing."""
     try:
         found: object = tables_in(file).get("store", {})
     except BadInput as error:

@@ -1,7 +1,7 @@
 """A scripted agent without any framework, so that a team can be tried after a plain `pip install remit`.
 
-Where pydantic-ai is installed, scripts are asked through it like every other model. Here the loop is remit's own:
-choose the line, record the request, use the tool, and so on until a line says something.
+Where pydantic-ai is installed, scripts run through it like every other model. Here remit runs the loop itself: choose
+the line, record the request, call the tool, until a line is text.
 """
 
 import inspect
@@ -34,20 +34,20 @@ _WORDS: Final = re.compile(r"\s*\S+\s*")
 
 @dataclass(frozen=True)
 class ScriptedModel:
-    """The model of an agent out of the lines that its script has for it."""
+    """The scripted model of an agent, made from its lines in the script."""
 
     name: str
     agent: str
     lines: Sequence[ScriptLine]
 
     def answering(self, tools: Sequence[Any], *, verbs: bool, prompt: Callable[[TurnLike], Awaitable[str]]) -> Any:
-        """Make what answers for the agent."""
+        """Return the callable that runs the agent."""
         found = {str(getattr(one, "name", None) or one.__name__): one for one in tools}
         offered = {verb.name: verb for verb in VERBS} if verbs else {}
         return _ScriptedAgent(self, found, offered, prompt)
 
     def line_for(self, task: str, so_far: ToldSoFar) -> ScriptLine:
-        """Give the line for this moment of a task. Raises BadInput if there is none."""
+        """Return the line for this moment of a task. Raise `BadInput` if there is none."""
         line = chosen(self.lines, task, so_far)
         if line is None:
             moment = f"after {so_far.after}" if so_far.after else "to begin with"
@@ -66,11 +66,11 @@ class _ScriptedAgent:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The model that it asks."""
+        """The only model of the agent."""
         return (Choice(self.model.name),)
 
     async def __call__(self, turn: TurnLike) -> Any:
-        """Work on the task: give back what the script says in the end, or whom the task was handed to."""
+        """Run the task. Return the final text of the script, or the command of a handoff."""
         told = [await self.prompt(turn)]
         results: dict[str, object] = {}
         times: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class _ScriptedAgent:
         return None
 
     async def aclose(self) -> None:
-        """Close nothing: there are no connections."""
+        """Do nothing: there are no connections to close."""
 
     def _call(self, turn: TurnLike, so_far: ToldSoFar, told: Sequence[str], number: int) -> ModelCall:
         names = frozenset((*self.tools, *self.verbs))
@@ -129,7 +129,7 @@ class _ScriptedAgent:
 
 
 async def _do(tool: Any, arguments: dict[str, Any]) -> object:
-    """Use a tool: one that is described by its schema, or a function, in a thread if it would hold others up."""
+    """Call a tool: one with a schema, or a function, which runs in a thread if it is not async."""
     if isinstance(tool, Tool):
         return await tool.call(arguments)
     if inspect.iscoroutinefunction(tool):

@@ -1,4 +1,4 @@
-"""What is wrong with a file, all of it, each with its line and what to do."""
+"""Problems of a file: all of them, each with its line and what to do."""
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
@@ -13,8 +13,7 @@ _NAMED: Final = 40  # names that are listed in one sentence
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong; a warning is one that stops the team from running here, but not the file from being
-    right."""
+    """One problem. A warning keeps the team from running here, but the file itself is valid."""
 
     file: str
     line: int
@@ -24,16 +23,17 @@ class Problem(NamedTuple):
 
     @property
     def told(self) -> str:
-        """agents.coder.modle: there is no such setting; did you mean 'model'?"""
+        """The problem as text: agents.coder.modle: there is no such setting; did you mean 'model'?"""
         return f"{self.setting}: {self.sentence}" if self.setting else self.sentence
 
     def __str__(self) -> str:
-        """remit.toml:7: agents.coder.modle: there is no such setting; did you mean 'model'?"""
+        """Return the problem with its place: remit.toml:7: agents.coder.modle: there is no such setting; did you mean
+        'model'?"""
         return f"{self.file}:{self.line}: {self.told}"
 
 
 class Problems:
-    """A list of what is wrong that grows while a file is read."""
+    """The list of problems, which grows while a file is read."""
 
     def __init__(self, file: str, lines: Lines) -> None:
         self.found: list[Problem] = []
@@ -48,47 +48,47 @@ class Problems:
         self.found.append(Problem(self.file, line_of(self._lines, path), dotted(path), sentence, warning))
 
     def near(self, word: str, known: Collection[str], otherwise: str = "") -> str:
-        """; did you mean 'model'? Or what is said otherwise. A wrong name is compared with all that are known, so that
-        only the first get a hint when very many are wrong."""
+        """Return "; did you mean 'model'?", or `otherwise`. A wrong name is compared with all known names, so only the
+        first wrong names get a hint if there are very many."""
         self._compared += len(known)
         return (near(word, known) or otherwise) if self._compared <= _COMPARED else ""
 
     def near_or_all(self, word: str, known: Collection[str]) -> str:
-        """; did you mean 'model'? Or: ; there are agent and model"""
+        """Return "; did you mean 'model'?", or else "; there are agent and model"."""
         hint = self.near(word, known)
         return hint if hint or self._compared > _COMPARED else f"; there are {listing(known)}"
 
 
 def raised(problems: Iterable[Problem]) -> None:
-    """Raise everything that is wrong at once, if anything is."""
+    """Raise `BadInput` with all problems at once, if there are any."""
     listed = in_order(problems)
     if listed:
         raise BadInput("\n".join([*map(str, listed[:LISTED]), *more_than(listed)]))
 
 
 def more_than(problems: Sequence[Problem]) -> list[str]:
-    """and 9,950 more, if there are more than are told one by one"""
+    """Return the line "and 9,950 more" if there are more problems than are listed."""
     return [f"and {len(problems) - LISTED:,} more"] if len(problems) > LISTED else []
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """List problems by file and line, each once."""
+    """Return the problems by file and line, each once."""
     return sorted(set(problems), key=lambda one: (one.file, one.line, one.setting, one.sentence))
 
 
 def dotted(path: Path) -> str:
-    """agents.coder.model, and agents."my coder".model"""
+    """Return a path as text: agents.coder.model, or agents."my coder".model."""
     return ".".join(part if part.replace("-", "").replace("_", "").isalnum() else f'"{part}"' for part in path)
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """; did you mean 'model'?"""
+    """Return "; did you mean 'model'?", or ""."""
     close = get_close_matches(word[:100], [*known], 1)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def listing(known: Iterable[str]) -> str:
-    """There are a, b and c, for the end of a sentence."""
+    """Return "there are a, b and c", for the end of a sentence."""
     *some, last = sorted(known) or ["none"]
     if len(some) >= _NAMED:
         some, last = some[:_NAMED], f"{len(some) + 1 - _NAMED:,} more"

@@ -1,4 +1,4 @@
-"""A program as a tool: started from a list and never by a shell, and given one text."""
+"""Programs as tools: started from an argument list, never through a shell, with one text as input."""
 
 import shutil
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from remit.ports.turn import current_turn
 
 
 def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[..., Awaitable[str]]:
-    """Make a tool of a program. What it prints comes from outside."""
+    """Return a tool that runs a program. Its output is untrusted."""
     program, *rest = cast("list[str]", table["program"])
     found = shutil.which(program)  # once, when the owner says it: what the path is later changes nothing
     if found is None:

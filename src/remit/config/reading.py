@@ -1,4 +1,4 @@
-"""Reading a file by its description: bad TOML, unknown tables and keys, wrong kinds; all of it, with lines."""
+"""Reading a file by its description: invalid TOML, unknown tables and keys, wrong kinds; all of them, with lines."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _NAMING_TOOLS: Final = ("tools", "deny", "approve")
 
 
 class Document(NamedTuple):
-    """What a file says, and what is wrong with it so far."""
+    """The content of a file, and its problems so far."""
 
     file: Path
     tables: dict[str, Any]
@@ -30,7 +30,7 @@ class Document(NamedTuple):
 
 
 def document(file: Path) -> Document:
-    """Read a team's file. A file that cannot be read is an error; everything else is among its problems."""
+    """Return a team's file. Raise `BadInput` if it cannot be read; everything else is reported among its problems."""
     read = _parsed(file)
     _strange(read.problems, (), read.tables, TABLES, "table")
     _expand_groups(read)
@@ -43,7 +43,7 @@ def document(file: Path) -> Document:
 
 
 def script(file: Path) -> Document:
-    """Read a script: for each agent a list of lines."""
+    """Return a script: for each agent a list of lines."""
     read = _parsed(file)
     for agent, lines in read.tables.items():
         if not isinstance(lines, list):
@@ -55,7 +55,7 @@ def script(file: Path) -> Document:
 
 
 def right(tables: Mapping[str, Any], problems: Problems) -> bool:
-    """Tell whether nothing but warnings was found so far, and there is something."""
+    """Whether the file has content and only warnings so far."""
     return bool(tables) and all(one.warning for one in problems.found)
 
 
@@ -81,7 +81,7 @@ def _parsed(file: Path) -> Document:
 
 
 def _refuse_too_much(file: Path, tables: dict[str, Any]) -> None:
-    """Refuse more than anyone writes: each setting is looked up, and there is a line to find for it."""
+    """Raise `BadInput` for a file with too many settings: each one is looked up and its line is searched."""
     number, level = 0, list[object]([tables])
     for _ in range(_DEEPEST):
         level = [each for one in level for each in _within(one)]
@@ -100,7 +100,7 @@ def _within(given: object) -> list[object]:
 
 
 def _expand_groups(read: Document) -> None:
-    """Put the members of the file's own groups wherever tools are named, before anything else is read."""
+    """Replace the file's own tool groups by their members wherever tools are named, before anything else is read."""
     given = read.tables.get("groups")
     own: dict[str, frozenset[str]] = {}
     for name, members in cast("dict[str, object]", given).items() if isinstance(given, dict) else ():
@@ -203,7 +203,7 @@ def _value(problems: Problems, path: KeyPath, given: object, setting: Setting) -
 
 
 def _exactly_one(problems: Problems, path: KeyPath, given: dict[str, object], kind: TableKind) -> None:
-    """Have one of the keys that say what it is, and of the others only those that go with it."""
+    """Check that exactly one of the keys in `one_of` is there, and of the other keys only those that go with it."""
     said = [name for name in kind.one_of if name in given]
     words = " or ".join(kind.one_of)
     if not said and not any(problems.near(name, kind.one_of) for name in given if name not in kind.settings):

@@ -1,11 +1,11 @@
-"""The file as a JSON Schema, for editors that complete and underline."""
+"""The JSON Schema of a team's file, for editors that complete and check."""
 
 from remit.config.description import TABLES, Setting, TableKind
 from remit.core.values import Json
 
 
 def schema() -> dict[str, Json]:
-    """Give the JSON Schema of a team's file."""
+    """Return the JSON Schema of a team's file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A team of agents (remit.toml)",

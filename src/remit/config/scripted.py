@@ -1,4 +1,4 @@
-"""A scripted model as pydantic-ai takes it, so that it is asked as every other model is. Imported when it is used."""
+"""A scripted model for pydantic-ai, so that it is asked like every other model. Imported when it is used."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ _WORDS: Final = re.compile(r"\s*\S+\s*")
 
 
 def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionModel:
-    """Make the model of an agent out of the lines that its script has for it."""
+    """Return the scripted model of an agent, made from its lines in the script."""
 
     def line_for(messages: list[ModelMessage]) -> ScriptLine:
         turn = current_turn()
@@ -56,7 +56,7 @@ def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionMode
 
 
 def _form(info: AgentInfo) -> str:
-    """Name the tool by which an answer in a form is given; empty if the answer is text."""
+    """Return the name of the tool that submits a structured answer, or "" if the answer is text."""
     return "" if info.allow_text_output else next((tool.name for tool in info.output_tools), "")
 
 

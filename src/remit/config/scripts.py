@@ -1,7 +1,7 @@
-"""Scripts: what a scripted model says, from a small file, so that a team can be tried without a key.
+"""Scripts: the answers of a scripted model, from a small file, so that a team can be tried without a key.
 
-It is no model and pretends to be none: it answers from its lines, in the order in which they stand. Everything around
-it is real: the tools are called, other agents are asked, and the run is recorded.
+A scripted model answers from its lines, in their order. Everything around it is real: tools are called, other agents
+are asked, and the run is recorded.
 """
 
 import re
@@ -16,7 +16,7 @@ _HOLE: Final = re.compile(r"\{(\w+)\}")
 
 
 class ScriptLine(NamedTuple):
-    """One line: when it is for, and what is said or called."""
+    """One line: when it applies, and what it says or calls."""
 
     when: str = ""
     after: str = ""
@@ -26,17 +26,18 @@ class ScriptLine(NamedTuple):
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> "ScriptLine":
-        """Make a line of a table that was checked."""
+        """Return the line of a table that was checked."""
         words = {name: str(table.get(name, "")) for name in ("when", "after", "say", "call")}
         return cls(**words, arguments=table.get("with", {}))
 
     def fits(self, task: str, after: str) -> bool:
-        """Tell whether it is for this moment of this task."""
+        """Whether the line applies to this moment of this task."""
         return self.after == after and self.when.casefold() in task.casefold()
 
 
 class ToldSoFar(NamedTuple):
-    """What a model was told so far: what each tool answered last, the tool that has just answered, and how often."""
+    """The state of a conversation: the last result of each tool, the tool that has just returned, and how often it
+    has."""
 
     results: Mapping[str, object] = {}
     after: str = ""
@@ -44,8 +45,9 @@ class ToldSoFar(NamedTuple):
 
 
 def chosen(lines: Sequence[ScriptLine], task: str, so_far: ToldSoFar) -> ScriptLine | None:
-    """Give the first line that fits, with what was asked and found in the place of its holes. When a tool answers a
-    second time it is the second line that fits, and so on; the last one is for all that follow."""
+    """Return the first line that applies, with its placeholders filled with the task and results, or None. When a tool
+    returns for the second time, the second line that applies is used, and so on; the last one serves all that follow.
+    """
     fitting = [line for line in lines if line.fits(task, so_far.after)]
     if not fitting:
         return None
@@ -57,7 +59,7 @@ def chosen(lines: Sequence[ScriptLine], task: str, so_far: ToldSoFar) -> ScriptL
 
 
 class FreeScripts:
-    """Prices of a team that asks nobody else than scripts: nothing."""
+    """The price list of a team that uses scripts only: everything is free."""
 
     def cost(self, model: str, usage: Usage) -> int | None:
         return 0 if model.startswith(SCRIPT) else None

@@ -1,4 +1,4 @@
-"""A team out of its file: read, checked, linked, and put together as a runtime."""
+"""Teams from files: read, checked, linked, and assembled as a runtime."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -44,8 +44,7 @@ _RENAMED: Final = {"deny": "denies"}  # what a card calls it
 
 
 class RunDefaults(NamedTuple):
-    """What a run is asked for when nothing else is said. `lead` has the plan of the file, and how it or that of the
-    coordinator is carried out."""
+    """The defaults of a run. `lead` has the plan of the file, and how it or a coordinator's plan is carried out."""
 
     agent: str = ""
     credits: str | None = None
@@ -56,7 +55,7 @@ class RunDefaults(NamedTuple):
 
 
 class Team(NamedTuple):
-    """A runtime, what its runs are asked for when nothing is said, and what is missing on this machine."""
+    """A runtime, the defaults of its runs, and what is missing on this machine."""
 
     runtime: Runtime
     run: RunDefaults
@@ -64,8 +63,8 @@ class Team(NamedTuple):
 
 
 def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
-    """Make the team of a file. Raises BadInput with everything that is wrong; if it `runs`, also with what is missing
-    only here. Of a folder that is not `trusted` nothing is imported: such a team cannot run."""
+    """Return the team of a file. Raise `BadInput` with all problems; if the team `runs`, including those of this
+    machine only. Without `trusted`, no module of the folder is imported, and the team cannot run."""
     made, problems = _made(file, connect=runs, trusted=trusted)
     raised(problems if runs or made is None else ())
     assert made is not None
@@ -73,8 +72,8 @@ def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
 
 
 def check_team(file: Path, *, trusted: bool = True) -> tuple[Team | None, list[Problem]]:
-    """Give the team of a file, if it is right, and everything that is wrong with it or missing here. Of a folder that
-    is not `trusted` no module is imported and no MCP server started."""
+    """Return the team of a file, or None if the file is invalid, and all its problems and warnings. Without `trusted`,
+    no module is imported and no MCP server is started."""
     made, problems = _made(file, connect=trusted, warn=True, trusted=trusted)
     return made, in_order(problems)
 
@@ -100,15 +99,15 @@ def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
 
 
 def _lead(table: Mapping[str, Any]) -> Lead:
-    """Read the plan of a file, which may have no steps: then it says how a coordinator's plan is carried out."""
+    """Return the plan of a file. It may have no steps: then it says how a coordinator's plan is carried out."""
     steps = [Step(**one) for one in table.get("steps", ())]
     how = {key: table[key] for key in ("concurrency", "reveal") if key in table}
     return Lead(Plan(steps, table.get("goal", "")) if steps else None, **how)
 
 
 class _Building:
-    """Puts a runtime together out of tables that were checked; what goes wrong now is a problem of that part. MCP
-    servers are started only to `connect`: a team that does not run needs no more than the names of their tools."""
+    """Assembles a runtime from checked tables; an error of one part becomes a problem of that part. MCP servers are
+    started only with `connect`: a team that does not run needs only the names of their tools."""
 
     def __init__(self, read: Document, scripts: Mapping[str, Script], *, connect: bool, find: parts.Find) -> None:
         self._tables = read.tables
@@ -142,7 +141,7 @@ class _Building:
         return made
 
     def _check_plan(self, made: Runtime) -> None:
-        """Check the plan of the file against the team: who does each step, and which steps wait for which."""
+        """Check the plan of the file against the team: the agent of each step, and the dependencies."""
         plan = _lead(self._tables.get("plan", {})).plan
         cards = {card.name: card for card in made.cards()}
         if (leads := self._tables.get("run", {}).get("coordinator")) is not None:
@@ -180,8 +179,7 @@ class _Building:
         return self._part(("channels", name), lambda: parts.channel(name, given, self._folder, self._find))
 
     def _add_servers(self, made: Runtime) -> None:
-        """Put the tools of MCP servers on the shelf; a server that cannot be reached is a warning, like a key that is
-        not set."""
+        """Add the tools of MCP servers. A server that cannot be reached is a warning, like a key that is not set."""
         tables = tables_of(self._tables, "mcp")
         servers: dict[str, Any] = {}
         for name, table in tables.items():
@@ -271,7 +269,8 @@ class _Building:
         return model, import_module("remit.config.scripted").scripted(model, agent, lines)
 
     def _prices(self) -> Prices | None:
-        """Give what the file knows of prices; scripts cost nothing. Without either, it is the installed list."""
+        """Return the price list of the file; scripts cost nothing. Return None, for the installed list, if the file has
+        neither."""
         models = {model for table in self._agents.values() for model in models_of(table)}
         said = {name: Price(**table) for name, table in self._tables.get("prices", {}).items()}
         scripts = {model for model in models if model.startswith(SCRIPT)}
@@ -288,7 +287,7 @@ def _on_card(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_adapter() -> bool:
-    """Whether the library that asks models is installed; scripts do without it."""
+    """Whether the library that asks models is installed; scripts do not need it."""
     try:
         import_module("pydantic_ai")
     except ImportError:
@@ -303,7 +302,7 @@ def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _adapter() -> Any:
-    """Import the library that asks models, or say how to get it."""
+    """Return the library that asks models. Raise `BadInput` with the command that installs it if it is missing."""
     try:
         return import_module("pydantic_ai")
     except ImportError as error:

@@ -1,9 +1,9 @@
-"""Folders that the user trusts. A command that only looks connects to no server that a file names, imports no module
-and starts no MCP server of it, unless its folder is trusted.
+"""Folders that the user trusts. For an untrusted folder, a command that only reads connects to no server that the file
+names, imports no module and starts no MCP server.
 
-Trust is kept outside of the folder, in `$XDG_CONFIG_HOME/remit/trusted.json`, by the folder's path and the digest of
-what its file has remit do: another server or another module is to be trusted again. `REMIT_TRUSTED` names folders below
-which everything is trusted, for machines that run only what is built there.
+Trust is stored outside of the folder, in `$XDG_CONFIG_HOME/remit/trusted.json`, by the folder's path and a digest of
+the file's powers: a new server or module needs trust again. `REMIT_TRUSTED` names folders below which everything is
+trusted, for machines that run only what is built there.
 """
 
 import json
@@ -28,8 +28,8 @@ _POLICY_KEYS: Final = ("approve", "classify")
 
 
 class Powers(NamedTuple):
-    """What a file has remit do that a folder of someone else must not: a server's address (without its password),
-    modules to import, and MCP servers."""
+    """The parts of a file that need trust: a server's address (without its password), modules to import, and MCP
+    servers."""
 
     server: str = ""
     modules: tuple[str, ...] = ()
@@ -41,8 +41,7 @@ class Powers(NamedTuple):
 
 
 def powers_of(file: Path) -> Powers:
-    """Read what a file has remit do. Raise BadInput if the file cannot be read; a file that does not exist does
-    nothing."""
+    """Return the powers of a file. Raise `BadInput` if the file cannot be read; a missing file has none."""
     tables = tables_in(file)
     said_of_store = texts_of(tables.get("store"))
     store = store_in(said_of_store, file.parent)
@@ -58,7 +57,7 @@ def powers_of(file: Path) -> Powers:
 
 
 def is_trusted(file: Path) -> bool:
-    """Whether the user trusts the folder of a file, as the file is now. A file without powers needs no trust."""
+    """Whether the user trusts the folder of a file with its current content. A file without powers needs no trust."""
     folder = _folder(file)
     if any(folder.is_relative_to(one) for one in _named()):
         return True
@@ -67,7 +66,7 @@ def is_trusted(file: Path) -> bool:
 
 
 def trust(file: Path) -> Powers:
-    """Trust the folder of a file, as the file is now; return what that allows."""
+    """Trust the folder of a file with its current content. Return what that allows."""
     powers = powers_of(file)
     kept, folder = _kept(), str(_folder(file))
     if powers.any() and kept.get(folder) != powers.digest:
@@ -76,15 +75,15 @@ def trust(file: Path) -> Powers:
 
 
 def trust_by_running(file: Path) -> None:
-    """Trust a folder whose team the user runs: its code has run, so looking gives nothing more away. Where nothing can
-    be kept, as in a container without a home, the next command that looks asks for trust."""
+    """Trust a folder whose team the user runs: its code has run already, so reading adds no risk. If trust cannot be
+    stored, as in a container without a home folder, the next command that reads asks for it."""
     with suppress(BadInput):
         if not is_trusted(file):
             trust(file)
 
 
 def distrust(folder: Path) -> bool:
-    """Trust a folder no more. Whether it was trusted."""
+    """Stop trusting a folder. Return whether it was trusted."""
     kept = _kept()
     if kept.pop(str(folder.absolute().resolve()), None) is None:
         return False
@@ -93,20 +92,20 @@ def distrust(folder: Path) -> bool:
 
 
 def trusted_folders() -> list[str]:
-    """Return the folders that are trusted, those that the environment names first."""
+    """Return the trusted folders, those from the environment first."""
     return [*map(str, _named()), *sorted(_kept())]
 
 
 def server_shown(store: str) -> str:
-    """Return a server's address as people may see it. Of one that is written so oddly that its password cannot be told
-    from the rest, only the end is left."""
+    """Return a server's address without its password. If the password cannot be separated from the rest, return only
+    the end."""
     text = redacted(store)
     head, at, tail = text.rpartition("@")
     return f"***@{tail}" if at and ":" in head.partition("://")[2].replace(":***", "") else text
 
 
 def names_server(store: str) -> bool:
-    """Whether a store is a server. An address that means nothing is none: nobody can connect to it."""
+    """Whether a store is a server. An invalid address is none: no process can connect to it."""
     try:
         return is_server(store)
     except BadInput:
@@ -135,13 +134,13 @@ def _modules(tables: Mapping[str, Any]) -> Iterator[str]:
 
 
 def texts_of(given: object) -> dict[str, str]:
-    """Return the texts of a table, as far as it is one."""
+    """Return the texts of a table; empty if it is not a table."""
     table = cast("dict[str, object]", given) if isinstance(given, dict) else {}
     return {key: one for key, one in table.items() if isinstance(one, str)}
 
 
 def _reached(table: Mapping[str, Any]) -> str:
-    """Say how an MCP server is reached."""
+    """Return how an MCP server is reached: its command or its address."""
     command = texts(table.get("command"))
     return " ".join(command) if command else redacted(str(table.get("url", "")))
 
@@ -168,7 +167,7 @@ def _kept() -> dict[str, str]:
 
 
 def _keep(kept: Mapping[str, str]) -> None:
-    """Write beside and replace, so that two commands at once leave a whole file."""
+    """Write to a temporary file and replace, so that two concurrent commands leave a whole file."""
     place = _place()
     text = json.dumps(kept, indent=2, sort_keys=True)
     try:

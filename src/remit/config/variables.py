@@ -1,4 +1,5 @@
-"""Environment variables in a file: "${NAME}" stands for the value of one, so that no secret stands in the file."""
+"""Environment variables in a file: "${NAME}" stands for the value of a variable, so that the file contains no
+secrets."""
 
 import os
 import re
@@ -9,17 +10,17 @@ _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 
 
 def variables_in(value: object) -> list[str]:
-    """List the variables that a value names: a text, or a table of texts."""
+    """Return the variables that a value names: a text, or a table of texts."""
     return [name for text in _texts(value) for name in _VARIABLE.findall(text)]
 
 
 def unset(value: object) -> list[str]:
-    """List the variables that a value names and that have no value here."""
+    """Return the variables that a value names and that are not set here."""
     return [name for name in variables_in(value) if not os.environ.get(name)]
 
 
 def filled(value: Any) -> Any:
-    """Put the values of variables in the place of their names; all of them are set."""
+    """Return the value with variables replaced by their values; all of them must be set."""
     if isinstance(value, dict):
         return {name: filled(one) for name, one in cast("dict[str, Any]", value).items()}
     return _VARIABLE.sub(lambda found: os.environ[found[1]], value) if isinstance(value, str) else value

@@ -1,4 +1,5 @@
-"""What the engine needs from outside, as protocols by role: a clock, ids, prices, views, a store, a vault, channels."""
+"""Protocols for everything the engine uses but does not implement: clock, ids, prices, store, views, vault,
+channels."""
 
 from remit.ports.channel import Channel, Desk, Down, Hearer, Teller, Undeliverable
 from remit.ports.clock import Clock, Ids, Timer

@@ -1,7 +1,7 @@
-"""Channels: by which people are told of questions, and by which their answers come back.
+"""Channels: they deliver questions to people and bring their answers back.
 
-A channel tells (`tell`), or brings answers (`listen`), or both. What it raises is logged and put on record, so nothing
-secret may be in it.
+A channel delivers (`tell`), or receives answers (`listen`), or both. Its exceptions are logged and recorded, so they
+must not contain secrets.
 """
 
 from typing import Protocol, TypeAlias
@@ -10,7 +10,7 @@ from remit.core.question import Inquiry, Reply
 
 
 class Down(Exception):
-    """The channel cannot be used now: it is tried again, after `retry_after` seconds if it said so."""
+    """The channel is not available now. remit retries, after `retry_after` seconds if the channel gave a time."""
 
     def __init__(self, retry_after: float | None = None, why: str = "it cannot be reached") -> None:
         super().__init__(why)
@@ -18,7 +18,7 @@ class Down(Exception):
 
 
 class Undeliverable(Exception):
-    """The channel will not take this, however often it is tried; `why` is shown to people."""
+    """The channel rejects this question for good; `why` is shown to people."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -26,43 +26,44 @@ class Undeliverable(Exception):
 
 
 class Desk(Protocol):
-    """Where a channel brings answers."""
+    """Where a channel hands in the answers that it receives."""
 
     @property
     def workspace(self) -> str: ...
 
     async def look(self, question: str) -> Inquiry:
-        """Give a question, open or decided. Raises NotFound if there is none."""
+        """Return a question, open or decided. Raise `NotFound` if there is none."""
         ...
 
     async def answer(self, question: str, reply: Reply) -> None:
-        """Record an answer: approved, rejected or answered. Raises Conflict with who was first if it is not the first
-        one or comes too late, and BadInput if it is no answer to this question."""
+        """Record an answer: approved, rejected or answered. Raise `Conflict`, with the name of the first person, if the
+        answer is not the first or comes too late. Raise `BadInput` if it does not fit the question."""
         ...
 
 
 class Teller(Protocol):
-    """A channel that tells people of questions."""
+    """A channel that delivers questions to people."""
 
     @property
     def name(self) -> str: ...
 
     async def tell(self, workspace: str, inquiry: Inquiry) -> str:
-        """Tell someone of a question; gives back what the channel calls it.
+        """Deliver a question. Return the channel's own id for it.
 
-        It may be told more than once, always with the same id. Raises Down if it is to be tried again, and
-        Undeliverable if that is useless."""
+        A question may be delivered more than once, always with the same id. Raise `Down` to be retried, and
+        `Undeliverable` if a retry is useless.
+        """
         ...
 
 
 class Hearer(Protocol):
-    """A channel that brings answers."""
+    """A channel that receives answers."""
 
     @property
     def name(self) -> str: ...
 
     async def listen(self, desk: Desk) -> None:
-        """Bring answers to the desk until cancelled. Raises Down if it cannot listen now, and is called again."""
+        """Hand in answers at the desk until cancelled. Raise `Down` to be called again later."""
         ...
 
 

@@ -1,38 +1,38 @@
-"""Time and chance: one clock for what time it is and for every timer, and ids."""
+"""Time and random numbers: one clock for the time and for every timer, and a source of ids."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 
 class Timer(Protocol):
-    """Something that will happen, unless it is cancelled first."""
+    """A pending call that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    """Tells the time and wakes whoever waits for it. Whatever waits for time to pass asks the clock, never the loop,
-    so that one clock under test moves all of it."""
+    """The time, and timers. Code that waits for time to pass uses the clock and never the event loop, so that a test's
+    clock controls all of it."""
 
     def now(self) -> int:
-        """Tell the time in microseconds since 1970."""
+        """Return the time in microseconds since 1970."""
         ...
 
     def ticks(self) -> int:
-        """Tell the microseconds since some moment that this process could use; nobody can set this back. Time in which
-        the machine sleeps or the process is stopped need not be in it."""
+        """Return a monotonic time in microseconds that counts while this process can run. Time in which the machine
+        sleeps or the process is stopped need not count."""
         ...
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call this on the running loop once that many seconds have passed."""
+        """Call this function on the running loop after that many seconds."""
         ...
 
 
 class Ids(Protocol):
     def new(self) -> str:
-        """Make an id that no one has had before: sixteen of a-z and 2-7."""
+        """Return a new unique id: sixteen characters of a-z and 2-7."""
         ...
 
     def chance(self) -> float:
-        """Draw a number from 0 up to 1, to spread out what would otherwise happen all at once."""
+        """Return a random number from 0 up to 1, for jitter."""
         ...

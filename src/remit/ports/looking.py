@@ -1,4 +1,4 @@
-"""What readers of a store ask with and are answered with."""
+"""Query parameters and result rows of store reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from remit.core.tally import Figures, UnderWay
 
 
 class Beat(NamedTuple):
-    """A heartbeat. `home` is the address of the process, `count` grows with each beat; 0 says that it left.
-    `hands` is how many tasks from the queue it runs at a time; a process that only runs something of its own has none.
+    """A heartbeat. `home` is the address of the process. `count` grows with each beat; 0 says that the process left.
+    `hands` is the number of queued tasks that it runs at once; 0 for a process that runs only its own calls.
 
-    It is not history, so it is written without an event.
+    A heartbeat is not history, so it is written without an event.
     """
 
     worker: str
@@ -22,7 +22,7 @@ class Beat(NamedTuple):
 
 
 class RunAge(NamedTuple):
-    """The first task of a run, as far as it tells how old the run is."""
+    """The first task of a run, with the fields that show the run's age."""
 
     id: str
     began: int
@@ -31,7 +31,7 @@ class RunAge(NamedTuple):
 
 
 class TallyRow(NamedTuple):
-    """What an agent did in the hour or the day that began at `start`; events from `first` to `last` told it."""
+    """The statistics of an agent for the hour or day that began at `start`, computed from events `first` to `last`."""
 
     width: int
     start: int
@@ -42,10 +42,10 @@ class TallyRow(NamedTuple):
 
 
 class Tallied(NamedTuple):
-    """A slice of the journal, rolled up: the rows as they are now, up to which event they count, and what is to be
-    remembered of tasks. None are those that were remembered and have ended.
+    """Statistics of a slice of the journal: the rows as they are now, the last event that they count, and the facts
+    about running tasks. None stands for tasks that have ended since.
 
-    It says nothing that the journal does not say, so it is written without an event.
+    It contains nothing that the journal does not, so it is written without an event.
     """
 
     upto: int
@@ -55,9 +55,9 @@ class Tallied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """Which tasks to list: all conditions hold together, newest first. `state` may be `open`, for all that have not
-    ended; `before` is the `began` of the last task of the page before. `asker` is the agent that asked for them, empty
-    for a person."""
+    """Which tasks to list: all conditions must hold; newest first. `state` may be `open`, for all tasks that have not
+    ended. `before` is the `began` of the last task on the previous page. `asker` is the agent that delegated them,
+    empty for a person."""
 
     session: str | None = None
     agent: str | None = None
@@ -71,7 +71,7 @@ class Which:
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One task as a list shows it; `asker` is the agent that asked for it, empty for a person."""
+    """One task in a list; `asker` is the agent that delegated it, empty for a person."""
 
     record: Record
     task: str
@@ -80,7 +80,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run as a list shows it; `by` is who started it."""
+    """One run in a list; `by` is the person who started it."""
 
     record: Record
     task: str
@@ -90,8 +90,8 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which events to read: all conditions hold together. They come in order of `seq`, the first `limit` of them; with
-    `latest`, the last. Without a limit, all."""
+    """Which events to read: all conditions must hold. Events come in order of `seq`: the first `limit` of them, or with
+    `latest` the last. Without a limit, all."""
 
     run: str | None = None
     session: str | None = None

@@ -1,7 +1,6 @@
-"""Requests to models and calls of tools, as adapters bring them to a turn.
+"""Model requests and tool calls, as adapters bring them to a turn.
 
-A framework's adapter says what it wants asked and how that is sent; everything else is the engine's: journal, money,
-recovery, policy, approval.
+An adapter says what to ask and how to send it. The engine does the rest: journal, money, recovery, policy, approval.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,8 +19,8 @@ Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece 
 
 
 class Heard(NamedTuple):
-    """A piece of what a model says while it says it. With `begins` it begins: what was heard of an earlier try at the
-    same answer does not count."""
+    """A piece of a model's answer while it is streamed. `begins` marks the first piece of an answer: pieces of an
+    earlier try at the same answer are void."""
 
     agent: str
     task: str
@@ -30,7 +29,7 @@ class Heard(NamedTuple):
 
 
 class RunListener:
-    """Somebody who hears what the models of a run say; `run` is known once it has begun."""
+    """A listener to the streamed answers of a run's models; `run` is set once the run has started."""
 
     def __init__(self, hear: Callable[[Heard], None]) -> None:
         self.hear = hear
@@ -41,18 +40,18 @@ LISTENER: Final[ContextVar[RunListener | None]] = ContextVar("remit.listener", d
 
 
 def tell_listener(run: str) -> None:
-    """Tell whoever listens which run begins."""
+    """Set the run of the current listener, if there is one."""
     listener = LISTENER.get()
     if listener is not None:
         listener.run = run
 
 
 class ModelAnswer(NamedTuple):
-    """What a model answered.
+    """A model's answer.
 
-    `text` is the whole answer as the adapter can read it again; `response` the same as an object of its own, which only
-    the process has that asked. `usage` is what the provider counted, None if it said nothing that can be true. `calls`
-    are the names of the tools that the answer calls.
+    `text` is the whole answer in a form that the adapter can read again; `response` is the same as the framework's
+    object, which exists only in the process that asked. `usage` is the provider's token count, or None if it reported
+    none that can be true. `calls` are the names of the tools that the answer calls.
     """
 
     text: str
@@ -63,11 +62,11 @@ class ModelAnswer(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a request stands in a conversation that is kept.
+    """The place of a request in a recorded conversation.
 
-    `talk` names the conversation within its turn and `begins` is the digest of how it begins. `told` is what the
-    request tells the model beyond what it was told before, as text that the adapter can read again; `framework` says
-    whose text that and the answer are, and `saw` lists the slices of the receipt that came with it.
+    `talk` names the conversation within its turn and `begins` is the digest of its first request. `told` is the text
+    that this request adds to the conversation, in a form that the adapter can read again; `framework` names the format
+    of `told` and of the answer. `saw` lists the slices of the context receipt that came with it.
     """
 
     talk: str
@@ -78,15 +77,15 @@ class Position(NamedTuple):
 
 
 class KeptAnswer(NamedTuple):
-    """What is on record at a position: what the model was told, and what it answered."""
+    """The record at a position: the text that the model was sent, and its answer."""
 
     told: str
     answer: ModelAnswer
 
 
 class EarlierTalk(NamedTuple):
-    """A whole conversation of an earlier run: what its model was told and answered, position by position, and the
-    results of tool calls by the ids of the calls. `tools` are those that were called."""
+    """The whole conversation of an earlier run: requests and answers by position, and the results of tool calls by call
+    id. `tools` are the tools that were called."""
 
     framework: str
     positions: tuple[KeptAnswer, ...]
@@ -96,33 +95,33 @@ class EarlierTalk(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many characters it has, roughly."""
+        """The approximate length in characters."""
         words = sum(len(one.told) + len(one.answer.text) for one in self.positions)
         return words + len(encode(dict(self.results)))
 
 
 class EarlierRun(NamedTuple):
-    """An earlier run of a session: what was asked and answered, and its whole conversation if that may be told."""
+    """An earlier run of a session: question and answer, and its whole conversation if that may be used."""
 
     exchange: EarlierExchange
     talk: EarlierTalk | None = None
 
     @property
     def trust(self) -> Trust:
-        """The label of what is told of it."""
+        """The trust label of the parts that a model is given."""
         return self.exchange.label if self.talk is None else least((self.exchange.label, self.talk.trust))
 
 
 class ModelCall(NamedTuple):
-    """One request, to whichever of the `choices` answers.
+    """One request, to any model of `choices`.
 
-    `digest` is of everything that is asked, without times and ids that change from run to run: the same digest is the
-    same request. `size` tells how many tokens are read, roughly, with the context shortened so far; `most` is how many
-    may be written, and `tools` are those that are offered. `send` sends one request, once: to this model with this key,
-    for at most so many tokens, and tells the text to `Hear` as it comes if anyone listens. `failure` says what an error
-    of `send` means; None if it is not the model's. `ready` makes what `send` needs, such as a client with its key,
-    before money is held, and gives that key, which is redacted from then on. A request `at` a position of a
-    conversation is known by that position, whatever it says; any other is known by its digest.
+    `digest` covers everything that is asked, without times and ids that change from run to run: equal digests mean
+    equal requests. `size` returns the approximate number of input tokens for a degree of shortening; `most` is the
+    limit of output tokens; `tools` are the offered tools. `send` sends one request, once: to this model with this key,
+    with this output limit; it passes the text to `Hear` as it arrives, if there is a listener. `failure` classifies an
+    exception of `send`; None means that it is not a model failure. `ready` prepares what `send` needs, such as a client
+    with its key, before money is held; it returns that key, which is redacted from then on. A request with a position
+    (`at`) is identified by that position, any other by its digest.
     """
 
     digest: str
@@ -142,18 +141,18 @@ TOOL_KEY: Final[ContextVar[str]] = ContextVar("remit.tool_key", default="")
 
 
 class Brought(NamedTuple):
-    """What a tool brought whose result has a shape of its own: `value` without the ids that differ each time. It
-    `hands_on` if it passes the work on to another agent of its framework; then `value` says to whom."""
+    """The result of a tool whose framework wraps results: `value` without ids that differ each time. `hands_on` is true
+    if the call passes the work to another agent of the framework; then `value` names that agent."""
 
     value: Json
     hands_on: bool = False
 
 
 class ToolCall(NamedTuple):
-    """A tool that a model wants used: its name, what it is given, and the id that the model gave to the call. An
-    `inner` tool is one of a run inside the turn, which the card of the turn's agent does not list. What a tool brings
-    that is `outside` is untrusted without being asked; `quote` quotes a result that has a shape of its own, and
-    `brought` says what such a result brings, None for any other. A tool that is an agent `asks` it, for this task."""
+    """A tool call of a model: name, arguments and the id that the model gave to the call. An `inner` tool belongs to a
+    run inside the turn; the card of the turn's agent does not list it. The result of an `outside` tool is always
+    untrusted. `quote` quotes a result that has a shape of its own, and `brought` extracts its content; it returns None
+    for any other result. A tool that is an agent has `asks`: the agent and its task."""
 
     name: str
     arguments: Mapping[str, Json]
@@ -166,7 +165,7 @@ class ToolCall(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """What a tool returns that quotes its untrusted parts itself: it goes to the model as it is."""
+    """A tool result that quotes its untrusted parts itself: the model gets it as it is."""
 
     value: Json
 
@@ -175,8 +174,8 @@ ToolFunction: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
 
 
 class HandedOver(BaseException):
-    """A tool call has handed the task over: the turn is done and returns `command`. It is no `Exception`, so that no
-    framework tells it to its model as a failure."""
+    """A tool call has handed the task over: the turn ends and returns `command`. It is a `BaseException`, so that no
+    framework catches it and reports it to its model as a failure."""
 
     def __init__(self, command: Command) -> None:
         super().__init__("the task was handed over")

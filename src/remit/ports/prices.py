@@ -1,4 +1,4 @@
-"""What models cost."""
+"""Model prices."""
 
 from typing import Protocol
 
@@ -6,13 +6,13 @@ from remit.core.prices import Usage
 
 
 class Prices(Protocol):
-    """Knows what a model's tokens cost, in millionths of a US dollar rounded up. None is a price that is not known:
-    never nothing, and for the caller to say openly."""
+    """The price list: the cost of a model's tokens, in millionths of a US dollar, rounded up. None means that the price
+    is unknown, never that it is zero."""
 
     def cost(self, model: str, usage: Usage) -> int | None:
-        """Tell what that usage costs."""
+        """Return the cost of this usage, or None if the price is unknown."""
         ...
 
     def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
-        """Tell what one try of a call can cost at most."""
+        """Return the highest possible cost of one try of a call, or None if the price is unknown."""
         ...

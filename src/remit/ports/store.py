@@ -1,4 +1,4 @@
-"""The store: where everything is kept, and the one way to change it."""
+"""The store: all data of a workspace, and the only way to change it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -29,11 +29,12 @@ def no_fault(_name: str) -> None:
 
 
 class Decision(NamedTuple, Generic[T]):
-    """What a transaction decided.
+    """The result of a decision function.
 
-    `answer` must be JSON and is kept: the same operation asked for again gets it again. `events` make it so. `aside`
-    goes back to whoever asked in this process and is not kept; it is None for an operation that had been done before.
-    `beat` and `tally` are written along and are no events. So is `vault`, but only if there are events to tell of it.
+    `answer` must be JSON and is recorded: the same operation returns it again. `events` are the changes. `aside` goes
+    to the caller in this process and is not recorded; it is None if the operation had been done before. `beat` and
+    `tally` are written in the same transaction without an event. So is `vault`, but only together with events that
+    report it.
     """
 
     answer: T
@@ -45,7 +46,7 @@ class Decision(NamedTuple, Generic[T]):
 
 
 class Decided(NamedTuple, Generic[T]):
-    """What came of a transaction: the kept answer, and what the decision gave back aside."""
+    """The result of a transaction: the recorded answer, and the decision's `aside`."""
 
     answer: T
     aside: Any = None
@@ -55,8 +56,8 @@ Decide: TypeAlias = Callable[[View], Decision[T]]
 
 
 class Wants(NamedTuple):
-    """What a decision will ask its view for, as far as that is known beforehand: a store that is far away fetches it
-    for many decisions at once."""
+    """The reads that a decision will make, as far as they are known in advance: a remote store fetches them for many
+    decisions in one round trip."""
 
     standings: tuple[str, ...] = ()
     same_requests: tuple[str, ...] = ()
@@ -71,95 +72,96 @@ Sink: TypeAlias = Callable[[Sequence[Event]], None]
 
 
 class Store(Protocol):
-    """One workspace's part of a database. There is no query that could forget the workspace."""
+    """One workspace's part of a database. Every query is bound to that workspace."""
 
     @property
     def workspace(self) -> str: ...
 
     def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
-        """Read, decide, append events: the only way to change anything. All of it commits, or nothing does.
+        """Read, decide and append events: the only way to change anything. Everything commits, or nothing does.
 
-        The same operation id gives the same answer again and changes nothing a second time. `decide` may be called
-        more than once before it commits, so it reads from the view and touches nothing else; what its caller needs
-        besides the answer goes back as `aside`, through `transact`.
+        A repeated operation id returns the recorded answer and changes nothing. `decide` may run more than once before
+        it commits, so it must read from the view only and have no side effects. Values that its caller needs in
+        addition to the answer are returned as `aside`, through `transact`.
         """
         ...
 
     def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        """Do the same, and give back what the decision said aside, too."""
+        """Do the same as `tx`, and also return the decision's `aside`."""
         ...
 
     async def read(self, look: Callable[[View], T]) -> T:
-        """Look at what is committed. It is quick, and whatever else there is to do in this process may wait for it."""
+        """Run `look` on the committed data and return its result. It must be quick: other work in this process may wait
+        for it."""
         ...
 
     async def browse(self, look: Callable[[View], T]) -> T:
-        """Look at much of what is committed, as of one moment, while everything else goes on: `look` may run on another
-        thread, and once more if it is interrupted, so it reads from the view and touches nothing else."""
+        """Run a long `look` on a snapshot of the committed data, while other work continues. `look` may run on another
+        thread, and again if it is interrupted, so it must read from the view only and have no side effects."""
         ...
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
-        """Feed committed events to `sink`, in order; gives back the way to stop."""
+        """Pass committed events to `sink`, in order. Return a function that stops it."""
         ...
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
-        """Call `ring` on the loop's thread soon after another process has changed something; gives back the way to
-        stop. It may ring for nothing."""
+        """Call `ring` on the loop's thread soon after another process has changed something. It may ring without a
+        change. Return a function that stops it."""
         ...
 
 
 class Dispatcher(Protocol):
-    """What wakes a worker where listening to the store does not suffice."""
+    """Wakes a worker, where listening to the store is not enough."""
 
     async def serve(self, due: Callable[[], Awaitable[None]]) -> None:
-        """Call `due` whenever there may be something to claim, until cancelled."""
+        """Call `due` whenever there may be a task to claim, until cancelled."""
         ...
 
 
 class Pulse(Protocol):
-    """Writes heartbeats on a connection of its own, from a thread of its own: also while all else here is busy."""
+    """Writes heartbeats from its own thread on its own connection, even while the event loop is blocked."""
 
     def write(self, beat: Beat) -> None:
-        """Write a heartbeat, and wait until it is written. Opens the connection if need be; one that failed is opened
-        anew the next time."""
+        """Write a heartbeat and wait until it is committed. Open the connection if needed; after a failure, reopen it
+        the next time."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection until the next heartbeat."""
+        """Close the connection until the next heartbeat."""
         ...
 
 
 class Database(Protocol):
-    """Where stores live. `lasting` says whether what is in it outlives the process."""
+    """The home of stores. `lasting` says whether its data outlives the process."""
 
     @property
     def lasting(self) -> bool: ...
     def store(self, workspace: str) -> Store: ...
     def dispatcher(self, workspace: str) -> Dispatcher | None: ...
     def pulse(self, workspace: str) -> Pulse | None:
-        """Give what heartbeats are written with; None where nobody else could see them."""
+        """Return the writer of heartbeats, or None if no other process can see this database."""
         ...
 
     def server_time(self) -> int | None:
-        """Tell what time it is on the server; None if there is none, and so no other clock than ours."""
+        """Return the server's time, or None if there is no server, and so no other clock."""
         ...
 
     def workspaces(self) -> list[str]: ...
     @property
     def key(self) -> SealKey | None:
-        """What its journals are sealed with, if anything was given."""
+        """The key that signs its journals, or None."""
         ...
 
     def faulty(self) -> list[str]:
-        """List what is wrong with the database itself: damage, and what is not as remit made it."""
+        """Return what is wrong with the database itself: damage, and deviations from the schema that remit created."""
         ...
 
     def remarks(self) -> list[str]:
-        """List what is worth knowing about where it is kept, and breaks nothing."""
+        """Return harmless facts about the place of the database that an operator should know."""
         ...
 
     def advice(self) -> list[str]:
-        """List what may hurt it and is no fault of it, such as the version of a library."""
+        """Return outside risks for the database, such as a library version with a known bug."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Tools as adapters bring them to an agent: functions of the owner, programs, and what servers elsewhere offer."""
+"""Tools as adapters bring them to an agent: the owner's functions, programs, and tools of servers."""
 
 import hashlib
 import json
@@ -24,18 +24,18 @@ _ASIDE: Final = frozenset(("examples", "deprecated", "readOnly", "writeOnly"))
 
 
 class ToolFailed(RuntimeError):
-    """A tool was called and did not deliver. The text is for whoever called it; words of strangers in it are quoted."""
+    """A tool call failed. The text is for the caller; untrusted text in it is quoted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tool:
-    """Something that can be called by its name.
+    """A function that a model can call by name.
 
-    `sentence` says what it does and `schema` is the JSON Schema of the object that it takes. `call` does it, and raises
-    `ToolFailed` if it does not deliver. `outside` says that what it gives back comes from outside and is quoted as
-    data; `described` whose words the sentence and the schema are: outside if the owner did not write them. `repeat` is
-    what happens with a call that may have been made before a crash. `polls` says that it asks how far something is, so
-    that it may say the same again.
+    `sentence` describes it and `schema` is the JSON Schema of its arguments, an object. `call` runs it, and raises
+    `ToolFailed` if it fails. `outside` says that its results are untrusted and are quoted as data. `described` is the
+    label of the sentence and the schema: untrusted if the owner did not write them. `repeat` is what happens to a call
+    that may have been made before a crash. `polls` says that the tool asks for the state of something, so equal results
+    are fine.
     """
 
     name: str
@@ -62,13 +62,12 @@ class Tool:
 
     @property
     def told(self) -> str:
-        """The sentence as a model is told it: quoted as data if a stranger wrote it."""
+        """The description for a model: quoted as data if it is untrusted."""
         return quoted(self.sentence) if self.described == OUTSIDE and self.sentence else self.sentence
 
     @property
     def told_schema(self) -> dict[str, Any]:
-        """The schema as a model is told it: the words of a stranger in it are quoted as data, or left out where they
-        say nothing that a call needs."""
+        """The schema for a model. Untrusted text in it is quoted as data, or left out where a call does not need it."""
         return _told_schema(dict(self.schema)) if self.described == OUTSIDE else dict(self.schema)
 
 
@@ -88,13 +87,13 @@ def _told_schema(schema: Any) -> Any:
 
 
 def pin_of(tool: Tool) -> str:
-    """Give the digest of what a model is told of a tool: another description or another schema is another pin."""
+    """Return the digest of a tool as a model sees it: a changed description or schema changes the pin."""
     told = json.dumps([tool.name, tool.sentence, tool.schema], sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(told.encode()).hexdigest()}"
 
 
 def pins_of(tools: Iterable[Tool]) -> dict[str, str]:
-    """Give the pins of several tools by name, to be printed and written down."""
+    """Return the pins of several tools by name, to be printed and stored."""
     return {tool.name: pin_of(tool) for tool in tools}
 
 
@@ -106,7 +105,7 @@ def _name(given: object) -> str:
 
 
 def _schema(given: object, name: str) -> dict[str, Any]:
-    """Check for the schema of an object and give a copy that nobody else has."""
+    """Return a copy of the schema of an object. Raise `BadInput` if it is anything else."""
     if not isinstance(given, Mapping) or cast("Schema", given).get("type") != "object":
         takes = '{"type": "object", "properties": {...}}'
         raise BadInput(

@@ -1,4 +1,4 @@
-"""What an agent is given, as adapters see it, and which turn is under way."""
+"""The turn as adapters see it, and the current turn of the calling code."""
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -23,14 +23,13 @@ OF_RUN: Final = "run-"  # begins the names of conversations that follow the firs
 
 
 class TalkLike(Protocol):
-    """A conversation with a model that is kept position by position: what was told and what was answered.
+    """A conversation with a model that is recorded position by position: requests and answers.
 
-    `sent` is the conversation so far as messages of the framework: the adapter keeps it, and the next request is made
-    of it and of what is new. `given` is the same as the framework knows it. `before` is what earlier runs of the
-    session said, as such messages; None until the adapter has looked. `tail` is what the latest request told by
-    itself, None if news came with it, and `hops` lists the calls in the answer to it that pass the conversation on to
-    another agent inside the framework. `from_record` tells whether the answer before the next request came from the
-    record.
+    `sent` is the conversation so far as messages of the framework. The adapter keeps it and builds the next request
+    from it and from what is new. `given` is the same as the framework knows it. `before` has the earlier runs of the
+    session as such messages; None until the adapter has read them. `tail` is the part that the latest request added by
+    itself, None if messages came with it. `hops` lists the calls in its answer that pass the conversation to another
+    agent inside the framework. `from_record` says whether the answer before the next request came from the record.
     """
 
     sent: list[Any]
@@ -42,25 +41,25 @@ class TalkLike(Protocol):
 
     @property
     def is_own(self) -> bool:
-        """Whether this is the conversation that the turn's agent itself has, and no other inside of it."""
+        """Whether this is the conversation of the turn's agent itself, not of another agent inside it."""
         ...
 
     @property
     def is_of_run(self) -> bool:
-        """Whether the run of the turn's agent has it: its own conversation, or another that it began afterwards because
-        its framework passed on nothing that was said."""
+        """Whether this conversation belongs to the run of the turn's agent: its own, or a later one that started
+        because its framework passed none of the earlier messages on."""
         ...
 
     async def past(self) -> Sequence[EarlierRun]:
-        """Return the earlier runs of the session that the turn is told, the oldest first."""
+        """Return the earlier runs of the session that the turn is given, the oldest first."""
         ...
 
     async def recall(self, framework: str) -> KeptAnswer | None:
-        """Return what is on record at the next position and move on past it; None if the model is to be asked."""
+        """Return the record at the next position and advance, or None if the model must be asked."""
         ...
 
     async def news(self) -> str:
-        """Take the messages that arrived since the last request, as text; empty if there are none."""
+        """Take the messages that arrived since the last request, as text; "" if there are none."""
         ...
 
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
@@ -68,30 +67,31 @@ class TalkLike(Protocol):
         ...
 
     async def exchanged(self, words: str, *, says: bool, hands_on: bool) -> None:
-        """Judge the latest round, in which no tool of the turn was used. `words` is the digest of what was told and
-        answered; whether the answer `says` something or calls tools of the framework, and `hands_on` if one of them
-        passes the conversation on. Raises Refused if the same is there again and again."""
+        """Judge the latest round, in which no tool of the turn was used. `words` is the digest of request and answer.
+        `says` is true if the answer has text or calls tools of the framework, `hands_on` if one of these passes the
+        conversation on. Raise `Refused` if the same round occurs again and again."""
         ...
 
     def warning(self) -> str:
-        """Take what the model is to be told of its going round in circles; empty if it does not."""
+        """Take the warning for a model that makes no progress; "" if it makes some."""
         ...
 
     async def result(self, call: str) -> tuple[Json] | None:
-        """Return what an earlier run told the model of a tool call, or that it began the call, by the call's id."""
+        """Return the recorded result of an earlier run's tool call, or the note that the call was started, by its id;
+        None if there is neither."""
         ...
 
     def was_used(self, call: str) -> bool:
-        """Whether this run has come to the tool call with this id."""
+        """Whether this run has reached the tool call with this id."""
         ...
 
     def lost(self, why: str) -> BaseException:
-        """Return the error to raise when the record cannot be continued."""
+        """Return the exception to raise when the recorded conversation cannot be continued."""
         ...
 
 
 class TurnLike(Protocol):
-    """One call of an agent. Adapters and verbs need nothing else of the engine."""
+    """One call of an agent: everything that adapters and verbs need of the engine."""
 
     @property
     def task(self) -> str: ...
@@ -121,28 +121,28 @@ class TurnLike(Protocol):
     async def prompt(self) -> str: ...
     async def talk_so_far(self) -> list[EarlierExchange]: ...
     async def offers(self) -> Offers:
-        """Tell which tools and verbs a model is shown with its next request."""
+        """Return which tools and verbs a model is shown with its next request."""
         ...
 
     async def model(self, call: ModelCall) -> ModelAnswer:
-        """Ask a model, and pay for it; when the task is run again, give back what it answered."""
+        """Ask a model and pay for it. If the task is run again, return the recorded answer."""
         ...
 
     def talks(self) -> Sequence[TalkLike]:
-        """List the conversations begun in this turn, or in the tool call that runs now; the latest first."""
+        """Return the conversations that started in this turn, or in the running tool call; the latest first."""
         ...
 
     async def begin_talk(self, begins: str, name: str | None = None) -> TalkLike:
-        """Begin a conversation. `begins` is the digest of its first request. The first one of a turn is the turn's own
-        and is found again whatever it begins with; others by `name`, or by how they begin."""
+        """Start a conversation. `begins` is the digest of its first request. A rerun finds the first conversation of a
+        turn however it begins, and others by `name` or by `begins`."""
         ...
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
-        """Use a tool, and give back what the model is told: what came of it, or a sentence why not."""
+        """Use a tool. Return the text for the model: the result, or the reason why the call was refused or failed."""
         ...
 
     def submitted(self, task: str) -> Any:
-        """Give the handle of a task that this task submitted or spawned."""
+        """Return the handle of a task that this task submitted or spawned."""
         ...
 
 
@@ -150,5 +150,5 @@ CURRENT_TURN: Final[ContextVar[TurnLike | None]] = ContextVar("remit.turn", defa
 
 
 def current_turn() -> TurnLike | None:
-    """Give the turn that the calling code runs in; None outside of one."""
+    """Return the turn that the calling code runs in, or None outside of one."""
     return CURRENT_TURN.get()

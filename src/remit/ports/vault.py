@@ -1,4 +1,4 @@
-"""The vault: what seals secrets, so that whoever has the database alone has nothing."""
+"""The vault: it encrypts provider keys, so that the database alone reveals none."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -7,14 +7,14 @@ from remit.core.secret import Secret
 
 
 class Sealed(NamedTuple):
-    """A secret that only its vault can open; `key_id` tells with which master key."""
+    """An encrypted secret; `key_id` identifies the master key."""
 
     key_id: str
     text: str
 
 
 class KeyInfo(NamedTuple):
-    """What is told of a key that is kept: its name, with which master key it is sealed, and since when it is there."""
+    """The visible facts about a stored provider key: its name, its master key, and when it was set."""
 
     name: str
     key_id: str
@@ -22,7 +22,7 @@ class KeyInfo(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """A key as it is kept: sealed."""
+    """A stored provider key, encrypted."""
 
     name: str
     sealed: Sealed
@@ -30,10 +30,10 @@ class KeyRow(NamedTuple):
 
 
 class KeyChange(NamedTuple):
-    """Which keys are kept from now on, and which no more.
+    """Which keys are stored from now on, and which are deleted.
 
-    It is not history: what it replaces and drops is really gone. So it is no event, and is written along with one that
-    tells who did it.
+    Replaced and deleted keys are gone for good, so the change is no event. It is written together with an event that
+    says who made it.
     """
 
     puts: Sequence[KeyRow] = ()
@@ -41,14 +41,14 @@ class KeyChange(NamedTuple):
 
 
 class Vault(Protocol):
-    """Seals secrets and opens them. What was sealed for a workspace under a name opens there and nowhere else."""
+    """Encrypts and decrypts secrets. A secret that was encrypted for a workspace and a name opens only there."""
 
     @property
     def newest(self) -> str:
-        """Which master key it seals with."""
+        """The id of the master key that encrypts new secrets."""
         ...
 
     def seal(self, workspace: str, name: str, secret: Secret) -> Sealed: ...
     def open(self, workspace: str, name: str, sealed: Sealed) -> Secret:
-        """Open what was sealed for this workspace under this name; raises a sentence if it cannot be."""
+        """Return the secret that was encrypted for this workspace and name. Raise if it cannot be decrypted."""
         ...

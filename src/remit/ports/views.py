@@ -1,4 +1,5 @@
-"""Reads within one workspace, by role. Expired entries are returned too: being alive is a rule, not a query."""
+"""Reads within one workspace, by role. Expired entries are included: whether an entry is alive is a rule of the core,
+not a query."""
 
 from collections import Counter
 from typing import Protocol
@@ -26,61 +27,61 @@ from remit.ports.vault import KeyInfo, KeyRow
 
 
 class JournalView(Protocol):
-    """What happened."""
+    """The journal."""
 
     def head(self) -> Head:
-        """Tell where the journal ends."""
+        """Return the end of the journal."""
         ...
 
     def event(self, seq: int) -> Event | None: ...
     def events(self, span: Span) -> list[Event]: ...
     def marks(self, since: int, limit: int) -> list[Mark]:
-        """List the events from that number on, without what they say."""
+        """Return the headers of the events from that number on."""
         ...
 
     def marks_of_run(self, run: str) -> list[Mark]:
-        """List the events of a run in the same way."""
+        """Return the headers of a run's events."""
         ...
 
     def lasting_of_run(self, run: str) -> list[Event]:
-        """List the events of a run that tell of entries, breakers and messages, in order."""
+        """Return the events of a run about entries, breakers and messages, in order."""
         ...
 
     def gap_before(self, seq: int) -> Gap | None:
-        """Give the gap that ends right before that place."""
+        """Return the gap that ends right before that number, or None."""
         ...
 
     def gaps_around(self, first: int, last: int) -> list[Gap]:
-        """List the gaps that begin or end within this stretch or touch it, in order."""
+        """Return the gaps that begin or end within this range or touch it, in order."""
         ...
 
     def gaps_stated(self, seq: int) -> list[Gap]:
-        """List the gaps that this event states, in order."""
+        """Return the gaps that this event declares, in order."""
         ...
 
     def gaps_after(self, last: int, limit: int) -> list[Gap]:
-        """List the gaps that end after that place, in order."""
+        """Return the gaps that end after that number, in order."""
         ...
 
     def done(self, op: str) -> tuple[Json] | None:
-        """Tell what an operation answered, if it has happened."""
+        """Return the recorded answer of an operation in a one-tuple, or None if the operation has not happened."""
         ...
 
     def blob(self, seq: int) -> str | None:
-        """Give the long answer that is kept beside an event, as JSON text; None if there is none."""
+        """Return the long answer that is stored next to an event, as JSON text, or None."""
         ...
 
     def blobs(self) -> int:
-        """Count the answers that are kept beside their events."""
+        """Return the number of answers that are stored next to their events."""
         ...
 
     def done_under(self, prefix: str) -> list[Event]:
-        """List the first events of the operations whose id begins so, in order."""
+        """Return the first event of each operation whose id has this prefix, in order."""
         ...
 
     def tables(self) -> Tables: ...
     def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
-        """Give the rows of a table that follow this key, in the order of their keys."""
+        """Return the rows of a table after this key, in the order of their keys."""
         ...
 
 
@@ -90,161 +91,162 @@ class TaskView(Protocol):
     def standing(self, task: str) -> Standing | None: ...
     def record(self, task: str) -> Record | None: ...
     def run(self, run: str) -> RunFacts:
-        """Tell what a run has come to; all zeros if there is none."""
+        """Return the totals of a run; all zeros if there is none."""
         ...
 
     def asks(self, run: str, keys: tuple[str, str, str]) -> dict[str, AskCount]:
-        """Give the rows of these keys: what models of a run have asked for, and who was stopped in it."""
+        """Return the rows of these keys: counters of the requests that models of a run made, and of stopped agents."""
         ...
 
     def below(self, task: str) -> list[Record]:
-        """List the task and everything under it that has not ended, from the top down."""
+        """Return the task and all its unfinished subtasks, from the top down."""
         ...
 
     def spawned(self, parent: str) -> int:
-        """Count the tasks it spawned that have not ended."""
+        """Return the number of unfinished tasks that it spawned."""
         ...
 
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
-        """List the tasks asked for with this key since then, newest first."""
+        """Return the tasks requested with this dedup key since then, newest first."""
         ...
 
     def lineage(self, origin: str) -> list[Record]:
-        """List the tasks that were tried again for this one, in order."""
+        """Return the retries of this task, in order."""
         ...
 
     def used_key(self, key: str) -> UsedKey | None:
-        """Tell what an idempotency key was used for, also after that run was pruned."""
+        """Return the use of an idempotency key, even if its run was pruned, or None."""
         ...
 
     def keys_of_run(self, run: str) -> list[UsedKey]:
-        """List the idempotency keys that were used in a run, in order."""
+        """Return the idempotency keys that were used in a run, in order."""
         ...
 
     def key_of_task(self, task: str) -> UsedKey | None:
-        """Find the idempotency key that a task was asked for with."""
+        """Return the idempotency key that a task was requested with, or None."""
         ...
 
     def tasks(self, which: Which) -> list[tuple[Record, str]]:
-        """List tasks with their text."""
+        """Return tasks with their text."""
         ...
 
     def task_lines(self, which: Which) -> list[TaskLine]:
-        """List tasks with their text and their asker."""
+        """Return tasks with their text and their asker."""
         ...
 
     def runs_of_session(self, session: str, agent: str, limit: int) -> list[Record]:
-        """List the runs of a session that were asked of an agent and have ended, the latest end first."""
+        """Return the ended runs of a session that started with this agent, the latest end first."""
         ...
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
     def roots(self, after: int, limit: int) -> list[RunAge]:
-        """List the first tasks of runs in the order in which they began, from behind that one on."""
+        """Return the first tasks of runs after that one, in the order in which they began."""
         ...
 
     def prunable(self, run: str, before: int) -> list[tuple[str, str, int]] | None:
-        """List every task of a run: its id, its state and when it ended. None if one of them is open or ended later
-        than before then; or if one was tried again, or may be, and that is so of another of its lineage."""
+        """Return every task of a run with its state and end. Return None if the run cannot be pruned: a task is open or
+        ended after `before`, or this is true of another task in a retry lineage that reaches into the run."""
         ...
 
     def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
-        """List every task of a run: its id, its state and when it ended."""
+        """Return every task of a run with its state and end."""
         ...
 
     def ids_like(self, start: str, limit: int, *, runs: bool = False) -> list[str]:
-        """List ids that begin so, in order; only those of runs if told so."""
+        """Return ids with this prefix, in order; with `runs`, only those of runs."""
         ...
 
     def ids_ending(self, ending: str, limit: int, *, runs: bool = False) -> list[str]:
-        """List ids that end so, in the same way."""
+        """Return ids with this ending, in the same way."""
         ...
 
 
 class QueueView(Protocol):
-    """What is queued, who works on what, and which processes there are."""
+    """The queue, the running tasks, and the processes."""
 
     def running(self, holder: str, now: int) -> int:
-        """Count the tasks this agent works on; one that waits for another task is not worked on."""
+        """Return the number of tasks that this agent is running; a task that waits for another does not count."""
         ...
 
     def working(self) -> int:
-        """Count the tasks from the queue that are being worked on in the workspace."""
+        """Return the number of queued tasks that the workspace is running."""
         ...
 
     def resuming(self, holder: str) -> int:
-        """Count the tasks of an agent, or of any (`*`), that have waited for another and want to go on."""
+        """Return the number of tasks of an agent, or of all (`*`), that have waited for another task and want to
+        resume."""
         ...
 
     def queues(self) -> list[str]:
-        """List the agents that have something pending."""
+        """Return the agents that have pending tasks."""
         ...
 
     def has_due(self, holder: str, now: int) -> bool:
-        """Tell whether the agent has a pending task that is due and that any worker could claim."""
+        """Whether the agent has a pending task that is due and that any worker could claim."""
         ...
 
     def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
-        """List what this worker could claim for that agent, oldest first, unless it was lost more often than so. Of
-        what is due again after a failure, the few hundred that have been due for the longest are looked at."""
+        """Return the tasks that this worker could claim for that agent, oldest first, without those that were lost more
+        than `losses` times. Of the tasks that are due again after a failure, only the few hundred oldest are read."""
         ...
 
     def front(self, now: int, limit: int) -> list[Record]:
-        """List what anyone could claim of all queues together, oldest first, as `due` does for one."""
+        """Return the tasks of all queues that any worker could claim, oldest first, as `due` does for one agent."""
         ...
 
     def next_due(self, now: int) -> int | None:
-        """Tell when something will be due that is not yet."""
+        """Return the time when the next task becomes due, or None."""
         ...
 
     def late(self, now: int, limit: int) -> list[Record]:
-        """List what is still pending although its time is up; first what has been late for the longest."""
+        """Return pending tasks that are past their time, the longest overdue first."""
         ...
 
     def held(self, worker: str) -> list[Record]:
-        """List what a worker has and has not ended."""
+        """Return the unfinished tasks of a worker."""
         ...
 
     def cancelling(self, worker: str) -> list[str]:
-        """List what someone wants this worker to stop."""
+        """Return the tasks that this worker has been asked to cancel."""
         ...
 
     def workers(self) -> list[Beat]: ...
     def unseen(self) -> list[str]:
-        """List the workers that hold tasks and of whom there is no heartbeat."""
+        """Return the workers that hold tasks but have no heartbeat."""
         ...
 
 
 class AgentView(Protocol):
-    """Breakers, published cards, and the models and keys that rest."""
+    """Breakers, published cards, and cooldowns of models and keys."""
 
     def breaker(self, name: str) -> Breaker: ...
     def breaker_set_at(self, name: str) -> int | None:
-        """Tell when a breaker was set the last time; None if it never was."""
+        """Return when a breaker was last set, or None if it never was."""
         ...
 
     def breakers(self) -> list[tuple[str, Breaker, int]]: ...
     def coolings(self) -> dict[str, Cooling]:
-        """Give the models and keys that have failed of late."""
+        """Return the models and keys that have failed recently."""
         ...
 
     def cooling_set_at(self, name: str) -> int | None:
-        """Tell when a model or a key was last put down as failed; None if it never was, or has answered since."""
+        """Return when a failure of a model or key was last recorded, or None if there is none since its last answer."""
         ...
 
     def card(self, name: str) -> Card | None: ...
     def cards(self) -> list[tuple[Card, int]]:
-        """List the published cards, and when each was published."""
+        """Return the published cards, and when each was published."""
         ...
 
 
 class EntryView(Protocol):
-    """Shared entries."""
+    """Context entries."""
 
     def entry(self, namespace: str, key: str) -> Entry | None: ...
     def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
     def by_key(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
     def retired(self, namespace: str, key: str) -> Retired:
-        """Tell which versions are used up at this address."""
+        """Return the versions that are used up at this address."""
         ...
 
     def expired(self, now: int, limit: int) -> list[tuple[str, str, int]]: ...
@@ -252,101 +254,101 @@ class EntryView(Protocol):
 
 
 class MessageView(Protocol):
-    """Messages that wait to be read."""
+    """Unread messages."""
 
     def has_message(self, message: str) -> bool:
-        """Tell whether there is such a message, read or not."""
+        """Whether such a message exists, read or not."""
         ...
 
     def waiting(self, run: str, agent: str, task: str, limit: int) -> list[Message]:
-        """List messages for this agent in a run, and announcements for this task."""
+        """Return the unread messages for this agent in a run, and the result messages for this task."""
         ...
 
     def still_waiting(self, run: str, agent: str, limit: int) -> list[str]:
-        """List the ids of the messages for this agent, in order, without reading them."""
+        """Return the ids of the unread messages for this agent, in order."""
         ...
 
     def unread(self, run: str, agent: str, sender: str) -> int:
-        """Count the messages of one sender that wait for this agent."""
+        """Return the number of unread messages from one sender to this agent."""
         ...
 
     def orphans(self, limit: int) -> list[Message]:
-        """List announcements whose asker ended before it could read them."""
+        """Return result messages whose asker ended before it could read them."""
         ...
 
 
 class TallyView(Protocol):
-    """Figures of the journal, rolled up, and what is needed to roll up the rest."""
+    """Statistics of the journal, and the facts that are needed to extend them."""
 
     def tallied(self) -> int:
-        """Tell up to which event the tally counts."""
+        """Return the number of the last event that the statistics include."""
         ...
 
     def tally(self, period: Period, agent: str | None = None) -> list[TallyRow]:
-        """List the rows of a period, of one agent or of all."""
+        """Return the rows of a period, of one agent or of all."""
         ...
 
     def tally_row(self, width: int, start: int, agent: str) -> TallyRow | None: ...
     def under_way(self, task: str) -> UnderWay | None:
-        """Tell what is remembered of a task that had not ended by then."""
+        """Return the facts about a task that had not ended at that event, or None."""
         ...
 
     def open_runs(self, window: Window, agent: str | None = None) -> Counter[str]:
-        """Count the runs that had not ended by then and began within a time, by their states."""
+        """Return the number of unfinished runs that began within the window, by state."""
         ...
 
     def events_between(self, after: int, upto: int, limit: int) -> list[Event]:
-        """List the events of a stretch of the journal, in order."""
+        """Return the events of a range of the journal, in order."""
         ...
 
     def events_of_run_before(self, run: str, seq: int) -> list[Event]:
-        """List the events of a run before that one, in order."""
+        """Return the events of a run before that one, in order."""
         ...
 
 
 class LedgerView(Protocol):
-    """Leases, what is held of them, and what was spent by the hour."""
+    """Leases, holds, and spending by the hour."""
 
     def lease(self, lease: str, unit: Unit) -> Lease | None: ...
     def leases(self, after: tuple[str, str], limit: int) -> list[Lease]:
-        """List leases in the order of their ids and units, from behind that one on."""
+        """Return leases in the order of their ids and units, after that one."""
         ...
 
     def hold(self, hold: str) -> Hold | None: ...
     def holds(self, task: str) -> list[Hold]:
-        """List what is held for calls of a task that have not ended."""
+        """Return the open holds of a task."""
         ...
 
     def holds_expired(self, now: int, limit: int) -> list[Hold]:
-        """List what was held for calls that did not leave in time."""
+        """Return holds whose calls were not sent in time."""
         ...
 
     def holds_uncertain(self, after: str, limit: int) -> list[Hold]:
-        """List what was charged without knowing what it cost, in the order of runs, from behind that run on."""
+        """Return the holds that were charged with unknown cost, in the order of runs, after that run."""
         ...
 
     def holds_of_run(self, run: str) -> list[Hold]:
-        """List the same of one run."""
+        """Return the holds of one run that were charged with unknown cost."""
         ...
 
     def disputed(self, agent: str) -> Hold | None:
-        """Find a call of an agent whose bill was more than its lease had, and that nobody has settled."""
+        """Return a call of an agent whose bill exceeded its lease and is not reconciled, or None."""
         ...
 
     def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
-        """Sum up what is held right now: of all, of an agent, or of a session."""
+        """Return the sum of all open holds: of all, of an agent, or of a session."""
         ...
 
     def metered(self, scope: str, name: str, unit: MeterUnit, since: str) -> int:
-        """Sum up what was spent after that hour by the workspace, an agent or a session."""
+        """Return the spending of the workspace, an agent or a session after that hour."""
         ...
 
     def meter(self, scope: str, name: str, unit: MeterUnit, hour: str) -> int | None:
-        """Tell what was spent in one hour; None if nothing was."""
+        """Return the spending of one hour, or None if there is none."""
         ...
 
     def meter_hours(self, scope: str, name: str, unit: MeterUnit, since: str) -> list[tuple[str, str, int]]:
-        """List what was spent in each hour from that one on: by name ("*" for every name of the scope), then by
+        """Return the spending of each hour from that one on: by name ("*" for every name of the scope), then by
         hour."""
         ...
 
@@ -356,36 +358,36 @@ class QuestionView(Protocol):
 
     def question(self, question: str) -> Question | None: ...
     def questions_of(self, task: str) -> list[Question]:
-        """List what is open in a task."""
+        """Return the open questions of a task."""
         ...
 
     def questions_open_in(self, run: str) -> list[Question]:
-        """List what is open in a run."""
+        """Return the open questions of a run."""
         ...
 
     def questions_of_run(self, run: str) -> list[str]:
-        """List the ids of all that was asked in a run."""
+        """Return the ids of all questions of a run."""
         ...
 
     def questions_expired(self, now: int, limit: int) -> list[Question]:
-        """List what is open although its time is up."""
+        """Return open questions that are past their time."""
         ...
 
     def questions_open(self, limit: int) -> list[Question]:
-        """List what is open, first what expires first."""
+        """Return the open questions, the first to expire first."""
         ...
 
     def questions(self, limit: int, before: int | None = None) -> list[Question]:
-        """List questions, the latest first, from before that event on."""
+        """Return questions before that event, the latest first."""
         ...
 
 
 class KeyView(Protocol):
-    """A workspace's own keys, sealed; nothing is opened here."""
+    """The workspace's own provider keys, encrypted; no key is decrypted here."""
 
     def secret(self, name: str) -> KeyRow | None: ...
     def secrets(self) -> list[KeyInfo]:
-        """List what is told of the keys, by name."""
+        """Return the visible facts about the keys, by name."""
         ...
 
 
@@ -402,4 +404,4 @@ class View(
     KeyView,
     Protocol,
 ):
-    """All of it, as of one moment."""
+    """All reads, as of one moment."""

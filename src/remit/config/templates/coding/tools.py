@@ -1,4 +1,4 @@
-"""What the agents of this team work with. A tool is a function: models see its name, its docstring and its types."""
+"""The tools of this team. A tool is a function: models see its name, its docstring and its types."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def list_dir(path: str = ".") -> list[str]:
 
 
 def _inside(path: str) -> Path:
-    """Keep to the folder: a model may ask for any path."""
+    """Return the path below the folder. Raise if it is outside: a model may ask for any path."""
     found = (WORK / path).resolve()
     if not found.is_relative_to(WORK):
         raise ValueError(f"{path} is outside of the folder work")

@@ -1,4 +1,4 @@
-"""What the agents of this team work with. A tool is a function: models see its name, its docstring and its types."""
+"""The tools of this team. A tool is a function: models see its name, its docstring and its types."""
 
 import re
 from pathlib import Path

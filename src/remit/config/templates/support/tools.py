@@ -1,4 +1,4 @@
-"""What the agents of this team work with. A tool is a function: models see its name, its docstring and its types."""
+"""The tools of this team. A tool is a function: models see its name, its docstring and its types."""
 
 import re
 
@@ -16,7 +16,7 @@ def find_order(text: str) -> str:
 
 
 def refund(text: str) -> str:
-    """Give back the money for the order whose number is in a text."""
+    """Refund the order whose number is in a text."""
     number = _number(text)
     if number is None:
         return "Nothing was given back."
