@@ -1,5 +1,6 @@
 """For the tests of tasks that outlive a call: waiting without hoping, processes that are gone, and a sound store."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.lowlevel
 
+import remit.stores
 from inside import last_look
 from remit import Card, Outcome, Runtime, Task, Turn
 from remit.ports import View, Which
@@ -19,6 +21,8 @@ T = TypeVar("T")
 PATIENCE = 30  # seconds after which a test that would hang fails instead, also on a busy machine
 _EAGER = 20
 _MOMENT = 0.001
+_IN_A_ROW = 3  # rounds of the loop in which nothing happens
+_STORES = tuple(str(Path(remit.stores.__file__).parent / name) for name in ("sqlite", "postgres/database"))
 
 
 class Shaky(Exception):
@@ -60,9 +64,36 @@ async def a_few_rounds(count: int = 5) -> None:
 
 
 async def quiet() -> None:
-    """Let everything happen that can, for a moment: where others poll in this loop it never falls silent."""
-    with anyio.move_on_after(0.5):
-        await anyio.wait_all_tasks_blocked()
+    """Let everything happen that can: return once every task of this loop waits, and none of them for a store."""
+    with anyio.fail_after(PATIENCE):
+        rounds = 0
+        while rounds < _IN_A_ROW:
+            await anyio.lowlevel.checkpoint()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            if any(_waits_for_a_store(task) for task in others):  # it works in a thread
+                await anyio.sleep(_MOMENT)
+                rounds = 0
+            else:
+                rounds = 0 if any(_is_ready(task) for task in others) else rounds + 1
+
+
+def _is_ready(task: "asyncio.Task[Any]") -> bool:
+    """Whether a task goes on by itself: it waits for nothing, or what it waited for is there."""
+    waiter = getattr(task, "_fut_waiter", None)
+    return waiter is None or waiter.done()
+
+
+def _waits_for_a_store(task: "asyncio.Task[Any]") -> bool:
+    """Whether a task has asked a store for something, and what it awaits at last is the answer."""
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(awaited, f"{kind}_frame")), None)
+        if kind is None:
+            return False
+        if getattr(awaited, f"{kind}_code").co_filename.startswith(_STORES):
+            return True
+        awaited = getattr(awaited, "gi_yieldfrom" if kind == "gi" else f"{kind}_await")
+    return False
 
 
 async def until(true: Callable[[], object]) -> None:

@@ -135,7 +135,6 @@ class Trial:
         while acts != self.world.acts and not (life.dead.is_set() and not life.again.is_set()):
             acts = self.world.acts
             await quiet()
-            await anyio.sleep(0.02)  # a store on disk works in threads
 
     async def over(self, rt: Runtime) -> None:
         async def ended() -> bool:
