@@ -1,1 +1,1 @@
-"""Look at what happened: trees, figures, pictures, and one way to JSON. Pure, like the core."""
+"""Reports about runs: trees, figures, pictures, and one conversion to JSON. Pure, like the core."""

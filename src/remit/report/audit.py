@@ -1,4 +1,4 @@
-"""The ledger, audited: whether every lease balances, and whether what is spent, held and set aside adds up."""
+"""The audit of the ledger: whether every lease balances, and whether spent, held and reserved amounts add up."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,9 @@ from remit.report.spend import account_spent
 
 
 class LedgerAudit(NamedTuple):
-    """What was looked at, and what is wrong. `told` is what the journal tells was spent of the account, `spent` what
-    the account says; `cut` says that events are gone from the journal, so that it may tell less."""
+    """The result of an audit: what was checked, and what is wrong. `told` is the account's spending according to the
+    journal, `spent` according to the account. `cut` says that events were removed from the journal, so `told` may be
+    lower."""
 
     leases: int
     holds: int
@@ -35,7 +36,8 @@ def audited(
     *,
     cut: bool,
 ) -> LedgerAudit:
-    """Audit a ledger. `has_ended` says whether a task has; `told` is what the journal says was spent of the account."""
+    """Return the audit of a ledger. `has_ended` says whether a task has ended; `told` is the account's spending
+    according to the journal."""
     spent = account_spent(leases)
     broken = [sentence for lease in leases if (sentence := unbalanced(lease._asdict()))]
     broken += _held_and_lent(leases, holds)
@@ -50,7 +52,7 @@ def audited(
 
 
 def _held_and_lent(leases: Sequence[Lease], holds: Sequence[Hold]) -> list[str]:
-    """Compare what leases say is held of them and lent with the calls and the leases that there are."""
+    """Return where the held and lent amounts of leases differ from the existing holds and leases."""
     reserved: Counter[tuple[str, Unit]] = Counter()
     lent: Counter[tuple[str, Unit]] = Counter()
     for hold in holds:
@@ -76,7 +78,8 @@ def _held_and_lent(leases: Sequence[Lease], holds: Sequence[Hold]) -> list[str]:
 
 
 def _untold(spent: Mapping[Unit, int], told: Mapping[Unit, int], *, cut: bool) -> list[str]:
-    """Compare what the account has spent with what its charges add up to. Of what is cut the journal tells nothing."""
+    """Return where the account's spending differs from the sum of its charges. If events were removed, the sum may be
+    lower."""
     found: list[str] = []
     for unit in UNITS:
         if unit not in spent:

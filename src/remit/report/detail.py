@@ -1,4 +1,4 @@
-"""One task in detail: how it came to be where it is, folded from its record and its events."""
+"""One task in detail: its history, folded from its record and its events."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ _BEGINS: Final = ("task.claimed", "task.started")
 
 
 class EarlierAttempt(NamedTuple):
-    """One that did not end the task. Only those that failed, or whose process died, count."""
+    """An attempt that did not end the task. Only attempts that failed, or whose process died, count."""
 
     how: str
     at: int
@@ -33,8 +33,9 @@ class EarlierAttempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """All that is known of a task. `below` counts the tasks under it by state, `why` is why it is being cancelled.
-    `credits` is what it spent itself, `questions` what it asked people, `models` and `tools` what its models did."""
+    """Everything known about a task. `below` counts its subtasks by state, `why` is the reason of a cancellation in
+    progress. `credits` is its own spending without subtasks, `questions` are its questions to people, `models` and
+    `tools` its model requests and tool calls."""
 
     record: Record
     task: str
@@ -52,7 +53,8 @@ class Detail:
 
 
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
-    """Fold what is known of a task from its events; `run` are the records of its run."""
+    """Return the details of a task from its events; `run` are the records of its run. Raise `StoreError` if the task's
+    first event is missing."""
     began = next((read(event, kinds.FirstData) for event in events if event.seq == record.began), None)
     if began is None:
         raise StoreError(f"the event that began task {shown(record.id)} is not in the journal; run `remit doctor`")
@@ -76,7 +78,7 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
 
 
 class Failure(NamedTuple):
-    """One time that a task failed in its agent's code: what was said of it, and where it was."""
+    """One failure of a task in its agent's code: the error and its traceback."""
 
     at: int
     error: str
@@ -84,7 +86,7 @@ class Failure(NamedTuple):
 
 
 def traces(events: Iterable[Event]) -> list[Failure]:
-    """List where a task failed, attempt by attempt."""
+    """Return the failures of a task, attempt by attempt."""
     found: list[Failure] = []
     for event in events:
         if event.kind in _FAILS:
@@ -107,7 +109,7 @@ def _earlier(events: Iterable[Event]) -> Iterator[EarlierAttempt]:
 
 
 def _below(record: Record, run: Iterable[Record]) -> Iterator[str]:
-    """Give the states of all tasks under it; an asker began before those it asked."""
+    """Yield the states of all subtasks. An asker always started before the tasks that it requested."""
     under = {record.id}
     for other in sorted(run, key=lambda task: task.began):
         if other.parent in under:

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text for people."""
 
 from typing import Final
 
@@ -10,7 +10,8 @@ _HOUR: Final = 60 * _MINUTE
 
 
 def duration(microseconds: int) -> str:
-    """12 ms, 1.3 s, 2 min 14 s: rounded down, so that it never claims more time than has passed."""
+    """Return a duration such as 12 ms, 1.3 s or 2 min 14 s: rounded down, so that it never claims more time than has
+    passed."""
     left = max(0, microseconds)  # clocks go backwards now and then
     if left < SECOND:
         return f"{left} µs" if 0 < left < 1_000 else f"{left // 1_000} ms"
@@ -28,7 +29,7 @@ def _two(large: int, unit: str, small: int, smaller: str) -> str:
 
 
 def age(microseconds: int) -> str:
-    """now, 40 s, 12 min, 5 h, 3 d"""
+    """Return an age such as now, 40 s, 12 min, 5 h or 3 d."""
     for size, word in ((DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (SECOND, "s")):
         if microseconds >= size:
             return f"{microseconds // size} {word}"
@@ -36,12 +37,12 @@ def age(microseconds: int) -> str:
 
 
 def count(number: int, word: str) -> str:
-    """1 task, 2,400 tasks"""
+    """Return a number with its noun: 1 task, 2,400 tasks."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def short(number: int) -> str:
-    """2412 as 2.4k: a figure for a small label, rounded down."""
+    """Return a number for a small label: 2412 as 2.4k, rounded down."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= size:
             whole, tenth = number // size, number % size * 10 // size
@@ -50,10 +51,10 @@ def short(number: int) -> str:
 
 
 def money(amount: int) -> str:
-    """$0.02; a correction may take something back: -$0.02"""
+    """Return an amount as $0.02, or -$0.02 for a refund."""
     return f"-{dollars(-amount)}" if amount < 0 else dollars(amount)
 
 
 def decimal(amount: int) -> str:
-    """0.02: the same for a program, in US dollars"""
+    """Return an amount in US dollars for a program: 0.02."""
     return money(amount).replace("$", "")

@@ -1,8 +1,8 @@
-"""A question as people are shown it, in a terminal, a chat and on a page: what is shown is what is approved.
+"""A question as people see it, in a terminal, a chat and on a page: people approve exactly what is shown.
 
-Agents choose the words and the arguments, so nothing they choose may hide anything else. Each value is shortened by
-itself, the names of all arguments stay, every line of theirs is indented below one of ours, and characters that do not
-show are written out. `whole` says that nothing is left out; where something is, nobody is offered to approve.
+Agents choose the text and the arguments, so these must not hide anything. Each value is shortened separately, the names
+of all arguments stay, every line of an agent is indented below one of remit, and invisible characters are escaped.
+`whole` says that nothing is left out; otherwise the reader is not offered to approve.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ _FORMS: Final = frozenset("_-.:*")
 
 
 class QuestionLine(NamedTuple):
-    """One line: `name` is what it is about, `text` its value or one line of it. Both are safe to show."""
+    """One line: `name` is its subject, `text` its value or one line of it. Both are safe to show."""
 
     depth: int
     name: str
@@ -39,7 +39,7 @@ class QuestionLine(NamedTuple):
 
 
 class ShownQuestion(NamedTuple):
-    """A question in lines; `whole` says that nothing is left out."""
+    """A question as lines; `whole` says that nothing is left out."""
 
     lines: tuple[QuestionLine, ...]
     whole: bool
@@ -50,24 +50,24 @@ class ShownQuestion(NamedTuple):
 
 
 def asked_by(inquiry: Inquiry) -> str:
-    """asked by lead > coder, open until 2027-01-15T09:00:00.000000Z"""
+    """Return the origin of a question: asked by lead > coder, open until 2027-01-15T09:00:00.000000Z."""
     return f"asked by {seen(inquiry.chain or inquiry.agent)}, open until {iso(inquiry.until)}"
 
 
 def to_read(inquiry: Inquiry) -> str:
-    """Name the command that shows a question whole."""
+    """Return the command that shows the whole question."""
     return f"remit approvals {inquiry.id}"
 
 
 def whole_question(inquiry: Inquiry, *, choices: bool = True) -> ShownQuestion:
-    """Write all of a question."""
+    """Return the whole question as lines."""
     return _written(inquiry, None, None, choices=choices)
 
 
 def shown_question(
     inquiry: Inquiry, size: int, *, choices: bool = True, length: Callable[[str], int] = len
 ) -> ShownQuestion:
-    """Write a question in at most `size` characters, as `length` counts them."""
+    """Return a question in at most `size` characters, as `length` counts them."""
     room = size // _LINE
 
     def fits(lines: Iterable[QuestionLine]) -> bool:
@@ -87,7 +87,7 @@ def shown_question(
 
 
 def wrapped(line: QuestionLine, columns: int) -> list[str]:
-    """Break a line into several that are indented as it is, so that no part of it stands where our own lines do."""
+    """Return a line as several lines with its indent, so that no part of it looks like a line of remit."""
     before = INDENT * (line.depth + 1)
     bar = _BAR if line.text.startswith(_BAR) and not line.name else ""
     room = max(columns - len(before) - len(INDENT) - len(bar), 8)
@@ -129,7 +129,7 @@ def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: b
 
 
 class _Lines:
-    """Writes values as lines, with at most so many characters of each text, and so many lines in all."""
+    """Writes values as lines, with a limit on the characters of each text and on the number of lines."""
 
     def __init__(self, most: int | None, room: int | None) -> None:
         self.lines: list[QuestionLine] = []
@@ -154,7 +154,7 @@ class _Lines:
             self.put(1, self._name(name), value)
 
     def put(self, depth: int, name: str, value: Json, *, quotes: bool = True) -> None:
-        """Write a value. Without `quotes` text stands as it is, and names are listed."""
+        """Write a value. Without `quotes`, text is written as it is, and names are listed."""
         if isinstance(value, str):
             self._put_text(depth, name, value, quotes=quotes)
         elif not quotes and isinstance(value, list) and all(map(_is_name, value)):
@@ -204,7 +204,7 @@ class _Lines:
         return seen(f"{name[:_NAME]}…")
 
     def _shortened(self, text: str) -> str:
-        """Keep the beginning and the end of a text, and say how much is left out."""
+        """Return the beginning and the end of a text, with a note of how much is left out."""
         most = self._most
         if most is None or len(text) <= most + EXCERPT_NOTE:
             return text
@@ -217,12 +217,13 @@ def _is_name(value: Json) -> bool:
 
 
 def _is_flat(value: Json) -> bool:
-    """Whether a value is no list or object, and no text of several lines."""
+    """Whether a value is neither a list nor an object nor a text of several lines."""
     return not isinstance(value, list | dict | str) or (isinstance(value, str) and _small(value) == 1)
 
 
 def _small(value: Json, parts: int = 0) -> int:
-    """Count the parts of a value, up to more than fit on a line; a text that does not fit is too many by itself."""
+    """Return the number of parts of a value, up to more than fit on a line; a text that does not fit counts as too
+    many."""
     parts += 1
     if isinstance(value, str):
         return parts if len(value) <= _SMALL_TEXT and "\n" not in value else _SMALL_PARTS + 1

@@ -17,14 +17,14 @@ _RUNS: Final = 5  # of those pruned that are named
 
 
 def plain_line(event: Event) -> str:
-    """2026-11-15T02:36:54.123Z task.started coder: write the auth module"""
+    """Return an event as a line: 2026-11-15T02:36:54.123Z task.started coder: write the auth module."""
     when = f"{iso(event.at)[:23]}Z"
     return f"{when} {event.kind} {event.agent or 'person'}{detail(event)}"
 
 
 def detail(event: Event) -> str:
-    """Write the end of an event's line: what it was about, and who did it, as ": 2 runs: 0123, 4567 (by ann)"; nothing
-    if the kind says it."""
+    """Return the end of an event's line: its subject and the person, as ": 2 runs: 0123, 4567 (by ann)"; "" if the kind
+    says everything."""
     said = escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
     by = "" if event.kind in _SAY_WHO else event.data.get("by")
     return f"{said} (by {escaped(by, 80)})" if by and isinstance(by, str) else said
@@ -38,7 +38,7 @@ def _started(event: Event) -> str:
 
 
 def _submitted(event: Event) -> str:
-    """: write the auth module (spawn)"""
+    """Return text such as ": write the auth module (spawn)"."""
     data = read(event, kinds.FirstData)
     asked_how = data.get("asked_how", "submit")
     return f": {data['task']}" + (f" ({asked_how})" if asked_how == "spawn" else "")
@@ -50,7 +50,7 @@ def _claimed(event: Event) -> str:
 
 
 def _retrying(event: Event) -> str:
-    """: attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"""
+    """Return text such as ": attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"."""
     data = read(event, kinds.Retrying)
     return f": attempt {data['attempt']}: {data.get('error', '')}; again from {iso(data['ready_at'])[11:23]}Z"
 
@@ -72,7 +72,7 @@ def _failed(event: Event) -> str:
 
 
 def _handed(event: Event) -> str:
-    """to billing (phase refund)"""
+    """Return text such as "to billing (phase refund)"."""
     data = read(event, kinds.Handed)
     to, phase = data["to"], data["update"].get("phase")
     whom = to if isinstance(to, str) else ", ".join(to)
@@ -101,7 +101,7 @@ def _step(event: Event) -> str:
 
 
 def _model_answered(event: Event) -> str:
-    """: openai:gpt-5, 1,200 tokens read and 7 written; calls look"""
+    """Return text such as ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"."""
     data = read(event, kinds.ModelAnswered)
     usage = data.get("usage")
     counted = f"{usage['input']:,} tokens read and {usage['output']:,} written" if usage else "not counted"
@@ -117,12 +117,12 @@ def _model_waiting(event: Event) -> str:
 
 
 def _recalled(event: Event) -> str:
-    """: is told 2 earlier runs of its session"""
+    """Return text such as ": is told 2 earlier runs of its session"."""
     return f": is told {count(len(read(event, kinds.SessionRecalled)['after']), 'earlier run')} of its session"
 
 
 def _model_failed(event: Event) -> str:
-    """Say which model failed, of what, and what its provider said."""
+    """Return the model, the kind of failure and the provider's message."""
     data = read(event, kinds.ModelFailed)
     status, said = data.get("status"), data.get("said")
     told = f": {data['model']}: {data['why']}" + (f" ({status})" if status is not None else "")
@@ -130,7 +130,8 @@ def _model_failed(event: Event) -> str:
 
 
 def _tool_done(event: Event) -> str:
-    """: deploy({"env":"prod"}), refused: 'coder' may not use 'deploy' (2 ms, at team.py:8 in deploy)"""
+    """Return text such as ": deploy({"env":"prod"}), refused: 'coder' may not use 'deploy' (2 ms, at team.py:8 in
+    deploy)"."""
     data = read(event, kinds.ToolDone)
     outcome = "" if data["outcome"] == "done" else f", {data['outcome']}"
     result = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
@@ -141,14 +142,15 @@ def _tool_done(event: Event) -> str:
 
 
 def _begun_anew(event: Event) -> str:
-    """: the conversation begins again after 3 answers and 2 tool calls: a recorded answer cannot be read"""
+    """Return text such as ": the conversation begins again after 3 answers and 2 tool calls: a recorded answer cannot
+    be read"."""
     data = read(event, kinds.TalkBegunAnew)
     before = f"{count(data['positions'], 'answer')} and {count(len(data['tools']), 'tool call')}"
     return f": the conversation begins again after {before}: {data['why']}"
 
 
 def _cooling(event: Event) -> str:
-    """: key:A rests after rate-limit until 2026-11-15T22:13:20Z"""
+    """Return text such as ": key:A rests after rate-limit until 2026-11-15T22:13:20Z"."""
     data = read(event, kinds.CoolingSet)
     if not data["failures"]:
         return f": {data['name']} answers again"
@@ -156,14 +158,14 @@ def _cooling(event: Event) -> str:
 
 
 def _breaker(event: Event) -> str:
-    """: open after 3 failures: no disk"""
+    """Return text such as ": open after 3 failures: no disk"."""
     data = read(event, kinds.BreakerSet)
     failures = f" after {count(data['failures'], 'failure')}" if data["failures"] else ""
     return f": {data['state']}{failures}" + (f": {data['why']}" if data["why"] else "")
 
 
 def _key_set(event: Event) -> str:
-    """: openai, sealed with master key 1a2b3c4d"""
+    """Return text such as ": openai, sealed with master key 1a2b3c4d"."""
     data = read(event, kinds.KeySet)
     return f": {data['name']}, sealed with master key {data['key_id']}"
 
@@ -173,7 +175,7 @@ def _key_removed(event: Event) -> str:
 
 
 def _acted(event: Event) -> str:
-    """: cancel 0123"""
+    """Return text such as ": cancel 0123"."""
     data = read(event, kinds.OwnerActed)
     return f": {data['verb']}" + (f" {data['target']}" if data["target"] else "")
 
@@ -184,13 +186,13 @@ def _entry(event: Event) -> str:
 
 
 def _pruned(event: Event) -> str:
-    """: 2 runs: 0123, 4567"""
+    """Return text such as ": 2 runs: 0123, 4567"."""
     runs = read(event, kinds.RunsPruned)["runs"]
     return f": {count(len(runs), 'run')}: {', '.join(run['id'] for run in runs[:_RUNS])}"
 
 
 def _cut(event: Event) -> str:
-    """: up to event 4,711, in 2 places"""
+    """Return text such as ": up to event 4,711, in 2 places"."""
     gaps = read(event, kinds.JournalCut)["gaps"]
     places = f", in {len(gaps):,} places" if len(gaps) > 1 else ""
     return f": up to event {max((last for _, last, _ in gaps), default=0):,}{places}"
@@ -200,7 +202,7 @@ def _cut(event: Event) -> str:
 
 
 def _amounts(amounts: dict[str, int]) -> str:
-    """$0.05 and 4,096 tokens"""
+    """Return amounts such as "$0.05 and 4,096 tokens"."""
     return " and ".join(spelled("tokens" if unit == "tokens" else "credits", x) for unit, x in amounts.items())
 
 
@@ -219,13 +221,13 @@ def _account_set(event: Event) -> str:
 
 
 def _held(event: Event) -> str:
-    """: $0.05 held (photo)"""
+    """Return text such as ": $0.05 held (photo)"."""
     data = read(event, kinds.HoldPlaced)
     return f": {_amounts(data['amounts'])} held{_about(data['why'])}"
 
 
 def _settled(event: Event) -> str:
-    """: $0.01 charged, uncertain, billed $5.00 (photo)"""
+    """Return text such as ": $0.01 charged, uncertain, billed $5.00 (photo)"."""
     data = read(event, kinds.HoldResolved)
     costs = _amounts(data.get("costs", {})) or "nothing"
     uncertain = ", uncertain" if data.get("uncertain") else ""
@@ -239,7 +241,7 @@ def _unheld(event: Event) -> str:
 
 
 def _reconciled(event: Event) -> str:
-    """: $0.05 was charged, it cost $0.01 (by the invoice)"""
+    """Return text such as ": $0.05 was charged, it cost $0.01 (by the invoice)"."""
     data = read(event, kinds.HoldReconciled)
     return f": {_amounts(data['charged'])} was charged, it cost {_amounts(data['costs'])}{_about(data['why'])}"
 
@@ -263,7 +265,7 @@ def _asked(event: Event) -> str:
 
 
 def _answered(event: Event) -> str:
-    """: q1 approved by bob over terminal: go"""
+    """Return text such as ": q1 approved by bob over terminal: go"."""
     data = read(event, kinds.QuestionAnswered)
     who = f" by {data['by']}" if data["by"] else ""
     where = f" over {data['channel']}" if data["channel"] else ""

@@ -1,7 +1,7 @@
 """How the states of a task look, wherever a run is shown: in a terminal, as a chart, as a picture.
 
-One line for each state. What shows runs asks for a state's look here and has colours for roles, not for states, so a
-new state is one line.
+Each state has one line here. Drawings read a state's look here and have colours for roles, not for states, so a new
+state needs only one line.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -22,9 +22,9 @@ _RIMMED: Final = frozenset[Role](("busy", "bad", "grave", "refused"))
 class Look(NamedTuple):
     """One state as people see it.
 
-    `mark` stands before a name, `role` says which colour it has, `word` follows a number of tasks in a sentence.
-    `sign` is the path drawn into the dot of a picture, because not everybody sees the colour; `dot` is hollow while
-    the task is alive. `line` is how the card of such a task is outlined.
+    `mark` stands before a name, `role` selects the colour, `word` follows a number of tasks in a sentence. `sign` is
+    the path drawn into the dot of a picture, for readers who cannot see the colour. `dot` is hollow while the task
+    runs. `line` is the outline of the card.
     """
 
     mark: str
@@ -36,7 +36,7 @@ class Look(NamedTuple):
 
     @property
     def rimmed(self) -> bool:
-        """Whether a card in this state asks for attention: it has a rim in the colour of the state."""
+        """Whether a card in this state needs attention and has a rim in the colour of the state."""
         return self.role in _RIMMED
 
 
@@ -65,12 +65,12 @@ _URGENT: Final = ("failed", "dead", "lost", "running", "cancelling", "waiting", 
 
 
 def urgency(state: str) -> int:
-    """Tell how early a task or a step is shown where not all of them fit: 0 is first."""
+    """Return the rank of a task or step where not all fit: 0 is shown first."""
     return _URGENT.index(state) if state in _URGENT else len(_URGENT)
 
 
 def known(state: str) -> str:
-    """Give back the state if it has a look; class names in pictures are made of it."""
+    """Return the state if it has a look, otherwise `UNKNOWN`. Class names in pictures are made from it."""
     return state if state in LOOKS else UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""Text from agents, made safe to show: a terminal obeys escape codes, so none may come from an agent."""
+"""Text from agents, made safe to show: a terminal executes escape codes, so none may come from an agent."""
 
 import re
 import unicodedata
@@ -24,29 +24,30 @@ _ACTING: Final = re.compile(
 
 
 def harmless(text: str) -> str:
-    """Write text for a file, a pipe or a program: what acts is written as \\uXXXX, all else stays as it is. Within JSON
-    that means the same."""
+    r"""Return text for a file, a pipe or a program: control characters become \uXXXX, everything else stays. In JSON
+    this has the same meaning."""
     return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def escaped(text: str, columns: int) -> str:
-    """Write one line for a terminal: control and format characters become escapes, so none of them acts."""
+    """Return one line for a terminal: control and format characters become escapes."""
     return cut("".join(_visible(char) for char in text[: columns * 4]), columns, more=len(text) > columns * 4)
 
 
 def on_one_line(text: str) -> str:
-    """Write all of a text on one line, for a log: line breaks too become escapes, so it makes no line of its own."""
+    """Return the whole text on one line, for a log. Line breaks become escapes, so the text cannot forge a log line."""
     return text if text.isprintable() else "".join(_visible(char) for char in text)
 
 
 def block(text: str) -> str:
-    """Write several lines for a terminal: line breaks stay, everything else that could act becomes an escape."""
+    """Return several lines for a terminal: line breaks stay, other control characters become escapes."""
     return "\n".join("".join(_visible(char) for char in line) for line in text.split("\n"))
 
 
 def seen(text: str) -> str:
-    """Write one line in which every character shows itself, for whoever decides by it: what acts, what is invisible and
-    every space but the common one is an escape, a line break is ␊, and no pile of accents covers its neighbours."""
+    """Return one line in which every character is visible, for a person who decides by it. Control and invisible
+    characters and every space but the common one become escapes, a line break becomes ␊, and stacked accents are
+    limited, so that they cover no other text."""
     if text.isascii() and text.isprintable():
         return text
     made: list[str] = []
@@ -62,7 +63,7 @@ def seen(text: str) -> str:
 
 
 def cleaned(text: str, columns: int) -> str:
-    """Write one line for a picture: white space is one space, and characters that do not print are left out."""
+    """Return one line for a picture: white space becomes one space, and unprintable characters are removed."""
     start = text[: columns * 4]
     if not start.isprintable():
         start = "".join(char if _prints(char) else " " if char.isspace() else "" for char in start)
@@ -70,7 +71,8 @@ def cleaned(text: str, columns: int) -> str:
 
 
 def cut(text: str, columns: int, *, more: bool = False) -> str:
-    """Cut text to this many columns; an ellipsis stands for the rest. `more` says that some is already gone."""
+    """Return the text cut to this many columns, with an ellipsis for the rest. `more` says that some text is already
+    gone."""
     used = 0
     for index, char in enumerate(text):
         used += columns_of(char)
@@ -82,7 +84,7 @@ def cut(text: str, columns: int, *, more: bool = False) -> str:
 
 @lru_cache(maxsize=4096)  # a picture measures the same few characters over and over
 def columns_of(char: str) -> int:
-    """Count the columns a character takes where all columns are equally wide."""
+    """Return the number of columns that a character takes in a monospace font."""
     if unicodedata.combining(char) or char == _JOINER:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -1,4 +1,4 @@
-"""What people were asked in a task, and what they said."""
+"""The questions of a task to people, and the answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ ASKING: Final = frozenset(("question.asked", "question.answered", "question.used
 
 @dataclass(slots=True)
 class AskedPerson:
-    """A question to a person as the journal tells of it. `kind` is "ask", "hop" or "tool"; `shows` is what an approval
-    permits. `state` is open until someone has answered."""
+    """A question to a person, from the journal. `kind` is "ask", "hop" or "tool"; `shows` is the action that an
+    approval permits. `state` is open until it is answered."""
 
     id: str
     kind: str
@@ -39,7 +39,7 @@ class AskedPerson:
 
 
 def take(questions: list[AskedPerson], event: Event) -> None:
-    """Take in an event of `ASKING` that tells of a task's questions."""
+    """Apply an event of `ASKING` to a task's questions."""
     if event.kind == "question.asked":
         questions.append(_asked(event))
         return
@@ -52,7 +52,7 @@ def take(questions: list[AskedPerson], event: Event) -> None:
 
 
 def asked_in(events: Iterable[Event]) -> list[AskedPerson]:
-    """List what was asked in the events of a task, in order."""
+    """Return the questions in the events of a task, in order."""
     questions: list[AskedPerson] = []
     for event in events:
         if event.kind in ASKING:

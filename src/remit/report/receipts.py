@@ -1,4 +1,4 @@
-"""Receipts as the journal keeps them: which slices of context a turn saw and why, and what was withheld from it."""
+"""Context receipts in the journal: which slices of context a turn saw and why, and what was withheld from it."""
 
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -10,20 +10,20 @@ _PASSED_ON: Final = frozenset[Why](("passed", "dependency", "message"))
 
 
 class Withheld(NamedTuple):
-    """Something that a turn was not shown."""
+    """A piece of context that was withheld from a turn."""
 
     what: str
     why: str
 
 
 def saw(receipt: Receipt) -> list[Slice]:
-    """List the slices; of very many, the first ones."""
+    """Return the slices; if there are very many, the first ones."""
     rows = cast("list[tuple[str, Why, int, int, str]]", receipt.get("saw", []))
     return [Slice(*row) for row in rows]
 
 
 def passed_on(receipt: Receipt) -> list[str]:
-    """List what others gave the turn besides its task: entries, results, messages, each once."""
+    """Return the names of what other agents gave the turn next to its task: entries, results, messages, each once."""
     return list(dict.fromkeys(part.what for part in saw(receipt) if part.why in _PASSED_ON))
 
 
@@ -32,12 +32,12 @@ def withheld(receipt: Receipt) -> list[Withheld]:
 
 
 def tokens(receipt: Receipt) -> int:
-    """Count the tokens of everything that the turn saw."""
+    """Return the number of tokens that the turn saw."""
     return _figure(receipt, "tokens")
 
 
 def slices(receipt: Receipt) -> int:
-    """Count the slices, those included that are not listed."""
+    """Return the number of slices, including unlisted ones."""
     return len(saw(receipt)) + _figure(receipt, "unlisted")
 
 

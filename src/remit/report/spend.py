@@ -1,8 +1,8 @@
-"""Who spent what: the journal's charges as lines that add up, by day, agent, model, session or run.
+"""Spending: the journal's charges as lines that add up, by day, agent, model, session or run.
 
-Each charge counts once, where it was made; every other figure is a sum of those. A correction of an uncertain call
-counts on the day it was made. What pruned runs have spent is no longer told one by one: the account knows how much it
-was, so that the lines still come to what it has spent.
+Each charge counts once; every other figure is a sum of charges. The correction of an uncertain call counts on the day
+of the correction. The spending of pruned runs is one line, computed from the account, so that the lines still add up to
+what the account has spent.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +26,9 @@ Backed: TypeAlias = Callable[[str, Unit], bool]
 
 @dataclass(frozen=True, slots=True)
 class SpendLine:
-    """What one of them spent. Of `credits`, nobody is certain of `uncertain`, and `own_key` were paid to the provider
-    by the workspace itself, with a key of its own: counted, not charged. `calls` are paid calls and payments."""
+    """The spending of one name. `uncertain` is the part of `credits` with unknown cost. `own_key` is the part paid
+    directly to the provider with a key of the workspace: counted, not charged. `calls` counts paid calls and payments.
+    """
 
     name: str
     credits: int = 0
@@ -38,14 +39,14 @@ class SpendLine:
 
     @property
     def charged(self) -> int:
-        """What leases and the account were charged."""
+        """The amount charged to leases and the account."""
         return self.credits - self.own_key
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was spent: a line for each, most first (days in their order), what pruned runs have spent, if there is
-    something, and the sum of all."""
+    """Spending as lines, the highest first (days in their order), the spending of pruned runs, if any, and the
+    total."""
 
     by: str
     lines: tuple[SpendLine, ...]
@@ -54,7 +55,7 @@ class Spending:
 
     @property
     def rows(self) -> list[SpendLine]:
-        """All of it: the lines, the pruned runs, and the total."""
+        """All rows: the lines, the pruned runs, and the total."""
         return [*self.lines, *([self.pruned] if self.pruned is not None else []), self.total]
 
 
@@ -84,7 +85,7 @@ class Spends:
 
     @property
     def told(self) -> dict[Unit, int]:
-        """What these charges took from the account, by unit."""
+        """The amounts that these charges took from the account, by unit."""
         return {**self._told}
 
     def _charges_account(self, data: Mapping[str, Any], unit: Unit) -> bool:
@@ -92,8 +93,8 @@ class Spends:
         return lease == ACCOUNT or (lease != "" and self._backed(lease, unit))
 
     def result(self, account: Mapping[Unit, int] | None = None, uncertain: int = 0) -> Spending:
-        """Give what came of it. `account` is what the account has spent in all, to find what pruned runs have;
-        `uncertain` is what nobody is certain of, in all. Of a part of the time neither is known."""
+        """Return the result. `account` is the total spending of the account, to compute that of pruned runs;
+        `uncertain` is the total of uncertain cost. For a part of the time neither is known."""
         lines = [SpendLine(name, *sums) for name, sums in self._sums.items()]
         lines.sort(key=lambda line: line.name if self._by == "day" else (-line.credits, -line.tokens, line.name))
         pruned = None if account is None else self._pruned(account, uncertain - sum(line.uncertain for line in lines))
@@ -107,15 +108,15 @@ class Spends:
 
 
 def summed_lines(lines: Iterable[SpendLine], name: str = TOTAL) -> SpendLine:
-    """Add up lines."""
+    """Return the sum of the lines."""
     figures = [field.name for field in fields(SpendLine)[1:]]
     every = [*lines]
     return SpendLine(name, *(sum(getattr(line, figure) for line in every) for figure in figures))
 
 
 def account_spent(leases: Sequence[Lease]) -> dict[Unit, int]:
-    """Tell what was spent of the account in each unit, by its own figures: what it was charged, what it lacked for
-    that, and what was spent so far of all that is set aside from it. A unit that was never granted is left out."""
+    """Return the account's spending in each unit, from its own figures: its charges, its overrun, and the spending so
+    far of all reservations from it. A unit without a grant is left out."""
     known: dict[tuple[str, Unit], Lease] = {(lease.id, lease.unit): lease for lease in leases}
     found: dict[Unit, int] = {}
     for unit in UNITS:
@@ -128,7 +129,7 @@ def account_spent(leases: Sequence[Lease]) -> dict[Unit, int]:
 
 
 def from_account(lease: Lease, known: Mapping[tuple[str, Unit], Lease]) -> bool:
-    """Whether what a lease has came out of the account, over however many others."""
+    """Whether a lease's money came from the account, through any number of other leases."""
     at: Lease | None = lease
     while at is not None and at.above:
         source = at.above[-1]  # the one of the line above that has money of its own
@@ -139,7 +140,7 @@ def from_account(lease: Lease, known: Mapping[tuple[str, Unit], Lease]) -> bool:
 
 
 def csv_rows(spending: Spending) -> list[list[str]]:
-    """Write it as rows for a table: names of columns, lines, total. Money is in US dollars."""
+    """Return the spending as rows of a table: column names, lines, total. Money is in US dollars."""
     rows = [[spending.by, "credits_usd", "tokens", "calls", "uncertain_usd", "own_key_usd"]]
     for line in spending.rows:
         money = [decimal(amount) for amount in (line.credits, line.uncertain, line.own_key)]
@@ -157,14 +158,14 @@ def _group(by: SpendBy, event: Event) -> str:
 
 
 def _uncertain(kind: str, data: Mapping[str, Any]) -> int:
-    """Tell what an event adds to what nobody is certain of; a correction ends that."""
+    """Return the amount that an event adds to the uncertain cost; a correction subtracts it."""
     if kind == "hold.reconciled":
         return -data["charged"].get("credits", 0)
     return data["costs"].get("credits", 0) if data.get("uncertain") else 0
 
 
 def _charged_last(data: Mapping[str, Any], unit: Unit) -> str:
-    """Find the last lease that a charge reached, empty if it was charged to none."""
+    """Return the last lease that a charge reached, or "" if it was charged to none."""
     path = data.get("purse", {}).get(unit)
     if path:
         return path[-1][-1]
@@ -176,5 +177,5 @@ def _charged_last(data: Mapping[str, Any], unit: Unit) -> str:
 
 
 def _cell(text: str) -> str:
-    """Keep a spreadsheet from taking a name for a formula."""
+    """Return a name that a spreadsheet cannot take for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,4 +1,4 @@
-"""Figures over any stretch of the journal: who works, how long, how often tasks change hands, what is refused."""
+"""Statistics over any range of the journal: agents, durations, handoffs, refusals."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,10 @@ _WORK: Final = ("attempts", "turns", "tokens", "credits")
 
 @dataclass(frozen=True, slots=True)
 class AgentStats:
-    """The turns of one agent that are over, by how they ended. A turn whose beginning is not told has no time.
+    """The finished turns of one agent, by their end. A turn whose start is not in the events has no duration.
 
-    `attempts` is how often a task was begun with it, `retries` how many of those were to be tried again, and `queue`
-    how long tasks waited until it began them for the first time.
+    `attempts` is how often the agent started a task, `retries` how many of these attempts were retried, and `queue` how
+    long tasks waited for their first start.
     """
 
     turns: int = 0
@@ -39,9 +39,9 @@ class AgentStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Figures of the events of some time. `tasks` were asked for in it. `runs` ended in it, by how they ended; those
-    that have not ended count when they began, by how they are now. So over times that do not meet, each run counts
-    once. `most_handoffs` is how often a single task had been handed over by then."""
+    """Statistics of the events of a period. `tasks` were requested in it. `runs` ended in it, by their end; open runs
+    count at their start, by their present state. So each run counts once over disjoint periods. `most_handoffs` is the
+    highest number of handoffs of a single task."""
 
     events: int = 0
     runs: Counter[str] = field(default_factory=Counter[str])
@@ -90,7 +90,7 @@ class Stats:
 
 
 def stats(events: Iterable[Event], agent: str = "") -> Stats:
-    """Count these events, which are in order; of one agent, what it did itself and what its breaker did."""
+    """Return the statistics of these events, which must be in order; for one agent, its own work and its breaker."""
     figures: defaultdict[str, Figures] = defaultdict(Figures)
     counting = Counting(lambda _at, who: figures[who])
     for event in events:
@@ -99,7 +99,7 @@ def stats(events: Iterable[Event], agent: str = "") -> Stats:
 
 
 def summed(figures: Mapping[str, Figures], open_runs: Mapping[str, int], agent: str = "") -> Stats:
-    """Add up the figures of all agents, or take those of one; `open_runs` have not ended, by their states."""
+    """Return the sum of all agents' figures, or those of one; `open_runs` counts unfinished runs by state."""
     chosen = {who: some for who, some in sorted(figures.items()) if agent in ("", who)}
     whole = Figures()
     for some in chosen.values():

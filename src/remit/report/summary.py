@@ -1,4 +1,4 @@
-"""A run in figures, and in one plain sentence."""
+"""A run in figures, and in one sentence."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from remit.report.tree import STEP_STATES, WAYS, Node
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of a run; each is counted at exactly one node, so sums match everywhere.
+    """The figures of a run. Each is counted at exactly one node, so sums match everywhere.
 
-    `handoffs` has the parallel ones too, after which a task may still be in the same hands.
+    `handoffs` includes parallel ones, after which a task may still have the same holder.
     """
 
     tasks: int = 0
@@ -36,7 +36,7 @@ class Summary:
 
 
 class Subtotal(NamedTuple):
-    """What a task and all below it used and spent."""
+    """The usage and spending of a task and all its subtasks."""
 
     credits: int
     tokens: int
@@ -63,7 +63,7 @@ def summary(root: Node) -> Summary:
 
 
 def subtotals(root: Node) -> dict[str, Subtotal]:
-    """Add up, for every task, what it and all below it used and spent: what the root comes to is what the run does."""
+    """Return for every task the usage and spending of it and all its subtasks; the root has those of the run."""
     found: dict[str, Subtotal] = {}
     for node in reversed([*root.walk()]):  # whoever was asked comes before the asker
         below = [found[child.id] for child in node.children]
@@ -74,7 +74,7 @@ def subtotals(root: Node) -> dict[str, Subtotal]:
 
 
 def _depth(root: Node) -> int:
-    """Count the levels below the root."""
+    """Return the number of levels below the root."""
     depth, level = 0, root.children
     while level:
         depth, level = depth + 1, [child for node in level for child in node.children]
@@ -82,18 +82,18 @@ def _depth(root: Node) -> int:
 
 
 def tokens_seen(node: Node) -> int:
-    """Sum up what the turns of a task saw, whoever's they were."""
+    """Return the number of tokens that all turns of a task saw."""
     return sum(receipts_.tokens(receipt) for receipt in receipts(node))
 
 
 def receipts(node: Node) -> list[Receipt]:
-    """List the receipts of every turn that is over, and of every attempt, in the order they were written."""
+    """Return the receipts of every finished turn and attempt, in order."""
     turns = sorted([*node.trail, *node.retries], key=lambda turn: turn.at)
     return [receipt for receipt in (*(turn.receipt for turn in turns), node.receipt) if receipt]
 
 
 def sentence(root: Node) -> str:
-    """Tell the run in one plain sentence."""
+    """Return the run in one sentence."""
     figures = summary(root)
     parts = _opening(root)
     moved = sum(not handoff.parallel for node in root.walk() for handoff in node.trail)
@@ -117,7 +117,7 @@ def sentence(root: Node) -> str:
 
 
 def steps_sentence(states: Counter[str]) -> str:
-    """3 of 5 steps completed, 1 failed, 1 skipped"""
+    """Return text such as "3 of 5 steps completed, 1 failed, 1 skipped"."""
     first, *others = STEP_STATES
     parts = [f"{states[first]:,} of {count(states.total(), 'step')} completed"]
     parts += [f"{states[state]:,} {state}" for state in others if states[state]]
@@ -128,12 +128,12 @@ _OWN_WORDS: Final = ("completed", "running", "dead")  # the sentence speaks of t
 
 
 def _told(figures: Summary) -> list[tuple[str, int]]:
-    """How many tasks there are in each of the other states that have a look."""
+    """Return the number of tasks in each other state that has a look."""
     return [(state, figures.states[state]) for state in LOOKS if figures.states[state] and state not in _OWN_WORDS]
 
 
 def _died(root: Node) -> list[str]:
-    """2 tasks died after 4 attempts"""
+    """Return text such as "2 tasks died after 4 attempts"."""
     tried = [node.attempts for node in root.walk() if node.state == "dead"]
     if not tried:
         return []
@@ -143,7 +143,7 @@ def _died(root: Node) -> list[str]:
 
 
 def _opening(root: Node) -> list[str]:
-    """lead asked 2 agents; or, of a task that changed hands, who began it and who has it"""
+    """Return "lead asked 2 agents"; for a task that was handed over, its first and its present agent."""
     if not root.begun:
         return [f"{root.agent} never began" if root.state in lifecycle.TERMINAL else f"{root.agent} has not begun"]
     asked = len({child.first for child in root.children})
@@ -155,7 +155,7 @@ def _opening(root: Node) -> list[str]:
 
 
 def _refused(root: Node) -> list[str]:
-    """1 delegation refused (loop), 2 handoffs refused (deadlock)"""
+    """Return text such as "1 delegation refused (loop), 2 handoffs refused (deadlock)"."""
     refusals = [refusal for node in root.walk() for refusal in node.refusals]
     parts: list[str] = []
     for word, handoff in (("delegation", False), ("handoff", True)):
@@ -166,11 +166,11 @@ def _refused(root: Node) -> list[str]:
 
 
 def _at_work(node: Node) -> bool:
-    """Whether it is running, and not merely waiting for someone it asked."""
+    """Whether the task is running, not only waiting for a task that it requested."""
     return node.state == "running" and not waits_for(node)
 
 
 def waits_for(node: Node) -> list[Node]:
-    """List the tasks it asked for and waits for: whoever submits or spawns a task goes on with its own."""
+    """Return the tasks that it waits for. A task does not wait for those that it submitted or spawned."""
     ways = ("delegate",) if node.state == "running" else WAYS
     return [child for child in node.children if child.asked_how in ways and child.state in lifecycle.OPEN]

@@ -1,6 +1,6 @@
-"""Conversations of models as the journal keeps them: what a model was told, what it said, which tools it called.
+"""Conversations with models from the journal: requests, answers and tool calls.
 
-An answer is kept as its framework wrote it. Everything here reads JSON, so it needs none of the frameworks.
+An answer is recorded in the format of its framework. This module reads JSON, so it needs no framework.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ GONE: Final = "[what was said is not in the journal any more]"
 
 
 class CalledTool(NamedTuple):
-    """A tool that a model calls; `given` are the arguments as JSON text."""
+    """A tool call of a model; `given` are the arguments as JSON text."""
 
     tool: str
     given: str = ""
@@ -26,7 +26,7 @@ class CalledTool(NamedTuple):
 
 
 class Utterance(NamedTuple):
-    """One thing that was said: by the prompt, by a model, or by a tool, whose id of the call is `call`."""
+    """One message: of the prompt, of a model, or of a tool, with the id of its call in `call`."""
 
     who: Who
     words: str = ""
@@ -35,8 +35,8 @@ class Utterance(NamedTuple):
 
 
 class TalkLine(NamedTuple):
-    """One line of a conversation, with its place. `name` is the model or the tool. `tokens` and `credits` are those of
-    an answer. `outcome`, `elapsed` and `place` are those of a tool; a model that does not answer has `failed`, too.
+    """One line of a conversation. `name` is the model or the tool. `tokens` and `credits` are those of an answer.
+    `outcome`, `elapsed` and `place` are those of a tool call; a model that did not answer has the outcome `failed`.
     `lost` lines belong to a conversation that could not be continued; a line of `anew` says where and why the next one
     begins."""
 
@@ -55,7 +55,7 @@ class TalkLine(NamedTuple):
 
 @dataclass(slots=True)
 class TaskTalk:
-    """What the models of one task said, in the order in which it was recorded."""
+    """The conversation of one task's models, in the order of the record."""
 
     task: str
     agent: str
@@ -63,13 +63,13 @@ class TaskTalk:
     lines: list[TalkLine] = field(default_factory=list[TalkLine])
 
     def begin_anew(self, turn: int) -> None:
-        """Mark the lines of a turn, from this one on, as lost: another conversation takes their place."""
+        """Mark the lines of a turn, from this one on, as lost: another conversation replaces them."""
         self.lines[turn:] = [line._replace(lost=True) for line in self.lines[turn:]]
 
 
 def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[TaskTalk]:
-    """Fold the conversations of a run, one for each task that has one. `long` are the answers that are kept beside
-    their events, by the number of the event."""
+    """Return the conversations of a run, one for each task that has one. `long` has the answers that are stored next to
+    their events, by event number."""
     found: dict[str, TaskTalk] = {}
     turns: dict[str, int] = {}  # where the lines of each task's current turn begin
     for event in events:
@@ -86,8 +86,8 @@ def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[Task
 
 
 def answer_of(event: Event, long: str | None = None) -> Json:
-    """Return what the operation of an event answered; `long` is its text if that is kept beside the event. Without it
-    a long answer is its reference, as the event has it."""
+    """Return the result of an event's operation; `long` is its text if it is stored next to the event. Without `long`,
+    a long answer is returned as the reference in the event."""
     if long is not None:
         return _decoded(long)
     return event.answer if is_blob(event.answer) or event.answer is None else _decoded(event.answer)
@@ -107,7 +107,7 @@ def _answered(event: Event, answer: Json, talk: TaskTalk) -> Iterator[TalkLine]:
 
 
 def _told(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
-    """Tell what was new to the model; results of tools that are on record have a line of their own."""
+    """Yield the lines that were new to the model; recorded tool results have lines of their own."""
     if not told:
         if all(line.outcome == "failed" for line in talk.lines):  # nothing yet, or no model that answered
             yield TalkLine(event.at, "prompt", "", talk.about)
@@ -159,8 +159,8 @@ _READERS: Final = {
 
 
 def said_in(kept: Json) -> list[Utterance]:
-    """Read messages of pydantic-ai, of openai-agents or of langchain, as JSON or as its text. What is none of them is
-    what a model said."""
+    """Return the messages of pydantic-ai, openai-agents or langchain, as JSON or as its text. Any other value counts as
+    a model's text."""
     value = _decoded(kept) if isinstance(kept, str) else kept
     match value:
         case {"output": list(items), "usage": _}:
@@ -195,7 +195,7 @@ def _message(message: Json) -> list[Utterance]:
 
 
 def _part(part: dict[str, Any]) -> Utterance:
-    """Read a part of a message of pydantic-ai."""
+    """Return the message of a part of pydantic-ai."""
     kind, call = str(part.get("part_kind", "")), str(part.get("tool_call_id", ""))
     words = _text(part.get("content"))
     if kind.endswith("tool-call"):
@@ -206,7 +206,7 @@ def _part(part: dict[str, Any]) -> Utterance:
 
 
 def _langchain(kind: str, data: dict[str, Any]) -> Utterance:
-    """Read a message of langchain."""
+    """Return the message of langchain."""
     words = _text(data.get("content"))
     if kind == "tool":
         return Utterance("tool", words, call=str(data.get("tool_call_id", "")))
@@ -218,7 +218,7 @@ def _langchain(kind: str, data: dict[str, Any]) -> Utterance:
 
 
 def _openai(item: Json) -> list[Utterance]:
-    """Read an item of openai-agents."""
+    """Return the messages of an item of openai-agents."""
     if not isinstance(item, dict):
         return [Utterance("model", _text(item))]
     one = cast("dict[str, Any]", item)
@@ -234,7 +234,7 @@ def _openai(item: Json) -> list[Utterance]:
 
 
 def _joined(parts: list[Utterance]) -> Utterance:
-    """Make one of the parts of an answer."""
+    """Return the parts of an answer as one message."""
     words = "\n".join(part.words for part in parts if part.words)
     return Utterance("model", words, tuple(call for part in parts for call in part.calls))
 
@@ -246,7 +246,7 @@ def _given(arguments: Json) -> str:
 
 
 def _text(content: Json) -> str:
-    """Return what is to be read of a content: text, the texts of its parts, of anything else what kind it is."""
+    """Return the readable text of a content: text, the texts of its parts, otherwise its kind."""
     match content:
         case None:
             return ""

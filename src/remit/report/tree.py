@@ -1,4 +1,4 @@
-"""The tree of a run, folded from its events and from nothing else."""
+"""The tree of a run, folded from its events only."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ WAYS: Final = ("delegate", "submit", "spawn", "async")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A hop that was not allowed; it stays visible. `asker` held the task then, and `turn` is how often it had been
-    handed over."""
+    """A refused hop; it stays visible. `asker` held the task then, and `turn` is how often the task had been handed
+    over."""
 
     at: int
     to: str
@@ -36,7 +36,7 @@ class Refusal:
 
 
 class HandoffMade(NamedTuple):
-    """The end of a turn that passed the task on: to one agent, or parts of it to several at once."""
+    """The end of a turn that handed the task over: to one agent, or in parts to several."""
 
     at: int
     sender: str
@@ -48,7 +48,7 @@ class HandoffMade(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """An attempt that did not lead to an end: what it died of, and what it saw and used. `turn` as for a refusal."""
+    """An attempt that failed and was retried: its error, its receipt and its usage. `turn` is as in `Refusal`."""
 
     at: int
     attempt: int
@@ -60,9 +60,10 @@ class Retry(NamedTuple):
 
 @dataclass(slots=True)
 class PlanStep:
-    """A step of a plan. `task` is its latest task, of `tries`; `reason` says why it failed or was skipped.
+    """A step of a plan. `task` is its latest task, `tries` the number of its tasks; `reason` says why it failed or was
+    skipped.
 
-    `planner` is who held the task when it was planned; it may have changed hands since.
+    `planner` held the task when the plan was made; the task may have been handed over since.
     """
 
     id: str
@@ -78,17 +79,17 @@ class PlanStep:
 
 @dataclass(slots=True)
 class Node:
-    """One task in the tree of a run. `agent` is its present holder, `first` the one who was asked.
+    """One task in the tree of a run. `agent` is its present holder, `first` the agent that was asked.
 
-    `turn` is how often its asker's task had been handed over when it was asked, `step` the step it carries out.
-    `asked_how` is delegate, submit, spawn or async, and `asked_at` when that was; `started_at` is when the task was
-    first begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
+    `turn` is how often its asker's task had been handed over when it was requested; `step` is the plan step it carries
+    out. `asked_how` is delegate, submit, spawn or async, and `asked_at` the time of that. `started_at` is when an agent
+    first started it, and equals `asked_at` before. `attempts` is the number of the present attempt, 0 before the first.
 
-    `tokens` and `credits` are what this task used and spent itself, without what is below it. `questions` are what it
-    asked people, `models` which models it asked, `tools` which tools these used. `left_over` is what earlier attempts
-    finished and the one that completed never asked for.
+    `tokens` and `credits` are its own usage, without subtasks. `questions` are its questions to people, `models` the
+    models it asked, `tools` the tools these called. `left_over` is work of earlier attempts that the completed attempt
+    never requested.
 
-    A tree grows with its run, so a node changes as long as events are fed to its `Growing`.
+    A tree grows with its run: a node changes as long as events are fed to its `Growing`.
     """
 
     id: str
@@ -123,14 +124,14 @@ class Node:
 
     @property
     def drawn_tools(self) -> list[ToolUse]:
-        """The calls of tools that are drawn: without those that the tree shows as a task or as a refused hop."""
+        """The tool calls to draw: without those that the tree shows as a task or as a refused hop."""
         told = {summary(refusal.sentence) for refusal in self.refusals}
         asked_in_vain = any(child.error for child in self.children)
         return [use for use in self.tools if not _is_drawn_as_hop(use, told, asked_in_vain)]
 
     @property
     def open_questions(self) -> list[AskedPerson]:
-        """What a person has yet to answer."""
+        """The unanswered questions."""
         return [question for question in self.questions if question.is_open]
 
     @property
@@ -146,17 +147,17 @@ class Node:
         return self.trail[-1].at if self.trail else self.started_at
 
     def elapsed(self, now: int) -> int:
-        """Tell how long it has been worked on; waiting to be begun is not work."""
+        """Return how long the task has been running; time in the queue does not count."""
         return (self.ended_at if self.ended_at is not None else now) - self.started_at if self.begun else 0
 
     def queued(self, now: int) -> int:
-        """Tell how long it waited to be begun."""
+        """Return how long the task waited in the queue."""
         if self.begun:
             return self.started_at - self.asked_at
         return (self.ended_at if self.ended_at is not None else now) - self.asked_at
 
     def walk(self) -> "Iterator[Node]":
-        """Give every task in tree order; without recursion, because a run may be deeper than Python's stack."""
+        """Yield every task in tree order; without recursion, because a run may be deeper than Python's stack."""
         waiting: list[Node] = [self]
         while waiting:
             node = waiting.pop()
@@ -165,17 +166,17 @@ class Node:
 
     @property
     def saw(self) -> list[Slice]:
-        """What the last turn saw, and why."""
+        """The context that the last turn saw, with reasons."""
         return receipts.saw(self.receipt)
 
     @property
     def withheld(self) -> list[Withheld]:
-        """What was withheld from it, and why."""
+        """The context that was withheld from it, with reasons."""
         return receipts.withheld(self.receipt)
 
 
 class Growing:
-    """A run's tree while it grows: feed it events in order and look at `root` at any time."""
+    """The tree of a run while it grows: feed it events in order and read `root` at any time."""
 
     def __init__(self) -> None:
         self.root: Node | None = None
@@ -232,14 +233,14 @@ class Growing:
             self.root = node
 
     def _end_unstarted(self, node: Node, ended: kinds.StepEnded) -> None:
-        """A step may end without a task of its own: it was skipped, or what it waited for failed."""
+        """Record the end of a step without a task: it was skipped, or a dependency failed."""
         step = self._planned.get((node.id, ended["step"]))
         if step is not None:
             step.state, step.reason = ended["state"], ended["reason"]
 
 
 def tree(events: Iterable[Event]) -> Node | None:
-    """Fold a run into a tree of tasks, in the order they started; None if there is no such run."""
+    """Return a run as a tree of tasks, in the order they started, or None if there is no such run."""
     growing = Growing()
     for event in events:
         growing.add(event)
@@ -340,7 +341,7 @@ def _end(node: Node, event: Event) -> None:
 
 
 def _end_step(step: PlanStep, node: Node) -> None:
-    """A step is what its latest task is."""
+    """Set the state of a step to that of its latest task."""
     if step.task == node.id and step.state == "running":
         step.state = "completed" if node.state == "completed" else "failed"
         step.reason = node.error

@@ -1,4 +1,4 @@
-"""What the models of a task did: which model was asked how often and for how much, and which tools were used."""
+"""The model requests and tool calls of a task."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ _LISTED: Final = 3  # models of one task in a picture
 
 class ModelUse(NamedTuple):
     """One model as one agent used it for a task. `calls` counts requests, `failed` those without an answer, `tokens`
-    what the provider counted. `credits` leaves out calls whose price is unknown."""
+    the provider's count. `credits` leaves out calls with an unknown price."""
 
     agent: str
     model: str
@@ -36,7 +36,7 @@ class ModelUse(NamedTuple):
 
 
 class ToolUse(NamedTuple):
-    """One call of a tool. `given` and `result` are shortened, `elapsed` is in microseconds, `place` is the line of code
+    """One tool call. `given` and `result` are shortened, `elapsed` is in microseconds, `place` is the line of code
     where the tool raised, and `turn` is how often the task had been handed over."""
 
     at: int
@@ -51,12 +51,12 @@ class ToolUse(NamedTuple):
 
     @property
     def error(self) -> str:
-        """Why the tool failed or was refused, without its name; empty if it did neither."""
+        """Why the call failed or was refused, without the tool's name; empty if it succeeded."""
         return "" if self.outcome == "done" else self.result.removeprefix(f"'{self.tool}' failed: ")
 
 
 def add_model_call(uses: list[ModelUse], event: Event) -> None:
-    """Count an answer, or a request without one, for the model that was asked."""
+    """Count a request, answered or failed, for its model."""
     model = read(event, kinds.ModelFailed)["model"]
     at = next((at for at, use in enumerate(uses) if (use.agent, use.model) == (event.agent, model)), -1)
     if at < 0:
@@ -72,7 +72,7 @@ def add_model_call(uses: list[ModelUse], event: Event) -> None:
 
 
 def models_in(events: Iterable[Event]) -> list[ModelUse]:
-    """Count what each model was asked in these events of one task."""
+    """Return the use of each model in the events of one task."""
     uses: list[ModelUse] = []
     for event in events:
         if event.kind in MODELS:
@@ -81,7 +81,7 @@ def models_in(events: Iterable[Event]) -> list[ModelUse]:
 
 
 def tool_use(event: Event, turn: int) -> ToolUse:
-    """Read the call of a tool from its event."""
+    """Return the tool call of an event."""
     data = read(event, kinds.ToolDone)
     return ToolUse(
         event.at,
@@ -100,14 +100,15 @@ def tool_use(event: Event, turn: int) -> ToolUse:
 
 
 def model_figures(use: ModelUse) -> list[str]:
-    """2 calls, 1 failed; 1,234 tokens; $0.01"""
+    """Return figures such as "2 calls, 1 failed", "1,234 tokens", "$0.01"."""
     calls = count(use.calls, "call") + (f", {use.failed:,} failed" if use.failed else "")
     tokens = [count(use.tokens, "token")] if use.tokens else []
     return [calls, *tokens, *([money(use.credits)] if use.credits else [])]
 
 
 def titled(uses: Sequence[ModelUse]) -> list[ModelUse]:
-    """Say whose each model was, if the task was in several hands: triage: openai:gpt-5"""
+    """Return the uses with the agent's name added to each model, if the task had several holders: triage:
+    openai:gpt-5."""
     if len({use.agent for use in uses}) < 2:
         return [*uses]
     return [use._replace(model=f"{use.agent}: {use.model}") for use in uses]
@@ -118,17 +119,17 @@ def model_name(use: ModelUse) -> str:
 
 
 def tool_call(use: ToolUse) -> str:
-    """lookup({"q":"lamp"})"""
+    """Return a call such as lookup({"q":"lamp"})."""
     return f"{escaped(use.tool, _NAME)}({escaped(use.given, _GIVEN) if use.given != '{}' else ''})"
 
 
 def tool_time(use: ToolUse) -> str:
-    """12 ms; empty if the tool was not used"""
+    """Return a duration such as 12 ms, or "" if the tool did not run."""
     return duration(use.elapsed) if use.elapsed else ""
 
 
 def tool_result(use: ToolUse) -> str:
-    """What the tool returned; or why it did not, and where: KeyError: 'lamp' (team.py:8 in lookup)"""
+    """Return the result of the call; or the error and its place: KeyError: 'lamp' (team.py:8 in lookup)."""
     if use.outcome == "done":
         return escaped(use.result, _RESULT)
     where = f" ({escaped(use.place, _GIVEN)})" if use.place else ""
@@ -136,7 +137,8 @@ def tool_result(use: ToolUse) -> str:
 
 
 def uses_in_short(models: Sequence[ModelUse], tools: Sequence[ToolUse]) -> list[str]:
-    """openai:gpt-5, 2 calls, 1,234 tokens, $0.01; 3 tool calls, 1 failed: a line for each model, one for all tools"""
+    """Return a line for each model and one for all tools: openai:gpt-5, 2 calls, 1,234 tokens, $0.01; 3 tool calls, 1
+    failed."""
     lines = [", ".join((use.model, *model_figures(use))) for use in models[:_LISTED]]
     if len(models) > _LISTED:
         lines.append(f"and {len(models) - _LISTED} more")
@@ -145,7 +147,7 @@ def uses_in_short(models: Sequence[ModelUse], tools: Sequence[ToolUse]) -> list[
 
 
 def uses_in_signs(models: Sequence[ModelUse], tools: Sequence[ToolUse]) -> str:
-    """◆2 ◇3 ✗1: how often models and tools were called, and how many of the latter failed; empty if none were"""
+    """Return the number of model requests, tool calls and failed tool calls as ◆2 ◇3 ✗1, or "" if there are none."""
     numbers = (sum(use.calls for use in models), len(tools), _with(tools, "failed"))
     return " ".join(f"{sign}{number:,}" for sign, number in zip(_SIGNS, numbers, strict=True) if number)
 

@@ -1,7 +1,7 @@
-"""The one way from what remit knows to JSON: for `--json`, for servers, for pages.
+"""The only conversion from remit's values to JSON: for `--json`, for servers, for pages.
 
-Each function gives a dict of plain JSON. Times are whole microseconds since 1970, as everywhere inside; names of fields
-are the names of the values they come from.
+Each function returns a dict of plain JSON. Times are whole microseconds since 1970, as everywhere inside. Fields have
+the names of the values they come from.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ Data: TypeAlias = dict[str, Json]
 
 
 class IsWorker(Protocol):
-    """A process that has said that it is there; `number` is that of a process of this machine, or empty."""
+    """A process that has announced itself; `number` is its process id on this machine, or empty."""
 
     @property
     def id(self) -> str: ...
@@ -47,7 +47,8 @@ class IsWorker(Protocol):
 
 
 def task(record: Record, text: str, *, state: str, where: str) -> Data:
-    """A task. `state` is the record's, or `lost`; `where` says who runs it, which the record does not know."""
+    """Return a task. `state` is the record's, or `lost`; `where` says which process runs it, which the record does not
+    know."""
     return {
         "id": record.id,
         "state": state,
@@ -69,7 +70,7 @@ def task(record: Record, text: str, *, state: str, where: str) -> Data:
 
 
 def task_detail(detail: Detail, *, state: str, where: str) -> Data:
-    """A task, how it came to be where it is, and what came of it."""
+    """Return a task with its history and its result."""
     return {
         **task(detail.record, detail.task, state=state, where=where),
         "asker": detail.asker,
@@ -86,12 +87,12 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
 
 
 def traces(task: str, failures: Sequence[Failure]) -> Data:
-    """Where a task failed in its agent's code, attempt by attempt."""
+    """Return the failures of a task in its agent's code, attempt by attempt."""
     return {"task": task, "failures": [named(failure) for failure in failures]}
 
 
 def conversation(conversation: TaskTalk) -> Data:
-    """What the models of a task said and were told, and which tools they used."""
+    """Return the conversation of a task's models, with tool calls."""
     return named(conversation)
 
 
@@ -100,7 +101,7 @@ def outcome(outcome: Outcome) -> Data:
 
 
 def run(line: RunLine, *, state: str) -> Data:
-    """A run as a list shows it."""
+    """Return a run for a list."""
     return {
         "id": line.record.id,
         "state": state,
@@ -119,7 +120,7 @@ def run(line: RunLine, *, state: str) -> Data:
 
 
 def tree(root: Node) -> Data:
-    """A run as its tree; made without recursion, because a run may be deeper than Python's stack."""
+    """Return a run as a tree; without recursion, because a run may be deeper than Python's stack."""
     whole = subtotals(root)
     made = {node.id: _node(node, whole[node.id]) for node in root.walk()}
     for node in root.walk():
@@ -164,8 +165,8 @@ def _node(node: Node, whole: Subtotal) -> Data:
 
 
 def event(event: Event, long: str | None = None) -> Data:
-    """An event. `answer` is what its operation answered, on the first event of the operation: what a model said, what
-    a tool returned. `long` is that text if it is kept beside the event; else it is a reference to it."""
+    """Return an event. `answer` is the result of its operation, on the first event of the operation: a model's answer,
+    a tool's result. `long` is that text if it is stored next to the event; without it, `answer` is a reference."""
     return {
         "seq": event.seq,
         "at": event.at,
@@ -203,7 +204,7 @@ def message(message: Message) -> Data:
 
 
 def announcement(message: Message) -> Data:
-    """An announcement that nobody has read: about which task, from whom and for whom."""
+    """Return a result message that was not read: the task, the sender and the recipient."""
     return {
         "task": message.about,
         "by": message.sender,
@@ -222,7 +223,7 @@ def card(card: Card, published_at: int | None = None) -> Data:
 
 
 def match(match: Match, *, chosen: bool) -> Data:
-    """An agent that was found, and whether it would be asked without asking back."""
+    """Return an agent that was found, and whether a delegation by capability would call it."""
     return {"agent": match.card.name, "score": match.score, "why": match.why, "free": match.free, "chosen": chosen}
 
 
@@ -250,13 +251,13 @@ def lease(lease: Lease) -> Data:
 
 
 def hold(hold: Hold) -> Data:
-    """A call that was charged whole because nobody could say what it cost."""
+    """Return a call that was charged in full because its cost is unknown."""
     names = ("id", "task", "run", "session", "agent", "credits", "tokens", "why", "model", "own_key", "hour")
     return {**{name: value(getattr(hold, name)) for name in names}, "billed": value(hold.claimed)}
 
 
 def limit_use(use: LimitUse) -> Data:
-    """How much of a limit is used."""
+    """Return the use of a limit."""
     scope, name = use.metered
     told: Data = {"per": use.limit.per, "scope": scope, "name": name, "unit": use.unit, "most": use.most}
     return told | {"used": use.used, "held": use.held, "left": use.left, "room_at": use.room_at}
@@ -328,9 +329,9 @@ def _agent(agent: AgentStats) -> Data:
 
 
 def named(thing: object) -> Data:
-    """A value with named fields, such as a status or a finding, as an object with the same names.
+    """Return a value with named fields, such as a status or a finding, as an object with the same names.
 
-    Encoders write a named tuple as a list; this does not.
+    JSON encoders write a named tuple as a list; this function does not.
     """
     if is_dataclass(thing) and not isinstance(thing, type):
         return {field.name: value(getattr(thing, field.name)) for field in fields(thing)}
@@ -339,7 +340,7 @@ def named(thing: object) -> Data:
 
 
 def value(thing: object) -> Json:
-    """Anything made of our values and of JSON; whatever else there is becomes its text."""
+    """Return any combination of remit's values and JSON as JSON; anything else becomes its text."""
     match thing:
         case None | bool() | int() | float() | str():
             return thing

@@ -1,4 +1,4 @@
-"""Words that every drawing of a run shares."""
+"""Texts that all drawings of a run share."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +24,15 @@ _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # st
 
 
 def saw(node: Node) -> str:
-    """2 slices (spec/auth), 11 tokens; a receipt is written at the end of a turn, so before that: what it may see"""
+    """Return what a task saw: 2 slices (spec/auth), 11 tokens. A receipt is written at the end of a turn; before that,
+    return what the task may see."""
     written = receipts(node)
     return saw_in(written) if written else may_see(node)
 
 
 def saw_in(written: Sequence[Receipt]) -> str:
-    """2 slices (spec/auth), 11 tokens: how much these turns saw, and by name what others had passed on to them"""
+    """Return how much these turns saw, and the names of what other agents passed to them: 2 slices (spec/auth), 11
+    tokens."""
     names = list(dict.fromkeys(name for receipt in written for name in receipts_.passed_on(receipt)))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     named = f" ({', '.join(escaped(name, 40) for name in names[:_NAMED])}{more})" if names else ""
@@ -48,7 +50,7 @@ def may_see(node: Node) -> str:
 
 
 def called(node: Node) -> str:
-    """Say what a task is about: the title of the step it carries out, or its own text."""
+    """Return the subject of a task: the title of its plan step, or its own text."""
     return f"{node.step}: {node.title}" if node.title else node.task
 
 
@@ -57,7 +59,7 @@ def refused_word(refusal: Refusal) -> str:
 
 
 def notes(node: Node) -> list[str]:
-    """Say what else there is to say of a task: how it was asked, where it stands, which attempt it is."""
+    """Return further notes on a task: how it was requested, its state, the number of the attempt."""
     spoken = node.state if node.state in LOOKS and node.state not in _PLAIN else ""
     if node.open_questions and spoken == "waiting":
         spoken = WAITS
@@ -69,7 +71,7 @@ def notes(node: Node) -> list[str]:
 
 
 def paid(node: Node, whole: Mapping[str, Subtotal]) -> str:
-    """$0.02, $0.10 below: what a task spent itself, and what all below it did; nothing if nothing was spent"""
+    """Return a task's own spending and that of its subtasks: $0.02, $0.10 below; "" if there is none."""
     below = whole[node.id].credits - node.credits
     if not below:
         return money(node.credits) if node.credits else ""
@@ -77,14 +79,15 @@ def paid(node: Node, whole: Mapping[str, Subtotal]) -> str:
 
 
 def how_to_answer(question: AskedPerson) -> str:
-    """remit answer q123 ANSWER; remit approvals q123 if there is more to read before"""
+    """Return the command that answers: remit answer q123 ANSWER; or remit approvals q123 if there is more to read
+    first."""
     if question.kind != "ask" or len(question.text) > _TOLD or not question.text.isprintable():
         return f"remit approvals {question.id}"
     return f"remit answer {question.id} {'CHOICE' if question.choices else 'ANSWER'}"
 
 
 def waits(question: AskedPerson) -> str:
-    """waits for a person: Which colour? (remit answer q123 CHOICE)"""
+    """Return text such as "waits for a person: Which colour? (remit answer q123 CHOICE)"."""
     return f"{WAITS}: {escaped(question.text, _TOLD)} ({how_to_answer(question)})"
 
 
@@ -92,17 +95,17 @@ def waits(question: AskedPerson) -> str:
 
 
 def took(node: Node, elapsed: int, now: int) -> str:
-    """1.3 s; of what nobody has begun, how long it waits for that: queued 1.3 s"""
+    """Return a duration such as 1.3 s; for a task that no agent has started, its time in the queue: queued 1.3 s."""
     return duration(elapsed) if node.begun else f"queued {duration(node.queued(now))}"
 
 
 def attempt(node: Node) -> str:
-    """attempt 3; nothing for the first"""
+    """Return text such as "attempt 3", or "" for the first."""
     return f"attempt {node.attempts:,}" if node.attempts > 1 else ""
 
 
 def retried(retry: Retry) -> str:
-    """attempt 1: failed: OSError: no disk"""
+    """Return text such as "attempt 1: failed: OSError: no disk"."""
     why = retry.error.removeprefix(f"'{retry.agent}' ")
     return f"attempt {retry.attempt:,}: {why}"
 
@@ -111,12 +114,12 @@ def retried(retry: Retry) -> str:
 
 
 def progress(plan: Iterable[PlanStep]) -> str:
-    """3 of 5 steps completed, 1 failed, 1 skipped"""
+    """Return text such as "3 of 5 steps completed, 1 failed, 1 skipped"."""
     return steps_sentence(Counter(step.state for step in plan))
 
 
 def plan_of(agent: str) -> str:
-    """Name a plan by its coordinator; one that a person runs has none, only a holder of that name."""
+    """Return the name of a plan by its coordinator; a plan that a person runs has none."""
     return "Plan" if agent == "plan" else f"Plan of {agent}"
 
 
@@ -128,7 +131,7 @@ def tries(step: PlanStep) -> str:
 
 
 def nodes_first(nodes: Sequence[Node], most: int | None) -> tuple[list[Node], list[Node]]:
-    """Take as many tasks as fit, and give the rest too: all of them in their order, or the most urgent ones first."""
+    """Return as many tasks as fit, and the rest. All fit in their order; otherwise the most urgent come first."""
     if most is None or len(nodes) <= most:
         return [*nodes], []
     ranked = sorted(nodes, key=lambda node: urgency(node.state))
@@ -136,7 +139,8 @@ def nodes_first(nodes: Sequence[Node], most: int | None) -> tuple[list[Node], li
 
 
 def steps_first(plan: Sequence[PlanStep], most: int | None) -> tuple[list[PlanStep], list[PlanStep]]:
-    """Take as many steps as fit in the same way; what failed itself comes before what failed along with it."""
+    """Return as many steps as fit, in the same way; a step that failed itself comes before one that failed with a
+    dependency."""
     if most is None or len(plan) <= most:
         return [*plan], []
     ranked = sorted(plan, key=lambda step: (urgency(step.state), not step.task))
@@ -147,11 +151,12 @@ def steps_first(plan: Sequence[PlanStep], most: int | None) -> tuple[list[PlanSt
 
 
 def reason(node: Node) -> str:
-    """Say why a task did not deliver, without the name that stands beside it anyway."""
+    """Return why a task failed, without the agent's name, which is shown next to it."""
     return node.error.removeprefix(f"'{node.agent}' ")
 
 
 def states(words: Iterable[str]) -> str:
-    """41 completed, 1 failed: in the order of the looks, whatever has none last."""
+    """Return the number of each state, such as "41 completed, 1 failed": in the order of `LOOKS`, unknown states
+    last."""
     counted = Counter(known(word) for word in words)
     return ", ".join(f"{counted[state]:,} {state}" for state in LOOKS if counted[state])

@@ -1,4 +1,4 @@
-"""The time of a run as bars in tree order, below its picture."""
+"""The timeline of a run: bars in tree order, below its picture."""
 
 from typing import Final, NamedTuple
 
@@ -29,8 +29,8 @@ _ROUND: Final = (
 
 
 class Bar(NamedTuple):
-    """One row: who, how deep in the tree, from when to when, and the moments at which a hop was refused or an attempt
-    failed. `asked` is when it was put into a queue, if that was earlier; `begun` whether somebody has taken it up."""
+    """One row: the agent, the depth in the tree, start and end, and the times at which a hop was refused or an attempt
+    failed. `asked` is when the task was queued, if that was earlier; `begun` says whether an agent has started it."""
 
     name: str
     depth: int
@@ -48,7 +48,7 @@ class Bar(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Microseconds to pixels."""
+    """The conversion of microseconds to pixels."""
 
     zero: int
     span: int
@@ -61,7 +61,7 @@ class Scale(NamedTuple):
 
 
 def gantt(tiles: list[Tile], now: int, at: tuple[int, int], room: int) -> tuple[str, int]:
-    """Draw the strip; give its height, too."""
+    """Return the drawn timeline and its height."""
     bars = [bar for tile in tiles if (bar := _bar(tile, now)) is not None]
     left, top = at
     width = min(room, _WIDEST)
@@ -156,17 +156,17 @@ def _block(look: str, at: tuple[int, int], size: tuple[int, int]) -> str:
 
 
 def _refused(x: int, top: int) -> str:
-    """Draw a ring, which is seen even on a bar of its own colour."""
+    """Draw a ring, which is visible even on a bar of its own colour."""
     return f'<circle class="pill ring refused" cx="{x}" cy="{top + 9}" r="4"/>'
 
 
 def _again(x: int, top: int) -> str:
-    """Draw a small wedge where an attempt ended and another was to follow."""
+    """Draw a small wedge where an attempt ended and another followed."""
     return f'<path class="tick" d="M{x - 5} {top + 2}h10l-5 8z"/>'
 
 
 def _axis(scale: Scale, top: int, bottom: int) -> str:
-    """Draw round steps of time, as lines behind the bars."""
+    """Draw round steps of time as lines behind the bars."""
     lines: list[str] = []
     for at in range(0, scale.span + 1, _step(scale.span)):
         x = scale.x(scale.zero + at)
@@ -176,5 +176,5 @@ def _axis(scale: Scale, top: int, bottom: int) -> str:
 
 
 def _step(span: int) -> int:
-    """Choose the smallest round step of which at most a few fit."""
+    """Return the smallest round step of which only a few fit."""
     return next((step for step in _ROUND if span // step <= _STEPS), max(1, span // _STEPS))

@@ -1,4 +1,4 @@
-"""The labels of edges: what went along, and what was kept back."""
+"""The labels of edges: what was passed on, and what was withheld."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,14 +14,14 @@ _BRIEF: Final = 10  # columns of a name on an edge of a picture
 
 
 def saw_here(stay: Stay) -> str:
-    """Say what a holder saw while the task was with it: 2 slices (spec/auth), 11 tokens"""
+    """Return what a holder saw while it had the task: 2 slices (spec/auth), 11 tokens."""
     if stay.receipt:
         return saw_in([stay.receipt])
     return may_see(stay.node)
 
 
 def passed(stay: Stay, columns: int = _BRIEF) -> str:
-    """Say what was passed, as short as the label of an edge: spec/auth +1 · 2.4k tok"""
+    """Return what was passed, short enough for the label of an edge: spec/auth +1 · 2.4k tok."""
     if stay.receipt:
         names = receipts.passed_on(stay.receipt)
         size = f"{short(tokens(stay.receipt))} tok"
@@ -33,7 +33,7 @@ def passed(stay: Stay, columns: int = _BRIEF) -> str:
 
 
 def _first_of(names: Sequence[str], columns: int) -> str:
-    """spec/auth +1: the first name, or the end of its path if it is too long, and how many more there are"""
+    """Return the first name, or the end of its path if it is too long, and the number of others: spec/auth +1."""
     more = f" +{len(names) - 1}" if len(names) > 1 else ""
     name = cleaned(names[0], 4 * columns)
     end = name.rpartition("/")[2]
@@ -41,7 +41,7 @@ def _first_of(names: Sequence[str], columns: int) -> str:
 
 
 def kept_back(stay: Stay) -> str:
-    """Say how many slices were withheld."""
+    """Return the number of withheld slices as a label, or "" if there are none."""
     number = withheld(stay)
     return f"\N{MINUS SIGN}{number}" if number else ""
 

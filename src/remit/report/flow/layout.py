@@ -1,8 +1,8 @@
-"""Layout: where the tiles of a run go, a tree from left to right, as boxes and edges with whole coordinates.
+"""Layout: the positions of a run's tiles, as a tree from left to right, with boxes and edges in whole coordinates.
 
-Every leaf has a row of its own, and an asker sits in the middle of those it asked: two passes over the tiles. Whoever
-takes a task over stands below the one who had it, in the same column: handing over leads no deeper.
-A new kind of hop is a new `EdgeKind`, and the drawing says how it looks and how it ends.
+Every leaf has a row of its own, and an asker is placed in the middle of the agents it asked: two passes over the tiles.
+An agent that takes a task over is placed below the previous one in the same column, because a handoff leads no deeper.
+For a new kind of hop, add an `EdgeKind`, and its look to the drawing.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ EdgeKind: TypeAlias = Literal["delegation", "submitted", "spawned", "member", "h
 
 
 class Box(NamedTuple):
-    """A tile with its place; `x` and `y` are its upper left corner."""
+    """A tile with its position; `x` and `y` are its upper left corner."""
 
     tile: Tile
     x: int
@@ -46,7 +46,7 @@ class Box(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A hop. `label` is what was passed, `aside` what was kept back, `tip` both at length, `word` how it was asked."""
+    """A hop. `label` is what was passed, `aside` what was withheld, `tip` both in full, `word` how it was requested."""
 
     kind: EdgeKind
     start: Box
@@ -66,7 +66,7 @@ class Picture(NamedTuple):
 
 
 def place(top: Tile, left: int = 0, upper: int = 0) -> Picture:
-    """Place every tile as a box in tree order, with an edge to each from the one that asked."""
+    """Return every tile as a box in tree order, with an edge from its asker."""
     order = list(tiles_of(top))
     rows = _rows(order)
     boxes = {tile: Box(tile, left + tile.depth * COLUMN, upper + rows[tile]) for tile in order}
@@ -112,7 +112,7 @@ def _edge(start: Box, end: Box) -> Edge:
 
 
 def _handoff(start: Box, end: Box) -> Edge:
-    """Make the edge of a handoff; its label is the phase the task was handed over in."""
+    """Return the edge of a handoff; its label is the phase of the handoff."""
     came = end.tile.shows.came if isinstance(end.tile.shows, Stay) else None
     if came is None:
         return Edge("handoff", start, end, FOLDED)

@@ -1,4 +1,4 @@
-"""The steps of a plan in columns: whatever a step waits for stands to the left of it."""
+"""The steps of a plan in columns: the dependencies of a step are to its left."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ ROWS: Final = 8
 
 
 class Cell(NamedTuple):
-    """A step, or several that are too many to show, with its place in the grid."""
+    """A step, or several steps folded into one, with its position in the grid."""
 
     steps: tuple[PlanStep, ...]
     column: int
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Cells, and which of them waits for which: the first of each pair comes before the second."""
+    """Cells and their dependencies: the first of each pair comes before the second."""
 
     cells: list[Cell]
     needs: list[tuple[Cell, Cell]]
@@ -62,7 +62,7 @@ def _columns(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
 
 
 def _depths(plan: Sequence[PlanStep]) -> dict[str, int]:
-    """Count the steps before each step, on its longest way; the last column takes whatever is farther."""
+    """Return the number of steps before each step on its longest path, limited to the last column."""
     ids = {step.id for step in plan}
     missing = {step.id: sum(before in ids for before in step.after) for step in plan}
     after: dict[str, list[str]] = {id_: [] for id_ in ids}
@@ -82,7 +82,7 @@ def _depths(plan: Sequence[PlanStep]) -> dict[str, int]:
 
 
 def _sorted(steps: list[PlanStep], home: dict[str, int], cells: list[Cell]) -> list[PlanStep]:
-    """Sort steps near the rows of what they wait for, so that edges rarely cross."""
+    """Return the steps in the order of their dependencies' rows, so that edges rarely cross."""
 
     def middle(step: PlanStep) -> float:
         rows = [cells[home[before]].row for before in step.after if before in home]

@@ -1,4 +1,4 @@
-"""A run as a Mermaid flowchart, for the places that draw those: issues, pull requests, docs."""
+"""A run as a Mermaid flowchart, for issues, pull requests and docs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -41,7 +41,7 @@ _LINES: Final[dict[Line, str]] = {"solid": "", "dashed": ",stroke-dasharray:3 3"
 
 
 def mermaid(root: Node, now: int) -> str:
-    """Draw a flowchart from left to right; tasks far from the root are folded when there are very many."""
+    """Return a flowchart from left to right. If there are very many tasks, those far from the root are folded."""
     planned = min(_STEPS, sum(len(plan) for node in root.walk() for plan in node.plans))
     order = list(tiles_of(outline(root, _CARDS - planned)))
     names = {tile: f"n{index}" for index, tile in enumerate(order)}
@@ -95,7 +95,7 @@ def _edge(asker: Tile, tile: Tile) -> str:
 
 
 def _handoff(heir: Tile) -> str:
-    """Draw the edge of a handoff: the same task in other hands, its phase, and what was passed with it."""
+    """Return the edge of a handoff, with its phase and what was passed with it."""
     if not isinstance(heir.shows, Stay) or heir.shows.came is None:
         return "==>"
     along = passed(heir.shows, _PASSED) if receipts.passed_on(heir.shows.receipt) else ""
@@ -114,7 +114,7 @@ def _class(tile: Tile) -> str:
 
 
 def class_style(state: str) -> str:
-    """fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24"""
+    """Return the style of a state: fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24."""
     drawn = look(state)
     return _COLOURS[drawn.role] + _LINES[drawn.line]
 
@@ -123,7 +123,7 @@ def class_style(state: str) -> str:
 
 
 def _plans(order: list[Tile], names: dict[Tile, str]) -> tuple[list[str], set[str]]:
-    """Draw the plans of the tasks that are shown, each in a box of its own; give the classes of their steps, too."""
+    """Return the drawn plans of the visible tasks, each in a box of its own, and the classes of their steps."""
     lines: list[str] = []
     classes: set[str] = set()
     room = _STEPS
@@ -167,7 +167,7 @@ def _step(step: PlanStep) -> str:
 
 
 def _label(text: str, columns: int) -> str:
-    """Write text inside a quoted label: whatever could mean something becomes the number of its character."""
+    """Return the text for a quoted label: every special character becomes its number."""
     return "".join(_characters(cleaned(text, columns)))
 
 

@@ -1,4 +1,4 @@
-"""Plans in the picture of a run: small cards for steps, with an edge from each to those that wait for it."""
+"""Plans in the picture of a run: a small card for each step, with an edge to each dependent step."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -26,7 +26,7 @@ _ROOM: Final = _WIDTH - 40
 
 
 class Panel(NamedTuple):
-    """One plan with its steps in columns; `tasks` are those that carry them out, by id."""
+    """One plan with its steps in columns; `tasks` are the tasks of the steps, by id."""
 
     title: str
     plan: list[PlanStep]
@@ -78,7 +78,7 @@ class Panel(NamedTuple):
 
 
 def panels(tiles: list[Tile], now: int) -> list[Panel]:
-    """Make the panels of the plans of the tasks that are shown; of very many, the first."""
+    """Return the panels for the plans of the visible tasks; if there are very many, the first ones."""
     nodes = [tile.shows.node for tile in tiles if isinstance(tile.shows, Stay) and tile.shows.left is None]
     made: list[Panel] = []
     for node in nodes:
@@ -105,7 +105,7 @@ def _place(cell: Cell) -> tuple[int, int]:
 
 
 def _need(before: Cell, after: Cell) -> str:
-    """Draw the edge from what a step waits for, in the colour of how that went."""
+    """Draw the edge from a dependency to a step, in the colour of the dependency's state."""
     (left, top), (x, y) = _place(before), _place(after)
     left, top, y = left + _WIDTH, top + _HEIGHT // 2, y + _HEIGHT // 2
     bend, half = x - _GAP, x - _GAP // 2 - 3

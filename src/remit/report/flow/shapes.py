@@ -1,4 +1,4 @@
-"""The small shapes a drawn run is made of. Every text on its way into the picture passes through here."""
+"""The small shapes of a drawn run. Every text in the picture passes through here, to be escaped."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -19,7 +19,7 @@ _TOOLTIP: Final = 400
 def words(
     text: str, at: tuple[int, int], look: str, width: int, anchor: Literal["start", "end", "middle"] = "start"
 ) -> str:
-    """Draw a line of text, cut to the width it has."""
+    """Draw a line of text, cut to its width."""
     x, y = at
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text class="{look}" x="{x}" y="{y}"{side}>{xml(fitted(text, width, look))}</text>'
@@ -34,7 +34,7 @@ def xml(text: str) -> str:
 
 
 def fitted(text: str, width: int, look: str = "") -> str:
-    """Cut text to this many pixels, as far as that can be told without the font at hand."""
+    """Return the text cut to this many pixels, as far as possible without the font."""
     line = cleaned(text, max(4, width // 3))
     if line_width(line, look) <= width:
         return line
@@ -49,7 +49,7 @@ def line_width(text: str, look: str = "") -> int:
 
 @lru_cache(maxsize=4096)
 def _advance(char: str, look: str) -> float:
-    """Pixels from one character to the next; system fonts differ by a few per cent."""
+    """Return the width of a character in pixels; system fonts differ by a few per cent."""
     if "mono" in look:
         return 6.65 * columns_of(char)
     size = 18.0 if "title" in look else 15.6 if "name" in look else 12.8
@@ -61,7 +61,7 @@ def _advance(char: str, look: str) -> float:
 
 
 def state_dot(state: str, x: int, y: int) -> str:
-    """Draw the state as colour and as a sign, because not everybody sees the colour; hollow while it is alive."""
+    """Draw the state as a colour and as a sign, for readers who cannot see the colour; hollow while the task runs."""
     drawn, (_, _, _, sign, dot, _) = known(state), look(state)
     if dot == "full":
         return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{sign}"/>')
@@ -72,7 +72,7 @@ def state_dot(state: str, x: int, y: int) -> str:
 
 
 def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
-    """Draw how many there are of each state, as parts of one bar; the rarest is still wide enough to be seen."""
+    """Draw the number of each state as parts of one bar; the smallest part is still wide enough to be seen."""
     counted = Counter(known(state) for state in states)
     left, top = at
     parts: list[str] = []
@@ -84,7 +84,7 @@ def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
 
 
 def arrow_head(x: int, y: int, look: str, *, down: bool = False) -> str:
-    """Draw a solid head whose tip is at this point: something has gone over there."""
+    """Draw a solid arrow head with its tip at this point."""
     shape = "M0 0l-5.5-9.5q5.5 2.6 11 0z" if down else "M0 0l-9.5-5.5q2.6 5.5 0 11z"
     return moved(x, y, f'<path class="fill {look}" d="{shape}"/>')
 

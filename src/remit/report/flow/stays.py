@@ -1,4 +1,4 @@
-"""A task that changes hands, as the stays it had: one for each time it was with somebody."""
+"""The stays of a task: one for each agent that held it."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,10 @@ Turn = tuple[int, int, int]
 
 
 class Stay(NamedTuple):
-    """From when to when one agent held a task. `came` is the handoff that brought it, `left` the one that took it on.
+    """The time during which one agent held a task. `came` is the handoff that brought it, `left` the one that passed it
+    on.
 
-    `turns` are the first and the last turn of this holder: one that hands parts out in parallel has several.
+    `turns` are the first and the last turn of this holder: one that sends parts out in parallel has several.
     """
 
     node: Node
@@ -32,12 +33,12 @@ class Stay(NamedTuple):
 
     @property
     def models(self) -> list[ModelUse]:
-        """The models that its holder asked."""
+        """The models that this holder asked."""
         return [use for use in self.node.models if use.agent == self.holder]
 
     @property
     def tools(self) -> list[ToolUse]:
-        """The calls of tools while it lasted."""
+        """The tool calls during this stay."""
         first, last = self.turns
         return [use for use in self.node.tools if first <= use.turn <= last]
 
@@ -49,14 +50,14 @@ class Stay(NamedTuple):
         return (self.node.ended_at if self.node.ended_at is not None else now) - self.start
 
     def hops(self) -> list[Node | Refusal]:
-        """List whom the holder asked meanwhile, with the refused ones where they happened."""
+        """Return the tasks that the holder requested meanwhile, and its refused hops, in order."""
         first, last = self.turns
         hops = (hop for hop in (*self.node.children, *self.node.refusals) if first <= hop.turn <= last)
         return sorted(hops, key=order)
 
 
 def stays(node: Node) -> list[Stay]:
-    """List the stays of a task, one for each pair of hands it was in; most tasks have one."""
+    """Return the stays of a task, one for each holder; most tasks have one."""
     ended: list[Stay] = []
     holder, start, began, came = node.first, node.started_at, 0, None
     for at, handoff in enumerate(node.trail):
@@ -67,11 +68,12 @@ def stays(node: Node) -> list[Stay]:
 
 
 def order(hop: Node | Refusal) -> Turn:
-    """Sort by turn and then by time: a handoff and what follows may share a moment. A handoff comes first."""
+    """Return the sort key of a hop: turn, then time. A handoff and the hop after it may have the same time; the handoff
+    comes first."""
     return (hop.turn, 1, hop.at if isinstance(hop, Refusal) else hop.asked_at)
 
 
 def member_of(child: Node, asker: Node) -> HandoffMade | None:
-    """Find the parallel handoff that gave a task to this one, if one did."""
+    """Return the parallel handoff that created this task, or None."""
     before = asker.trail[child.turn - 1] if 0 < child.turn <= len(asker.trail) else None
     return before if before is not None and before.parallel and child.first in before.to else None

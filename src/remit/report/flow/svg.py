@@ -1,6 +1,6 @@
-"""A run as a picture: cards for tasks from left to right, edges that say what was passed, plans, bars for the time.
+"""A run as a picture: cards for tasks from left to right, edges that say what was passed, plans, and a timeline.
 
-It is one self-contained SVG document: no scripts, no fonts and no images from elsewhere.
+It is one self-contained SVG document: no scripts, no external fonts or images.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ _BEND: Final = 56  # how far an edge takes to reach the row of the one that was 
 
 
 def svg(root: Node, now: int, theme: Theme = "light") -> str:
-    """Draw the picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
+    """Return the picture as a document; `theme` is light, dark, or auto for the reader's preference."""
     sheet = style(theme)
     picture = place(outline(root), _MARGIN, _HEADER)
     plans = panels([box.tile for box in picture.boxes], now)
@@ -96,7 +96,7 @@ def _header(root: Node, now: int, width: int) -> str:
 
 
 def _summary(root: Node, now: int) -> str:
-    """Tell the run in figures, from its events and nothing else."""
+    """Return the figures of the run in one line."""
     figures = summary(root)
     parts = [
         f"{cleaned(root.agent, 40)} {cleaned(root.state, 20)} · {took(root, root.elapsed(now), now)}",
@@ -125,7 +125,7 @@ def _summary(root: Node, now: int) -> str:
 
 
 def _tree(picture: Picture, now: int) -> list[str]:
-    """Draw edges first, so that cards lie on them, and labels last, so that nothing lies on those."""
+    """Draw edges first, so that cards cover them, and labels last, so that nothing covers these."""
     return [
         *(_curve(edge) for edge in picture.edges),
         *(_tile(box, now) for box in picture.boxes),
@@ -146,7 +146,7 @@ def _tile(box: Box, now: int) -> str:
 
 
 def _back(state: str, shift: int = 0) -> str:
-    """Draw the card itself, with a little shade; cards that ask for attention have a rim in their colour."""
+    """Draw the card itself, with a little shade; a state that needs attention has a rim in its colour."""
     rim = " rim" if look(state).rimmed else ""
     size = f'width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="10"'
     shade = f'<rect class="shade" x="{shift}" y="{shift + 2}" {size}/>'
@@ -163,8 +163,8 @@ def _head(state: str, name: str, right: str) -> str:
 
 
 def _task(stay: Stay, now: int) -> str:
-    """Draw a task in somebody's hands: on the first card what it is about, on the others what came along; and how often
-    models and tools were called."""
+    """Draw a stay: on the first card the task, on the others what came along; and the number of model requests and tool
+    calls."""
     about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
     used = [*uses_in_short(stay.models, stay.tools), *(f"{use.tool}: {use.error}" for use in stay.tools if use.error)]
     counted = uses_in_signs(stay.models, stay.tools)
@@ -180,7 +180,7 @@ def _task(stay: Stay, now: int) -> str:
 
 
 def _time(stay: Stay, now: int) -> str:
-    """1.3 s; what the task spent goes before it, and before that a 3 in the third attempt."""
+    """Return the time of a card, such as 1.3 s, with the spending and the number of the attempt before it."""
     node = stay.node
     tried = f"\N{MULTIPLICATION SIGN}{node.attempts:,} · " if node.attempts > 1 and stay.left is None else ""
     cost = f"{money(node.credits)} · " if node.credits and stay.left is None else ""
@@ -188,7 +188,7 @@ def _time(stay: Stay, now: int) -> str:
 
 
 def _ending(stay: Stay) -> str:
-    """Write the last line of a task: why it failed, its answer, whose it is now, or what its holder is doing."""
+    """Return the last line of a card: the error, the result, the new holder, or the present activity."""
     node = stay.node
     if stay.left is not None:
         return words(f"handed over to {stay.left.to[0]}", (_PAD, 68), "fill handed", _INSIDE)
@@ -240,18 +240,18 @@ def _stack(stack: Stack) -> str:
 
 
 def _ring(edge: Edge) -> str:
-    """A delegation ends in a ring: the asker waits for the answer and keeps the work."""
+    """Draw the end of a delegation as a ring: the asker waits for the result."""
     at = f'cx="{edge.end.x}" cy="{edge.end.middle}"'
     return f'<circle class="card ring {edge.state}" {at} r="4"/>'
 
 
 def _sent(edge: Edge) -> str:
-    """What is submitted ends in an open head: it was put there, and the asker went on."""
+    """Draw the end of a submission as an open head: the asker did not wait."""
     return _open_head(edge, 0)
 
 
 def _sent_beside(edge: Edge) -> str:
-    """What is spawned has two of them: its end will be announced."""
+    """Draw the end of a spawn as two open heads: the result will be reported to the asker."""
     return _open_head(edge, 0) + _open_head(edge, 7)
 
 
@@ -261,12 +261,12 @@ def _open_head(edge: Edge, back: int) -> str:
 
 
 def _arrow(edge: Edge) -> str:
-    """A part that was handed out, one of several at once."""
+    """Draw the end of one part of a parallel handoff."""
     return arrow_head(edge.end.x, edge.end.middle, "handed")
 
 
 def _arrow_down(edge: Edge) -> str:
-    """A handoff ends in a solid head: the task itself has gone over."""
+    """Draw the end of a handoff as a solid head: the task itself has moved."""
     return arrow_head(edge.end.x + _HAND, edge.end.y, edge.state, down=True)
 
 
@@ -286,7 +286,7 @@ _ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
 
 
 def _curve(edge: Edge) -> str:
-    """Draw a bend right after the asker, then straight on, so that labels sit on a line of their own."""
+    """Draw a bend right after the asker, then a straight line, so that labels have a line of their own."""
     if edge.kind == "handoff":
         x = edge.start.x + _HAND
         path = f"M{x} {edge.start.bottom}V{edge.end.y - 6}"

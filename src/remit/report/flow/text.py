@@ -1,4 +1,4 @@
-"""A run as lines of text: one for each task, each handoff, each refused hop and each step of a plan."""
+"""A run as lines of text: one for each task, handoff, refused hop and plan step."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -40,7 +40,7 @@ _GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep c
 
 
 class _Before(NamedTuple):
-    """Calls of tools that are only counted."""
+    """Tool calls that are only counted."""
 
     number: int
 
@@ -50,7 +50,7 @@ Whole: TypeAlias = Mapping[str, Subtotal]
 
 
 def text(root: Node, now: int) -> str:
-    """Draw the tree with branches; safe to print whatever the agents wrote."""
+    """Return the tree with branches; safe to print whatever the agents wrote."""
     whole = subtotals(root)
     lines = [_task(root, now, whole)]
     waiting = _below(root, "", lines)
@@ -64,14 +64,15 @@ def text(root: Node, now: int) -> str:
 
 
 def _dash(row: Row) -> str:
-    """Choose the line of a branch: broken for what was refused, dotted for what nobody waits for."""
+    """Return the line of a branch: broken for a refused hop, dotted for a task that its asker does not wait for."""
     if isinstance(row, Refusal):
         return "╌"
     return "┄" if isinstance(row, Node) and row.asked_how in ASKED else "─"
 
 
 def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bool]]:
-    """Write the plans of a task; give back what branches off it, last one first: the next is taken from the end."""
+    """Write the plans of a task. Return its branches in reverse order, because the caller takes the next from the
+    end."""
     rows = _rows(node)
     margin = guides + ("│  " if rows else "   ")
     lines.extend(f"{margin}{line}" for plan in node.plans for line in _plan(plan))
@@ -79,8 +80,7 @@ def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bo
 
 
 def _rows(node: Node) -> list[Row]:
-    """List what became of a task, in order: which models it asked, who took over, who was asked, which tools were used,
-    what was refused, what was tried again."""
+    """Return the rows of a task, in order: models, handoffs, requested tasks, tool calls, refusals, retries."""
     rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
     rows += [((-1, 0, 0), use) for use in titled(node.models)]
     rows += _tools(node.drawn_tools)
@@ -119,7 +119,7 @@ def _line(row: Row, now: int, whole: Whole) -> str:
 
 
 def _note(row: ModelUse | ToolUse | _Before | AskedPerson) -> str:
-    """◇ lookup({"q":"lamp"}) · 12 ms · SHELF-THREE"""
+    """Return a row such as ◇ lookup({"q":"lamp"}) · 12 ms · SHELF-THREE."""
     if isinstance(row, AskedPerson):
         return f"{ASKS} {waits(row)}"
     if isinstance(row, _Before):
@@ -143,7 +143,7 @@ def _task(node: Node, now: int, whole: Whole) -> str:
 
 
 def _handed(arrow: str, handoff: HandoffMade | None) -> str:
-    """→ billing (phase refund)"""
+    """Return a handoff such as → billing (phase refund)."""
     assert handoff is not None  # every stay but the first began with one
     phase = f" (phase {escaped(handoff.phase, _AGENT)})" if handoff.phase else ""
     return f"{arrow} {', '.join(escaped(name, _AGENT) for name in handoff.to[:8])}{phase}"
@@ -164,7 +164,7 @@ def _plan(plan: list[PlanStep]) -> list[str]:
 
 
 def _step(step: PlanStep) -> str:
-    """✗ b: Compare prices · trader · after a · failed: OSError: no disk"""
+    """Return a step such as ✗ b: Compare prices · trader · after a · failed: OSError: no disk."""
     parts = [f"{mark(known(step.state))} {escaped(step.id, _AGENT)}: {escaped(step.title, _TASK)}"]
     parts.append(escaped(step.agent, _AGENT))
     if step.after:

@@ -1,4 +1,4 @@
-"""Colours and type of the drawn run. Every pair of text and ground has a contrast of at least 4.5."""
+"""Colours and fonts of the drawn run. Every text has a contrast of at least 4.5 to its background."""
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ Theme: TypeAlias = Literal["light", "dark", "auto"]
 
 
 class Palette(NamedTuple):
-    """The colours of one theme: of grounds and lines, of text, and one for each role that a state can have."""
+    """The colours of one theme: backgrounds, lines, text, and one for each role that a state can have."""
 
     page: str
     dots: str
@@ -101,7 +101,7 @@ _LINES: Final[dict[Line, str]] = {
 
 
 def style(theme: Theme) -> str:
-    """Write the style sheet of the picture: one theme, or both and the reader's choice."""
+    """Return the style sheet of the picture: one theme, or both with the reader's choice."""
     if theme == "auto":
         return f"{_shape()}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
     palette = {"light": LIGHT, "dark": DARK}.get(theme)
@@ -111,14 +111,14 @@ def style(theme: Theme) -> str:
 
 
 def _shape() -> str:
-    """Write sizes and lines, which are the same in every theme."""
+    """Return sizes and lines, which are the same in every theme."""
     lines = "".join(_LINES[look.line].format(state) for state, look in LOOKS.items())
     grave = ",".join(f".remit-flow .{state}.rim" for state, look in LOOKS.items() if look.role == "grave")
     return f"{_SHAPE}{lines}{grave}{{stroke-width:2.5}}\n"
 
 
 def _colours(palette: Palette) -> str:
-    """Write plain colours, not variables: viewers outside browsers know only those."""
+    """Return plain colours, not variables: viewers outside browsers do not support variables."""
     grounds = {
         ".page": f"fill:{palette.page}",
         ".dot": f"fill:{palette.dots}",
@@ -142,5 +142,5 @@ def _colours(palette: Palette) -> str:
 
 
 def _scoped(where: str) -> str:
-    """Limit a rule to the picture: a page may hold it among other things."""
+    """Return a rule that is limited to the picture, because a page may contain other things."""
     return ",".join(f".remit-flow {selector}" for selector in where.split(","))

@@ -1,4 +1,4 @@
-"""Tiles: what is drawn of a run, for tasks in somebody's hands, for refused hops, and for what is too many to show.
+"""Tiles: the drawn parts of a run, for stays, for refused hops, and for folded groups.
 
 Trees are walked with a list, not with recursion: a run may be deeper than Python's stack.
 """
@@ -30,7 +30,7 @@ class Stack(NamedTuple):
 
     @property
     def below(self) -> int:
-        """How many tasks are folded away under these."""
+        """The number of tasks folded away under these."""
         under = (child for hop in self.hidden for child in _under(hop))
         return sum(sum(1 for _ in node.walk()) for node in under)
 
@@ -40,7 +40,7 @@ class Stack(NamedTuple):
 
 @dataclass(slots=True, eq=False)  # a tile is itself: places are kept per tile
 class Tile:
-    """`children` are those it asked, `heir` is the same task in the next hands."""
+    """A drawn part. `children` are the tasks it requested, `heir` is the same task with its next holder."""
 
     shows: Stay | Refusal | Stack
     depth: int = 0
@@ -53,7 +53,7 @@ def _state(hop: Hop) -> str:
 
 
 def outline(root: Node, at_most: int = _NO_LIMIT) -> Tile:
-    """Choose the tiles to draw, level by level: under a limit, the tasks nearest to the root stay."""
+    """Return the tiles to draw, chosen level by level: under a limit, the tasks nearest to the root stay."""
     made = _strung(root, 0, at_most)
     top, room = made[0], at_most - len(made)
     waiting = deque(made)
@@ -72,7 +72,7 @@ def outline(root: Node, at_most: int = _NO_LIMIT) -> Tile:
 
 
 def tiles_of(top: Tile) -> Iterator[Tile]:
-    """Give every tile in tree order: who was asked comes before who took over."""
+    """Yield every tile in tree order: requested tasks come before the next holder."""
     waiting = [top]
     while waiting:
         tile = waiting.pop()
@@ -83,7 +83,7 @@ def tiles_of(top: Tile) -> Iterator[Tile]:
 
 
 def _strung(hop: Node | Refusal, depth: int, room: int) -> list[Tile]:
-    """Make one tile for each stay of a task; of very many, the first ones and the last."""
+    """Return one tile for each stay of a task; if there are very many, the first and the last ones."""
     if isinstance(hop, Refusal):
         return [Tile(hop, depth)]
     every = stays(hop)
