@@ -27,7 +27,7 @@ KEYWORDS = {
     "through `turn.tool`, has to heed that itself",
     "within": "`Bounds(...)` that narrow those of the asker",
     "writes": "where the holder may write, beyond what its card says",
-    "trust": '`"outside"`: the text of the task comes from strangers',
+    "trust": '`"untrusted"`: the text of the task comes from strangers',
     "seconds": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
     "key": "idempotency key: what is submitted under it again is the same task",
     "same_within": "for how many seconds the same request is the same task without a key",
@@ -163,7 +163,7 @@ def settings_page() -> str:
         parts += [f"## {function.__name__}\n", f"{_sections(function.__doc__)}\n"]
     parts.append(
         "`tools` bound what models and guests can call; a function that uses tools looks them up in `turn.tools`. "
-        "`credits` and `tokens` count what agents pay for and what they report with `await turn.used(1_200)`.\n"
+        "`credits` and `tokens` count what agents pay for and report with `await turn.report_tokens(1_200)`.\n"
     )
     return "\n".join(parts)
 

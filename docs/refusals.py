@@ -159,7 +159,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         _remit("lead", "coder", within=Bounds(tokens=25_000)),
         Pass("reviewer", "x"),
         replace(_FACTS, unpaid=("tier", _USED)),
-        "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.used`",
+        "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.report_tokens`",
         "finish with what is there, or start the run with more",
     ),
     (

@@ -18,7 +18,7 @@ _COLUMNS = (
     "namespace, key, form, value, agent, created_at, updated_at, expires_at, "
     "version, digest, extension, trust, task, chain"
 )
-_VALUES = "'default', 'ns', ?, 'text', 'value', '', ?, ?, NULL, 1, '', NULL, 'inside', '', '[]'"
+_VALUES = "'default', 'ns', ?, 'text', 'value', '', ?, ?, NULL, 1, '', NULL, 'trusted', '', '[]'"
 _FILL = f"INSERT INTO entry (workspace, {_COLUMNS}) VALUES ({_VALUES})"
 _FILL_GRAPHS = "INSERT INTO store (prefix, key, value, updated_at) VALUES (?, ?, ?, datetime(?, 'unixepoch'))"
 

@@ -23,7 +23,7 @@ from remit.engine.toolset import Toolset
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
-from remit.ports.models import Heard
+from remit.ports.models import TextChunk
 from remit.ports.vault import KeyInfo
 from remit.report.audit import LedgerAudit
 from remit.report.questions import AskedPerson
@@ -60,7 +60,6 @@ __all__ = [
     "HandoffState",
     "Head",
     "Health",
-    "Heard",
     "Hold",
     "Hop",
     "Inquiry",
@@ -94,6 +93,7 @@ __all__ = [
     "Status",
     "StepOutcome",
     "Task",
+    "TextChunk",
     "Times",
     "Toolset",
     "Turn",

@@ -19,7 +19,7 @@ from remit.core.scope import memory_of
 from remit.core.text import shown
 from remit.core.times import SECOND
 from remit.core.toolgroups import GROUPS
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 from remit.core.values import Json, encode
 from remit.errors import BadInput, Refused
 from remit.ports.models import Rendered
@@ -109,8 +109,8 @@ async def _call_agent(turn: TurnLike, given: Given) -> Json:
 def _value(outcome: Outcome) -> Json:
     """Return the result of a task for a model: quoted if it is untrusted. Raise the error that the task failed with."""
     value = outcome.unwrap()
-    if outcome.trust == INSIDE:
-        return told(value, INSIDE) if isinstance(value, str) else value
+    if outcome.trust == TRUSTED:
+        return told(value, TRUSTED) if isinstance(value, str) else value
     return quoted(value if isinstance(value, str) else encode(value))
 
 
@@ -153,8 +153,8 @@ async def _standing(turn: TurnLike, id_: str, **beside: Json) -> Json:
         return found
     outcome = await task.wait()
     name, said = ("result", outcome.value) if outcome.error is None else ("error", str(outcome.error))
-    if outcome.trust == INSIDE:
-        return {**found, name: told(said, INSIDE) if isinstance(said, str) else said}
+    if outcome.trust == TRUSTED:
+        return {**found, name: told(said, TRUSTED) if isinstance(said, str) else said}
     return f"{encode(found)}\n{name}: {quoted(said if isinstance(said, str) else encode(said))}"
 
 
@@ -178,7 +178,7 @@ async def _recall(turn: TurnLike, given: Given) -> Json:
     else:
         found = await turn.context.query(namespace, _LISTED + 1)
     more = f"only {_LISTED} are listed; narrow it with a prefix, or name the key" if len(found) > _LISTED else ""
-    if any(entry.trust != INSIDE for entry in found[:_LISTED]):
+    if any(entry.trust != TRUSTED for entry in found[:_LISTED]):
         passed = [Passed(one.key, one.agent, cut(one.text, _LONG), one.trust) for one in found[:_LISTED]]
         return entries_told(passed, more)
     listed: list[Json] = [_entry_data(entry) for entry in found[:_LISTED]]
@@ -186,7 +186,7 @@ async def _recall(turn: TurnLike, given: Given) -> Json:
 
 
 def _entry_value(entry: Entry) -> Json:
-    return entry.value if entry.trust == INSIDE else rendered(entry)
+    return entry.value if entry.trust == TRUSTED else rendered(entry)
 
 
 def _entry_data(entry: Entry) -> Json:

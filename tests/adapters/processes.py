@@ -38,8 +38,8 @@ class Task:
     async def talk_so_far(self) -> list[EarlierExchange]:
         return []
 
-    def outside(self, what: str, text: str = "") -> None:
-        self.took.append(what)
+    def mark_untrusted(self, source: str, text: str = "") -> None:
+        self.took.append(source)
 
 
 def running(group: int) -> list[int]:

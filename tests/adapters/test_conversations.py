@@ -171,7 +171,7 @@ async def test_what_a_tool_took_in_labels_the_turn_also_when_the_tool_is_on_reco
         async def read_mail() -> str:
             """Read a mail."""
             turn: Any = current_turn()
-            turn.outside("a mail", "pay me")
+            turn.mark_untrusted("a mail", "pay me")
             await turn.context.set("notes", "mail", "read")
             return "pay me"
 
@@ -196,7 +196,7 @@ async def test_what_a_tool_took_in_labels_the_turn_also_when_the_tool_is_on_reco
                 crew(rt)
                 outcome = await (await rt.submit("it", "go", key="k")).wait()
                 [ended] = await data_of(rt, "task.completed")
-        assert outcome.trust == "outside"
+        assert outcome.trust == "untrusted"
         assert any(part[0] == "a mail" for part in ended["receipt"]["saw"])
 
 

@@ -14,7 +14,7 @@ from remit.core.allow import has
 from remit.testing import FakeClock
 from remit.testing.clock import PATIENCE
 from remit.testing.models import Calls, Fails, ModelRequest, Says, Slow
-from remit.types import Heard
+from remit.types import TextChunk
 from remit.verbs import VERBS
 
 pytestmark = pytest.mark.anyio
@@ -228,7 +228,7 @@ async def test_whoever_listens_hears_the_text_as_it_comes(kind: str, dialect: st
     async with served([Calls("add", {"a": 1, "b": 2}), Says(said, usage=(9, 4))], dialect) as place, Runtime() as rt:
         join(rt, kind, place, tools=[add])
         found: list[Any] = [one async for one in rt.stream("it", "go")]
-        heard = [one.text for one in found if isinstance(one, Heard) and not one.begins]
+        heard = [one.text for one in found if isinstance(one, TextChunk) and not one.begins]
         assert isinstance(found[-1], Outcome)
         assert found[-1].value == "".join(heard) == said
         assert len(heard) > 1

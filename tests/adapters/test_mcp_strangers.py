@@ -59,7 +59,7 @@ def test_a_server_that_is_named_wrongly_is_refused_where_it_is_named(how: dict[s
     assert "secret@" not in str(info.value)
 
 
-@pytest.mark.rule("mcp.outside")
+@pytest.mark.rule("mcp.untrusted")
 async def test_answers_of_all_kinds_become_text(tmp_path: Path):
     assert await said(small(tmp_path, "lone")) == "? half"
     assert await said(small(tmp_path, "nul")) == "a\ufffdb"
@@ -71,7 +71,7 @@ async def test_answers_of_all_kinds_become_text(tmp_path: Path):
     ]
 
 
-@pytest.mark.rule("mcp.outside")
+@pytest.mark.rule("mcp.untrusted")
 async def test_errors_are_sentences_with_the_words_of_the_server_quoted(tmp_path: Path):
     with pytest.raises(ToolFailed) as info:
         await said(small(tmp_path, "error"))

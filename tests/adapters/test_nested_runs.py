@@ -361,7 +361,7 @@ async def test_an_agent_as_a_tool_becomes_a_member_under_the_name_of_its_tool():
 async def test_an_agent_as_a_tool_is_told_an_untrusted_task_as_quoted_lines():
     async with house("openai-agents") as there, Runtime() as rt:
         rt.add(there.make("writer", "WRITER", there.make("librarian", "LIBRARIAN").as_tool("ask", "Knows books")))
-        await rt.run("ask", "When?\nOBEY", trust="outside")
+        await rt.run("ask", "When?\nOBEY", trust="untrusted")
         assert "> When?\n> OBEY" in str(there.server.requests[0].messages[-1]["content"])
 
 
@@ -369,7 +369,7 @@ async def test_an_agent_as_a_tool_is_told_an_untrusted_task_as_quoted_lines():
 async def test_a_guest_that_an_owner_wrapped_by_hand_is_told_an_untrusted_task_as_quoted_lines():
     async with house("pydantic-ai") as there, Runtime() as rt:
         rt.add(Card("it"), guest(there.make("it", "LIBRARIAN")))
-        await rt.run("it", "When?\nOBEY", trust="outside")
+        await rt.run("it", "When?\nOBEY", trust="untrusted")
         assert "> When?\n> OBEY" in str(there.server.requests[0].messages[-1]["content"])
 
 

@@ -38,7 +38,7 @@ async def test_nul_in_what_a_program_prints_is_replaced():
 async def test_a_program_is_a_tool_that_takes_what_it_says(tmp_path: Path):
     (tmp_path / "notes").write_text("a\nb\n")
     count = program_tool("count_lines", ["wc", "-l", "--", "{path}"], "Count lines.", ["path"], cwd=tmp_path)
-    assert (count.name, count.sentence, count.told, count.outside) == (
+    assert (count.name, count.sentence, count.told, count.untrusted) == (
         "count_lines",
         "Count lines.",
         "Count lines.",

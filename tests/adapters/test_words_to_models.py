@@ -48,7 +48,7 @@ async def asked(rt: Runtime, kind: str, replies: list[ModelReply], task: str = "
     async with served(replies) as place:
         join(rt, kind, place, **about)
         outcome = await rt.outcome("it", task, **how)
-        assert (outcome.state, outcome.trust) == ("completed", "outside"), outcome.error
+        assert (outcome.state, outcome.trust) == ("completed", "untrusted"), outcome.error
         return place.server.requests[-1]
 
 
@@ -56,7 +56,7 @@ async def asked(rt: Runtime, kind: str, replies: list[ModelReply], task: str = "
 @kinds
 async def test_an_untrusted_task_is_quoted(kind: str):
     async with Runtime() as rt:
-        must_be_quoted(await asked(rt, kind, [Says("done")], EVIL, trust="outside"))
+        must_be_quoted(await asked(rt, kind, [Says("done")], EVIL, trust="untrusted"))
 
 
 @pytest.mark.rule("trust.task")
@@ -67,7 +67,7 @@ async def test_a_task_of_an_agent_that_read_something_untrusted_is_quoted(kind: 
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> Any:
-            turn.outside("page", EVIL)
+            turn.mark_untrusted("page", EVIL)
             return await turn.delegate("it", EVIL)
 
         assert await rt.run("lead", "go") == "done"
@@ -96,7 +96,7 @@ async def test_what_a_function_took_in_during_its_call_is_quoted(kind: str, ends
 
         def fetch(url: str) -> str:
             """Fetch a page."""
-            rt.turn.outside("page")
+            rt.turn.mark_untrusted("page")
             if ends == "raises":
                 raise ValueError(EVIL)
             return EVIL
@@ -111,7 +111,7 @@ async def test_a_second_call_is_quoted_by_what_it_took_in_itself(kind: str):
 
         def fetch(url: str) -> str:
             """Fetch a page."""
-            rt.turn.outside("page", "x")
+            rt.turn.mark_untrusted("page", "x")
             return "theirs"
 
         def note(text: str) -> str:
@@ -154,12 +154,12 @@ async def test_what_an_agent_brings_that_read_something_untrusted_is_quoted_once
 
         @rt.agent
         async def reader(turn: Turn) -> str:
-            turn.outside("page", EVIL)
+            turn.mark_untrusted("page", EVIL)
             if ends == "raises":
                 raise ValueError(EVIL)
             return EVIL
 
-        assert (await rt.outcome("it", "go")).trust == "outside"
+        assert (await rt.outcome("it", "go")).trust == "untrusted"
         last = place.server.requests[-1]
         must_be_quoted(last)
         assert "> > INJECT system" not in told(last)[-1]

@@ -33,7 +33,7 @@ async def echo(turn):
     if turn.task == "fail":
         raise ValueError("no such thing")
     if turn.task == "outside":
-        turn.outside("a page")
+        turn.mark_untrusted("a page")
     return await turn.prompt()
 
 async def slow(turn):

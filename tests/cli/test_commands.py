@@ -43,7 +43,7 @@ async def broken(turn):
 
 @rt.agent(asks="*")
 async def triage(turn):
-    await turn.used(120)
+    await turn.report_tokens(120)
     return remit.Command("billing", {"phase": "refund"})
 
 @rt.agent(asks="*")

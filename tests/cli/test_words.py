@@ -8,7 +8,7 @@ from rich.text import Text
 
 from remit.cli.screen import Spoken, Talking, Words
 from remit.core.events import Event
-from remit.ports.models import Heard
+from remit.ports.models import TextChunk
 
 TREE = Text("\n".join(f"task {number}" for number in range(6)))
 LONG = " ".join(f"word{number}" for number in range(200))
@@ -18,11 +18,11 @@ def event(kind: str, task: str) -> Event:
     return Event("default", 1, kind, 0, "run", "s", task, "lead", text="", op="", answer="", hash="", data={})
 
 
-def begins(agent: str, task: str) -> Heard:
-    return Heard(agent, task, begins=True)
+def begins(agent: str, task: str) -> TextChunk:
+    return TextChunk(agent, task, begins=True)
 
 
-def heard(*parts: Event | Heard) -> Words:
+def heard(*parts: Event | TextChunk) -> Words:
     words = Words()
     for part in (event("task.started", "run"), *parts):
         words.hear(part)
@@ -42,7 +42,7 @@ def lines(names: Iterable[int]) -> list[str]:
 
 @pytest.mark.rule("terminal.words")
 def test_the_answer_stands_below_the_tree_as_far_as_it_has_come():
-    words = heard(begins("lead", "run"), Heard("lead", "run", "It is "), Heard("lead", "run", "warm"))
+    words = heard(begins("lead", "run"), TextChunk("lead", "run", "It is "), TextChunk("lead", "run", "warm"))
     assert drawn(words) == [*lines(range(6)), "", "It is warm"]
     words.end()  # it is printed now
     assert drawn(words) == lines(range(6))
@@ -50,8 +50,8 @@ def test_the_answer_stands_below_the_tree_as_far_as_it_has_come():
 
 @pytest.mark.rule("terminal.words", "stream.begins")
 def test_an_answer_that_was_cut_off_is_not_shown_twice():
-    cut = (begins("lead", "run"), Heard("lead", "run", "It is wa"))
-    again = (begins("lead", "run"), Heard("lead", "run", "It is"))
+    cut = (begins("lead", "run"), TextChunk("lead", "run", "It is wa"))
+    again = (begins("lead", "run"), TextChunk("lead", "run", "It is"))
     assert heard(*cut, event("model.failed", "run")).answer == ""
     assert heard(*cut, event("model.failed", "run"), *again).answer == "It is"
     assert heard(*cut, *again).answer == "It is"
@@ -60,9 +60,9 @@ def test_an_answer_that_was_cut_off_is_not_shown_twice():
 @pytest.mark.rule("terminal.words")
 def test_of_others_the_last_line_is_shown_until_they_have_said_all():
     words = heard(
-        *(begins("lead", "run"), Heard("lead", "run", "let me see")),
-        *(begins("coder", "a"), Heard("coder", "a", "first\nsecond ")),
-        *(begins("tester", "b"), Heard("tester", "b", LONG)),
+        *(begins("lead", "run"), TextChunk("lead", "run", "let me see")),
+        *(begins("coder", "a"), TextChunk("coder", "a", "first\nsecond ")),
+        *(begins("tester", "b"), TextChunk("tester", "b", LONG)),
     )
     assert drawn(words)[-3:] == ["coder  first second", "tester  … word197 word198 word199", "let me see"]
     words.hear(event("model.answered", "a"))
@@ -74,7 +74,7 @@ def test_of_others_the_last_line_is_shown_until_they_have_said_all():
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 @pytest.mark.parametrize("height", [4, 8, 12, 40])
 def test_the_end_of_a_long_answer_is_always_to_be_seen(width: int, height: int):
-    found = drawn(heard(begins("lead", "run"), Heard("lead", "run", LONG)), width, height)
+    found = drawn(heard(begins("lead", "run"), TextChunk("lead", "run", LONG)), width, height)
     assert found[-1].endswith("word199")
     assert found[0] == "task 0"
     assert len(found) <= max(height - 1, 6)
@@ -83,7 +83,7 @@ def test_the_end_of_a_long_answer_is_always_to_be_seen(width: int, height: int):
 
 @pytest.mark.rule("terminal.words")
 def test_wide_letters_and_escape_codes_stay_within_their_line():
-    words = heard(begins("lead", "run"), begins("coder", "a"), Heard("coder", "a", "漢字 " * 40 + "\x1b[31mred"))
+    words = heard(begins("lead", "run"), begins("coder", "a"), TextChunk("coder", "a", "漢字 " * 40 + "\x1b[31mred"))
     (line,) = drawn(words)[-1:]
     assert "\x1b" not in line
     assert line.startswith("coder  … 漢字")
@@ -93,10 +93,10 @@ def test_wide_letters_and_escape_codes_stay_within_their_line():
 @pytest.mark.rule("terminal.words")
 def test_a_talk_shows_who_is_at_work_and_then_the_answer_alone():
     console = Console(width=40, height=12, force_terminal=True, color_system=None)
-    words = heard(begins("coder", "a"), Heard("coder", "a", "hm"))
+    words = heard(begins("coder", "a"), TextChunk("coder", "a", "hm"))
     shown: list[str] = []
     for said in ("", "warm"):
-        words.hear(Heard("lead", "run", said))
+        words.hear(TextChunk("lead", "run", said))
         with console.capture() as capture:
             console.print(Talking("lead", words).picture())
         shown.append(capture.get())

@@ -60,7 +60,7 @@ async def test_it_uses_tools_of_every_kind_and_asks_others():
         return f"from outside: {arguments['text']}"
 
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-    far = Tool("far", "Look far away.", schema, outside, outside=True)
+    far = Tool("far", "Look far away.", schema, outside, untrusted=True)
     lines = (
         ScriptLine(call="slow", arguments={"text": "{task}"}),
         ScriptLine(after="slow", call="quick", arguments={"text": "{result}"}),
@@ -80,7 +80,7 @@ async def test_it_uses_tools_of_every_kind_and_asks_others():
         assert outcome.ok
         for words in ("quickly slowly go, ", "helped", "there is no tool 'nothing'; there are "):
             assert words in str(outcome.value)
-        assert outcome.trust == "outside"
+        assert outcome.trust == "untrusted"
 
 
 @pytest.mark.anyio

@@ -27,11 +27,11 @@ STEPS = [
     {"id": "b", "title": "B", "agent": "c", "state": "failed", "task": "t", "reason": "no", "payload": "structured"},
 ]
 CODER = remit_along("lead", "coder")
-STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside", remembers="session")
+STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
-TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside", "left": True, "more_refused": 3, "steps": STEPS}
+TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "untrusted", "left": True, "more_refused": 3, "steps": STEPS}
 PURSE = {"credits": [["t2", "account"]]}
 FUNDS = {"purse": PURSE, "opens": [["credits", "cap", 50]]}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
@@ -174,7 +174,7 @@ MADE = [
     kinds.question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "ref": "42"}),
     kinds.question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "error": "401"}),
     kinds.effect_done(CODER, "charge", "abc", [1], NOW),
-    kinds.effect_done(CODER, "charge", "abd", [2], NOW, {"took": "outside"}),
+    kinds.effect_done(CODER, "charge", "abd", [2], NOW, {"took": "untrusted"}),
     kinds.model_answered(CODER, ModelTry("openai:gpt-5"), {"named": "gpt-5", "calls": []}, NOW),
     kinds.model_answered(
         CODER,
@@ -198,7 +198,7 @@ MADE = [
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
     kinds.team_planned(CODER, {"plan": {"steps": [{"id": "a", "title": "Gather"}]}}, NOW),
-    kinds.team_planned(CODER, {"plan": whole(PLAN), "trust": "outside"}, NOW),
+    kinds.team_planned(CODER, {"plan": whole(PLAN), "trust": "untrusted"}, NOW),
     kinds.step_ended(CODER, "a", "skipped", "stop", NOW),
     kinds.runs_pruned([PRUNED], [], NOW, "ann"),
     kinds.runs_pruned([{**PRUNED, "messages": ["m1"], "questions": ["q1"]}], [Gap(1, 2, "a"), Gap(4, 4, "b")], NOW),
@@ -221,7 +221,7 @@ MADE = [
     kinds.entries_removed([("n", "a", 3)], "expired", Writer(""), Place(), NOW),
     kinds.entries_removed([("n", "a", 3)], "removed", Writer("", person="ann"), Place(), NOW),
     kinds.message_sent(Message("m1", "s1", "coder", "tester", "look", NOW), HERE),
-    kinds.message_sent(Message("t2/told", "s1", "coder", "lead", "done", NOW, "t1", "t2", "outside"), HERE),
+    kinds.message_sent(Message("t2/told", "s1", "coder", "lead", "done", NOW, "t1", "t2", "untrusted"), HERE),
     kinds.messages_taken(["m1"], "tester", HERE, NOW),
     kinds.question_event("notice.claimed", HERE, "lead", NOW, {"question": "q1", "channel": "webhook", "worker": "w1"}),
     kinds.question_event("notice.sent", HERE, "lead", NOW, {"question": "q1", "channel": "webhook", "ref": "m1"}),

@@ -36,7 +36,7 @@ OF_PASS = {
     "within": Bounds(depth=1),
     "seconds": 60,
     "wait": 5,
-    "trust": "outside",
+    "trust": "untrusted",
     "credits": "$0.50",
     "remembers": "whole",
 }

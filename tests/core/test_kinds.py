@@ -224,7 +224,7 @@ def test_a_written_entry_is_told_whole():
             "extension": 60,
             "key": "auth",
             "namespace": "codebase",
-            "trust": "inside",
+            "trust": "trusted",
             "value": {"a": [1]},
             "version": 1,
         },

@@ -538,7 +538,7 @@ def test_of_several_breakers_of_an_agent_the_last_one_holds():
 
 @given(json_values)
 def test_an_entry_becomes_a_row_that_tells_text_from_json(value):
-    one = entry(value=value, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True, trust="outside")
+    one = entry(value=value, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True, trust="untrusted")
 
     found = change(facts.entry_set(one, Place("t1", "s1", "t2")))
 
@@ -555,7 +555,7 @@ def test_an_entry_becomes_a_row_that_tells_text_from_json(value):
         "version": 1,
         "digest": one.digest,
         "extension": 60,
-        "trust": "outside",
+        "trust": "untrusted",
         "task": "t2",
         "chain": '["lead","coder"]',
     }
@@ -608,7 +608,7 @@ def test_a_message_becomes_a_row_that_waits():
         "taken_by": None,
         "reader": "",
         "about": "",
-        "trust": "inside",
+        "trust": "trusted",
         "run": HERE.run,
     }
 

@@ -41,24 +41,24 @@ def test_a_receipt_lists_what_was_seen_why_how_much_and_which_version():
     assert receipt.unlisted == 0
 
 
-@pytest.mark.rule("receipt.outside")
+@pytest.mark.rule("receipt.untrusted")
 def test_what_a_tool_took_in_without_a_text_has_the_text_that_the_tool_returned():
     receipt = Receipt()
     receipt.tell("/tool/a", "nothing was taken in")
-    receipt.outside("a page", "", "/tool/a")
-    receipt.outside("a mail", "", "/tool/b")
-    receipt.outside("a file", "12345", "/tool/a")
-    receipt.outside("a talk", "", "")
+    receipt.mark_untrusted("a page", "", "/tool/a")
+    receipt.mark_untrusted("a mail", "", "/tool/b")
+    receipt.mark_untrusted("a file", "12345", "/tool/a")
+    receipt.mark_untrusted("a talk", "", "")
     receipt.tell("/tool/a", {"words": 1})
     assert saw(receipt) == [
-        Slice("a mail", "said", 0, 1, digest(""), "outside"),
-        Slice("a file", "said", 2, 1, digest("12345"), "outside"),
-        Slice("a talk", "said", 0, 1, digest(""), "outside"),
-        Slice("a page", "said", 3, 1, digest('{"words":1}'), "outside"),
+        Slice("a mail", "said", 0, 1, digest(""), "untrusted"),
+        Slice("a file", "said", 2, 1, digest("12345"), "untrusted"),
+        Slice("a talk", "said", 0, 1, digest(""), "untrusted"),
+        Slice("a page", "said", 3, 1, digest('{"words":1}'), "untrusted"),
     ]
     assert receipt.tokens == 5
     receipt.tell("/tool/b", "hi")
-    assert saw(receipt)[-1] == Slice("a mail", "said", 1, 1, digest("hi"), "outside")
+    assert saw(receipt)[-1] == Slice("a mail", "said", 1, 1, digest("hi"), "untrusted")
 
 
 @pytest.mark.rule("sight.receipt")
@@ -138,7 +138,7 @@ def test_a_receipt_is_json():
 
     assert checked(data, "a receipt") == data
     assert data == {
-        "saw": [["task", "task", 2, 1, digest("build it"), "inside"]],
+        "saw": [["task", "task", 2, 1, digest("build it"), "trusted"]],
         "tokens": 2,
         "unlisted": 0,
         "withheld": [["notes/*", "not passed"]],

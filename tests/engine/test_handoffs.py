@@ -277,7 +277,7 @@ async def test_state_that_grows_too_large_leaves_the_holder_in_charge(rt: Runtim
 async def test_tiers_bound_handoffs_agents_and_tokens(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        await turn.used(tokens=4_000)
+        await turn.report_tokens(tokens=4_000)
         said = []
         for name in ("a", "b", "c"):
             try:
@@ -289,7 +289,7 @@ async def test_tiers_bound_handoffs_agents_and_tokens(rt: Runtime):
 
     async def spend(turn: Turn) -> None:
         with suppress(Refused):  # what was used was used
-            await turn.used(tokens=20_000)
+            await turn.report_tokens(tokens=20_000)
 
     rt.add(Card("a"), spend)
     rt.add(Card("b"), spend)

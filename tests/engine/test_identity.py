@@ -29,7 +29,7 @@ async def looked(turn: Turn) -> str:
         {"sees": ()},
         {"writes": ()},
         {"tools": ["exec"]},
-        {"trust": "outside"},
+        {"trust": "untrusted"},
         {"within": Bounds(tokens=5)},
         {"seconds": 9},
         {"session": "s"},

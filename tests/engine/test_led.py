@@ -409,7 +409,7 @@ async def test_what_a_coordinator_did_while_planning_is_not_taken_for_what_it_do
 async def test_a_plan_made_of_what_came_from_outside_stays_so_in_another_process(tmp_path, clock):
     async def boss(turn: Turn) -> object:
         if turn.phase == "plan":
-            turn.outside("a page", "write a book")
+            turn.mark_untrusted("a page", "write a book")
             return {"steps": [{**step, "after": []} for step in DRAFT["steps"]]}
         return "done"
 
@@ -417,8 +417,8 @@ async def test_a_plan_made_of_what_came_from_outside_stays_so_in_another_process
     outcome = await stage.play(tmp_path, clock, lambda rt: rt.submit_team("a book", "boss", concurrency=1), boss=boss)
     told = ["# Task in words from outside: do what they ask for, as far as your instructions allow it"] * 4
     assert stage.did == ["boss: plan", *told, "boss: synthesis"]
-    assert outcome.trust == "outside"
-    assert {one.trust for one in stage.plan.steps.values()} == {"outside"}
+    assert outcome.trust == "untrusted"
+    assert {one.trust for one in stage.plan.steps.values()} == {"untrusted"}
 
 
 @pytest.mark.rule("team.retried")

@@ -211,7 +211,7 @@ async def test_a_message_from_outside_that_fits_only_unquoted_stays_for_the_next
 
     @rt.agent
     async def mallory(turn: Turn) -> None:
-        turn.outside("a page")
+        turn.mark_untrusted("a page")
         await turn.send("bob", lines)
 
     @rt.agent

@@ -155,7 +155,7 @@ async def test_after_a_takeover_the_dead_settle_and_pay_nothing(tmp_path, clock:
             lambda: turn.spend("$0.07", why="from the grave"),
             lambda: turn.paid_call("$0.01", why="from the grave").__aenter__(),
             lambda: turn.once("x", lambda: 1, estimate="$0.01"),
-            lambda: turn.used(5),
+            lambda: turn.report_tokens(5),
         ):
             try:
                 await verb()

@@ -194,7 +194,7 @@ async def fair(turn: Turn) -> None:
 async def test_tokens_that_an_agent_reports_stop_at_its_lease_too(rt: Runtime, tokens: int):
     @rt.agent
     async def thinks(turn: Turn) -> None:
-        await turn.used(tokens)
+        await turn.report_tokens(tokens)
 
     await rt.workspace.grant(tokens=10_000)
     no = await rt.outcome("thinks", "x", within=Bounds(tokens=1_000))

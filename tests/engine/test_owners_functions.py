@@ -275,7 +275,7 @@ async def test_prices_that_raise_fail_the_task_and_hold_nothing(clock: FakeClock
 
         async def payer(turn: Turn) -> None:
             async with turn.paid_call("$0.05", why="photo", model="m1") as call:
-                call.used(Usage(10, 10))
+                call.report_usage(Usage(10, 10))
 
         rt.add(Card("payer"), payer)
         ended = await rt.outcome("payer", "x", credits="$1")

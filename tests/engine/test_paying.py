@@ -231,8 +231,8 @@ async def test_an_effect_that_was_not_sent_costs_nothing_and_one_that_fails_is_u
 async def test_what_a_turn_uses_counts_at_once_and_against_what_it_may_use(rt: Runtime):
     @rt.agent
     async def thinks(turn: Turn) -> None:
-        await turn.used(1_500)
-        await turn.used(1_500)
+        await turn.report_tokens(1_500)
+        await turn.report_tokens(1_500)
 
     await rt.workspace.grant(tokens=10_000)
     no = await rt.outcome("thinks", "x", within=Bounds(tokens=2_000))

@@ -121,7 +121,7 @@ async def test_a_plan_can_be_summed_up_whole_or_in_part(rt: Runtime):
 
     @rt.agent
     async def web(turn: Turn) -> str:
-        turn.outside("page")
+        turn.mark_untrusted("page")
         return "x" * 300
 
     @rt.agent

@@ -154,7 +154,7 @@ async def test_a_step_that_is_not_approved_is_skipped_and_so_is_the_rest(rt: Run
 @pytest.mark.rule("plan.drain")
 async def test_when_the_runs_limits_are_spent_the_rest_is_skipped(rt: Runtime):
     async def spend(turn: Turn) -> str:
-        await turn.used(tokens=9_000)
+        await turn.report_tokens(tokens=9_000)
         return "ok"
 
     rt.add(Card("ann"), spend)

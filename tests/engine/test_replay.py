@@ -367,10 +367,10 @@ async def test_a_refusal_is_the_same_refusal_again(tmp_path, clock):
 async def test_tokens_that_were_said_before_the_crash_count_once(tmp_path, clock):
     def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> str:
-            await turn.used(100)
-            await turn.used(100)
+            await turn.report_tokens(100)
+            await turn.report_tokens(100)
             await stage.crash()
-            await turn.used(7)
+            await turn.report_tokens(7)
             return "done"
 
         rt.add(Card("lead"), lead)

@@ -34,7 +34,7 @@ async def test_a_model_is_charged_by_its_price(clock: FakeClock):
         @rt.agent
         async def writes(turn: Turn) -> None:
             async with turn.paid_call(model="writer-1", usage=Usage(1_000, 2_000)) as call:
-                call.used(Usage(900, 100))
+                call.report_usage(Usage(900, 100))
 
         await rt.workspace.grant("$1", tokens=10_000)
         await rt.run("writes", "x")
@@ -48,7 +48,7 @@ async def test_a_model_is_charged_by_its_price(clock: FakeClock):
 async def test_a_price_that_is_not_known_is_refused_or_only_tokens_count(clock: FakeClock):
     async def writes(turn: Turn) -> None:
         async with turn.paid_call(model="nobody-knows", usage=Usage(1_000, 2_000)) as call:
-            call.used(Usage(900, 100))
+            call.report_usage(Usage(900, 100))
 
     with priced(clock) as rt:
         rt.add(Card("writes"), writes)

@@ -12,7 +12,7 @@ from remit import Outcome, Runtime, Turn
 from remit.core.events import Event
 from remit.core.recovery import ModelTry
 from remit.errors import BadInput
-from remit.ports.models import Hear, Heard, ModelAnswer
+from remit.ports.models import Hear, ModelAnswer, TextChunk
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ async def test_events_and_words_come_as_they_happen_and_the_outcome_is_last(rt: 
     outcome = found[-1]
     assert isinstance(outcome, Outcome)
     assert outcome.value == "one two"
-    heard = [one for one in found if isinstance(one, Heard)]
+    heard = [one for one in found if isinstance(one, TextChunk)]
     assert [(one.agent, one.text, one.begins) for one in heard] == [
         ("coder", "", True),
         ("coder", "one ", False),
@@ -73,7 +73,7 @@ async def test_a_try_that_failed_half_way_begins_anew(rt: Runtime):
     asking(rt, Speaks(half, "whole"))
     texts: list[str] = []
     async for one in rt.stream("lead", "x"):
-        if isinstance(one, Heard):
+        if isinstance(one, TextChunk):
             texts = [] if one.begins else [*texts, one.text]
     assert texts == ["whole "]
 
@@ -110,7 +110,7 @@ async def test_only_the_run_itself_is_heard(rt: Runtime):
     outcome = await asyncio.wait_for(other, PATIENCE)
     assert {one.run for one in found if isinstance(one, Event)} == {found[-1].id}
     assert outcome.id != found[-1].id
-    assert sum(isinstance(one, Heard) for one in found) == 2
+    assert sum(isinstance(one, TextChunk) for one in found) == 2
 
 
 @pytest.mark.rule("stream.order")

@@ -155,7 +155,7 @@ async def test_at_once_is_a_number_of_at_least_one(rt: Runtime, bad):
         with pytest.raises(errors.BadInput, match="at_once"):
             await turn.delegate_all([("coder", "x")], at_once=bad)
         with pytest.raises(errors.BadInput, match="tokens"):
-            await turn.used(tokens=None)
+            await turn.report_tokens(tokens=None)
         return "ok"
 
     assert await rt.run("lead", "go") == "ok"

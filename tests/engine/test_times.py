@@ -158,9 +158,9 @@ async def test_a_retrys_handle_belongs_to_its_asker_while_its_turn_lasts(rt: Run
 async def test_an_absurd_figure_is_refused_when_it_is_said(rt: Runtime, absurd):
     @rt.agent
     async def model(turn: Turn) -> str:
-        await turn.used(10)
+        await turn.report_tokens(10)
         with pytest.raises(BadInput, match="tokens is a whole number"):
-            await turn.used(absurd)
+            await turn.report_tokens(absurd)
         return "fine"
 
     assert await rt.run("model", "x") == "fine"

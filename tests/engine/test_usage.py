@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 async def test_what_the_turn_under_way_has_used_counts_for_the_next_hop(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        await turn.used(10)
+        await turn.report_tokens(10)
         with pytest.raises(Refused, match="this run has used 10 of 10 tokens; 'worker' was not asked") as no:
             await turn.delegate("worker", "x")
         return no.value.rule
@@ -29,7 +29,7 @@ async def test_what_the_turn_under_way_has_used_counts_for_the_next_hop(rt: Runt
 async def test_whoever_uses_more_than_the_run_may_is_stopped_and_what_was_used_is_on_record(rt: Runtime):
     @rt.agent
     async def solo(turn: Turn) -> str:
-        await turn.used(50_000)
+        await turn.report_tokens(50_000)
         return "I used 50,000 of 10"
 
     with pytest.raises(errors.Failed, match="this run has used 50,000 of 10 tokens; 'solo' has to finish"):
@@ -43,7 +43,7 @@ async def test_whoever_catches_it_answers_with_what_it_has(rt: Runtime):
     @rt.agent
     async def solo(turn: Turn) -> str:
         try:
-            await turn.used(11)
+            await turn.report_tokens(11)
         except Refused as no:
             return no.rule
         return "not reached"
@@ -55,12 +55,12 @@ async def test_whoever_catches_it_answers_with_what_it_has(rt: Runtime):
 async def test_exactly_what_is_allowed_may_be_used_and_those_below_share_it(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        await turn.used(4)
+        await turn.report_tokens(4)
         said = [str(outcome.error or "ok") for outcome in await turn.delegate_all([("a", "x"), ("b", "y")], at_once=1)]
         return [*said, str((await rt.workspace.runs())[0].facts.tokens)]
 
     async def spend(turn: Turn) -> None:
-        await turn.used(3)
+        await turn.report_tokens(3)
 
     rt.add(Card("a"), spend)
     rt.add(Card("b"), spend)
@@ -72,14 +72,14 @@ async def test_exactly_what_is_allowed_may_be_used_and_those_below_share_it(rt: 
 async def test_every_figure_is_what_the_turns_have_said(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> None:
-        await turn.used(100)
-        await turn.used(0)
+        await turn.report_tokens(100)
+        await turn.report_tokens(0)
         await turn.delegate("worker", "x")
-        await turn.used(20)
+        await turn.report_tokens(20)
 
     @rt.agent
     async def worker(turn: Turn) -> None:
-        await turn.used(3)
+        await turn.report_tokens(3)
 
     await rt.run("lead", "go")
     history = await rt.workspace.history()
@@ -98,7 +98,7 @@ async def test_a_task_that_is_tried_again_has_used_what_all_tries_used(rt: Runti
 
     @rt.agent
     async def lead(turn: Turn) -> str:
-        await turn.used(7)
+        await turn.report_tokens(7)
         tries.append(1)
         if len(tries) == 1:
             raise Shaky
@@ -118,7 +118,7 @@ async def test_figures_that_make_no_sense_are_refused_when_they_are_said(rt: Run
     @rt.agent
     async def lead(turn: Turn) -> None:
         with pytest.raises(errors.BadInput, match="tokens is a whole number from 0 to 1,000,000,000,000"):
-            await turn.used(tokens)
+            await turn.report_tokens(tokens)
 
     await rt.run("lead", "go")
 
@@ -132,4 +132,4 @@ async def test_a_turn_kept_after_its_end_uses_nothing(rt: Runtime):
 
     await rt.run("lead", "go")
     with pytest.raises(Refused, match="is over"):
-        await kept[0].used(1)
+        await kept[0].report_tokens(1)

@@ -167,7 +167,7 @@ class Player:
             asks = "*" if member.asks is None else member.asks
             tools: dict[str, Any] = {"tools": member.tools, "denies": member.denies}
             context: dict[str, Any] = {"reads": scopes(member.reads), "writes": scopes(member.writes)}
-            rt.add(Card(member.name, asks=asks, **tools, **context, vouches=member.vouches), self._answer)
+            rt.add(Card(member.name, asks=asks, **tools, **context, trusted_output=member.vouches), self._answer)
         return rt
 
     async def _said(
@@ -204,7 +204,7 @@ class Player:
             case Run():
                 self._kept = None
                 how = self._along(act.along)
-                trust = "outside" if act.outside else "inside"
+                trust = "untrusted" if act.outside else "trusted"
                 words = self._scenario.words(act.task)
                 outcome = await self._rt.outcome(act.to, words, session=act.session, trust=trust, **how)
                 return (outcome_and_trust(outcome), await self._used_again())
@@ -239,7 +239,7 @@ class Player:
             at = (f"board:{act.session}", act.key)
             version = await context.board.write(act.key, "person's")
         else:
-            at, trust = (act.namespace, act.key), "outside" if act.outside else "inside"
+            at, trust = (act.namespace, act.key), "untrusted" if act.outside else "trusted"
             version = await context.set(*at, "person's", trust=trust)
         if act.op in self._ops:
             return self._written[at].index(version) + 1

@@ -13,7 +13,7 @@ from remit.core.guards import ALLOW, admitted
 from remit.core.identity import KEYED
 from remit.core.remit import Kit, Rights
 from remit.core.scope import Scope
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 
 Witness = Literal["oracle", "spy", "zombie"]
 
@@ -88,7 +88,7 @@ def whatever_it_wrote(self: Any, namespace: Any, key: Any) -> Any:
 
 
 def inside(*given: Any) -> Any:
-    return INSIDE
+    return TRUSTED
 
 
 def figures_only(data: Any) -> Any:

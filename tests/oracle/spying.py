@@ -128,7 +128,7 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "team": lambda turn, _, n: turn.run_plan(Plan([Step("s", "s", agent=(STRANGER, HELPER, WITNESS, MIDDLE)[n])])),
     "lead": lambda turn, _, n: turn.run_team("a goal", (STRANGER, HELPER, WITNESS, MIDDLE)[n]),
     "spend": lambda turn, at, _: turn.spend("$0.01", why=at[1]),
-    "take in": lambda turn, at, _: turn.outside(at[1], "a page"),
+    "take in": lambda turn, at, _: turn.mark_untrusted(at[1], "a page"),
     "spawn": lambda turn, _, n: turn.spawn((STRANGER, HELPER)[n % 2], f"work {n}"),
     "pass on/": lambda turn, at, _: turn.delegate(HELPER, f"read {at[0]} {at[1]}", sees=scopes((_area(at),))),
     "submit/": lambda turn, at, n: turn.submit(HELPER, f"read {at[0]} {n}", sees=scopes((_area(at),)), key=at[1]),
@@ -159,7 +159,7 @@ async def _ended(turn: Turn, to: str, task: str) -> object:
 
 
 # What a spy cannot try: what waits for a person, what needs a model, and what only costs money.
-UNTRIED = frozenset(("approve", "ask_human", "begin_talk", "model", "paid_call", "used"))
+UNTRIED = frozenset(("approve", "ask_human", "begin_talk", "model", "paid_call", "report_tokens"))
 
 
 def tried() -> set[str]:

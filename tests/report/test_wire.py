@@ -252,7 +252,7 @@ def test_an_entry_has_its_author_its_version_and_its_end():
         "created_at": NOW,
         "updated_at": NOW,
         "expires_at": NOW + 60,
-        "trust": "inside",
+        "trust": "trusted",
         "task": "t2",
         "chain": ["lead", "coder"],
     }

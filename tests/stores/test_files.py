@@ -385,7 +385,7 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
         "UPDATE entry SET value = 'forged' WHERE key = 'a'",
         "UPDATE entry SET expires_at = 1",
         "UPDATE entry SET agent = 'someone-else'",
-        "UPDATE entry SET trust = 'outside'",
+        "UPDATE entry SET trust = 'untrusted'",
         "DELETE FROM entry",
         "UPDATE task SET state = 'failed'",
         "UPDATE task SET holder = 'someone-else'",

@@ -175,7 +175,7 @@ class Act:
         await self.turn.once(name, buy, estimate="$0.04")
 
     async def used(self, name: str) -> None:
-        await self.turn.used(self.dice.randint(1, 30))
+        await self.turn.report_tokens(self.dice.randint(1, 30))
 
     # -- others -------------------------------------------------------------------------------------------------
 

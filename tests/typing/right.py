@@ -48,7 +48,7 @@ async def coder(turn: Turn) -> str:
     state: HandoffState = handoff.state
     messages: list[Message] = await turn.inbox()
     entry: Entry | None = await turn.context.entry("code", "auth")
-    await turn.context.set("code", "auth", {"lines": [1, 2]}, ttl=60, trust="outside", expect=0)
+    await turn.context.set("code", "auth", {"lines": [1, 2]}, ttl=60, trust="untrusted", expect=0)
     return f"{answer} {outcomes} {status.state} {state} {messages} {entry} {'exec' in turn.tools} {turn.agents()}"
 
 

@@ -53,7 +53,7 @@ class HasTask(Protocol):
 
     @property
     def task(self) -> str: ...
-    def outside(self, what: str, text: str = "") -> None: ...
+    def mark_untrusted(self, source: str, text: str = "") -> None: ...
     async def talk_so_far(self) -> list[EarlierExchange]: ...
 
 
@@ -95,7 +95,7 @@ def program(
     grace: float = GRACE,
 ) -> Callable[[HasTask], Awaitable[str]]:
     """Make an agent that gives its task to a program and answers with what the program prints. What a program prints
-    comes from outside, unless the agent's card vouches for it.
+    comes from outside, unless the agent's card has `trusted_output`.
 
     The task goes to stdin, or becomes the last argument; what was said before in the session follows it, if the run
     remembers that. End `argv` with "--" in that case if the program takes
@@ -113,7 +113,7 @@ def program(
             task = f"{task}\n\n{said_before(before)}"
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         said = last_words(done.err) if done.code else printed(done, limit)
-        turn.outside(f"output of {name}"[:NAME_LIMIT], said)
+        turn.mark_untrusted(f"output of {name}"[:NAME_LIMIT], said)
         if done.code:
             raise ProgramFailed(f"{ending(name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code)
         return said

@@ -79,7 +79,7 @@ def program_tool(
         except BadInput as error:  # it was there when the owner named it
             raise ToolFailed(str(error)) from None
 
-    return Tool(name, sentence, schema, call, outside=True, polls=polls)
+    return Tool(name, sentence, schema, call, untrusted=True, polls=polls)
 
 
 async def _run(name: str, how: ProgramOptions, argv: list[str], text: str) -> str:

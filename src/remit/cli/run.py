@@ -29,7 +29,7 @@ from remit.engine.presence.processes import process_address
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict
 from remit.ports import View, Which
-from remit.ports.models import Heard
+from remit.ports.models import TextChunk
 from remit.report import wire
 from remit.report.figures import count
 from remit.runtime.following import Streamed
@@ -234,7 +234,7 @@ def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
     return PromptDesk(aside(), drawing.paused, where, Typist(sys.stdin.fileno(), console) if here else None)
 
 
-Hearing: TypeAlias = Callable[[Event | Heard], None]
+Hearing: TypeAlias = Callable[[Event | TextChunk], None]
 
 
 async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], hear: Hearing | None = None) -> Outcome:

@@ -15,7 +15,7 @@ from remit.cli.terminal import drawn
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL
 from remit.engine.system import SystemClock
-from remit.ports.models import Heard
+from remit.ports.models import TextChunk
 from remit.report.lines import detail, plain_line
 from remit.report.printable import block
 from remit.report.tree import Growing, Node
@@ -49,9 +49,9 @@ class Words:
         self._speeches: dict[str, _Speech] = {}
         self._over = False
 
-    def hear(self, one: Event | Heard) -> None:
+    def hear(self, one: Event | TextChunk) -> None:
         """Take in the next piece; events tell which run it is and when somebody has said all."""
-        if isinstance(one, Heard):
+        if isinstance(one, TextChunk):
             before = "" if one.begins or one.task not in self._speeches else self._speeches[one.task].text
             self._speeches[one.task] = _Speech(one.agent, (before + one.text)[-_SAID:])
             return

@@ -326,7 +326,7 @@ def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:
     word = f"saw {tokens(receipt)} tokens" if seen else "saw its task and nothing else"
     yield Text.assemble((escaped(holder, 64), "bold"), (f"  {word}", "dim"))
     for what, why, size, version, digest, trust in seen:
-        where, outside = escaped(what, 60), " · from outside" if trust != "inside" else ""
+        where, outside = escaped(what, 60), " · from outside" if trust != "trusted" else ""
         said = f"  {why} · {size} tok · v{version} · {digest}{outside}"
         yield Text.assemble("   ", (where, "blue"), (said, "dim"))
     for what, why in withheld(receipt):

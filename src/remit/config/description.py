@@ -341,7 +341,7 @@ AGENT: Final = TableKind(
         "writes": Setting("Which shared context it may write.", NAMES, _on_card("writes")),
         "concurrency": Setting("How many tasks it takes at once.", WHOLE, _on_card("concurrency")),
         "ask_person": Setting("Its model may ask a person, and waits for the answer.", YES),
-        "vouches": Setting("It checks what it passes on: its answers count as from inside.", YES),
+        "trusted_output": Setting("It checks what it passes on: its answers count as trusted.", YES),
         "fallback": Setting("Models to ask when the first does not answer.", TEXTS, _models, _MODEL),
         "keys": Setting("Names of environment variables that hold keys.", TEXTS, None, _MODEL),
         "base_url": Setting("Where the provider is reached, if not where it usually is.", TEXT, None, _MODEL),

@@ -88,7 +88,7 @@ def placeholders(names: list[str]) -> list[Tool]:
     async def call(_arguments: dict[str, Any]) -> object:
         raise ToolFailed("this team was made to be looked at, and its servers were not started")
 
-    return [Tool(name, "", {"type": "object"}, call, outside=True) for name in names]
+    return [Tool(name, "", {"type": "object"}, call, untrusted=True) for name in names]
 
 
 def form(given: Any, folder: Path, find: Find = found_at) -> Any:

@@ -125,7 +125,7 @@ class _ScriptedAgent:
             return f"there is no tool '{call.name}'; there are {', '.join(sorted((*self.tools, *self.verbs)))}"
         verb = self.verbs.get(call.name)
         do: ToolFunction = partial(verb.use, turn) if verb is not None else partial(_do, self.tools[call.name])
-        return await turn.tool(call._replace(outside=getattr(self.tools.get(call.name), "outside", False)), do)
+        return await turn.tool(call._replace(untrusted=getattr(self.tools.get(call.name), "untrusted", False)), do)
 
 
 async def _do(tool: Any, arguments: dict[str, Any]) -> object:

@@ -28,7 +28,7 @@ def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[...
             said = last_words(done.err) or "it said nothing"
         turn = current_turn()
         if turn is not None:
-            turn.outside(f"output of {name}"[:NAME_LIMIT], said)
+            turn.mark_untrusted(f"output of {name}"[:NAME_LIMIT], said)
         if done.code:
             raise RuntimeError(f"exit code {done.code}: {said}")
         return said

@@ -25,8 +25,8 @@ class Card:
     `can` lists its capabilities, in a few words each. `asks` lists the agents it may delegate to ("*" for all). `reads`
     and `writes` are the context it works with, next to its own memory. `tools` are the tools it uses; `denies` are
     tools it never uses, even if an asker passes them. `concurrency` is the number of tasks it runs at once. With
-    `vouches` its results and entries are trusted, even if it has read untrusted input: set it for an agent that checks
-    its input. With `approve` a person must approve every delegation to it. With `ask_person` its model may ask a
+    `trusted_output` its results and entries are trusted, even if it has read untrusted input: set it for an agent that
+    checks its input. With `approve` a person must approve every delegation to it. With `ask_person` its model may ask a
     person. `instructions` are the system prompt of its model; `find` searches them too.
     """
 
@@ -39,7 +39,7 @@ class Card:
     tools: Names = NONE
     denies: Names = NONE
     concurrency: int | None = None
-    vouches: bool = False
+    trusted_output: bool = False
     approve: bool = False
     instructions: str = ""
     ask_person: bool = False
@@ -58,7 +58,7 @@ class Card:
             tools: NamesGiven = NONE,
             denies: NamesGiven = NONE,
             concurrency: int | None = None,
-            vouches: bool = False,
+            trusted_output: bool = False,
             approve: bool = False,
             instructions: str = "",
             ask_person: bool = False,
@@ -75,7 +75,7 @@ class Card:
         put(self, "tools", tools(self.tools))
         put(self, "denies", tools(self.denies, "denies"))
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
-        yes_or_no(self.vouches, "vouches")
+        yes_or_no(self.trusted_output, "trusted_output")
         yes_or_no(self.approve, "approve")
         yes_or_no(self.ask_person, "ask_person")
         put(self, "instructions", plain(self.instructions, "the text of instructions", TEXT_LIMIT, empty=True))
@@ -98,7 +98,7 @@ class Card:
             "tools": names_data(self.tools),
             "denies": names_data(self.denies),
             "concurrency": self.concurrency,
-            "vouches": self.vouches,
+            "trusted_output": self.trusted_output,
             "approve": self.approve,
             "instructions": self.instructions,
             "ask_person": self.ask_person,
@@ -117,7 +117,7 @@ def restored(data: dict[str, Json]) -> Card:
         tools=names_restored(data["tools"]),
         denies=names_restored(data["denies"]),
         concurrency=cast("int | None", data["concurrency"]),
-        vouches=cast("bool", data["vouches"]),
+        trusted_output=cast("bool", data["trusted_output"]),
         approve=cast("bool", data.get("approve", False)),  # cards of before had none
         instructions=cast("str", data.get("instructions", "")),  # nor any of these
         ask_person=cast("bool", data.get("ask_person", False)),

@@ -8,7 +8,7 @@ from remit.core.quoting import key_told, told
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.text import plain, shown, summary
 from remit.core.times import DAY, aware, span
-from remit.core.trust import INSIDE, Trust, known_trust
+from remit.core.trust import TRUSTED, Trust, known_trust
 from remit.core.values import Json, checked, decode, digest, encode
 from remit.errors import BadInput, Conflict
 
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     version: int
     digest: str
     extension: int | None = None
-    trust: Trust = "inside"
+    trust: Trust = "trusted"
     task: str = ""
     chain: tuple[str, ...] = ()
 
@@ -81,7 +81,7 @@ class Draft:
     value: Json
     lifetime: int | None = None
     extend: bool = False
-    trust: Trust = "inside"
+    trust: Trust = "trusted"
     expect: int | None = None
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ def read_extends(entry: Entry, now: int) -> int | None:
 
     Gains below a thousandth of the extension are skipped, so that a loop of reads is not a loop of writes.
     """
-    if entry.extension is None or entry.trust == "outside" or entry.expires_at is None:
+    if entry.extension is None or entry.trust == "untrusted" or entry.expires_at is None:
         return None
     gain = now + entry.extension - entry.expires_at
     return entry.extension if gain > entry.extension // 1000 else None
@@ -206,4 +206,4 @@ def snapshot(entries: list[Entry]) -> str:
 
 def _listed(entry: Entry) -> str:
     said = f"{key_told(entry.key)} ({entry.agent or 'person'}): {summary(entry.text)}"
-    return said if entry.trust == INSIDE else f"> {said} [from outside, quoted as data]"
+    return said if entry.trust == TRUSTED else f"> {said} [from outside, quoted as data]"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, cast
 from remit.core.allow import ANY
 from remit.core.bounds import TOP, Bounds
 from remit.core.remit import Pass
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 from remit.core.values import Json, encode
 
 KEYED: Final = "key/"  # begins the dedup key of what was asked for with an idempotency key
@@ -52,7 +52,7 @@ def said(wish: Pass) -> dict[str, Json]:
 def question(wish: Pass) -> tuple[str, ...]:
     """Return the key that identifies a delegation when its asker is rerun: the agent, the task and everything passed
     along, without time limits."""
-    plain = not wish.passes and wish.trust == INSIDE and wish.credits is None and not wish.remembers
+    plain = not wish.passes and wish.trust == TRUSTED and wish.credits is None and not wish.remembers
     if wish.within is TOP and plain:  # nearly always
         return wish.to, wish.task
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}

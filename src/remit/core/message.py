@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +21,4 @@ class Message:
     sent_at: int
     reader: str = ""
     about: str = ""
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from remit.core.text import shown
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, copied
 from remit.errors import Refused, RemitError
 
@@ -26,7 +26,7 @@ class Outcome:
     value: Json = None
     error: RemitError | None = None
     by: str = ""
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
     @property
     def ok(self) -> bool:

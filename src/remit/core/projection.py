@@ -27,7 +27,7 @@ from remit.core.kinds import (
 )
 from remit.core.loops import AskCount, strike_key
 from remit.core.money import LeaseMove, moves, purse_text
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 from remit.core.values import Json, encode
 
 # The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
@@ -410,7 +410,7 @@ def _message_sent(event: Event) -> list[Change]:
         "taken_by": None,
         "reader": event.data.get("reader", ""),
         "about": event.data.get("about", ""),
-        "trust": event.data.get("trust", INSIDE),
+        "trust": event.data.get("trust", TRUSTED),
         "run": event.run,
     }
     return [Change("message", "add", (cast("str", event.data["id"]),), row)]

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from remit.core.plan import Step
 from remit.core.quoting import message, one_line, place_told, quoted_lines, set_off, task_told, told
 from remit.core.text import summary
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 
 
 class Done(NamedTuple):
@@ -16,7 +16,7 @@ class Done(NamedTuple):
     title: str
     agent: str
     text: str
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
 
 class Note(NamedTuple):
@@ -24,7 +24,7 @@ class Note(NamedTuple):
 
     sender: str
     text: str
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
 
 class Reveal(NamedTuple):
@@ -39,7 +39,7 @@ def prompt(
     done: Sequence[Done] = (),
     notes: Sequence[Note] = (),
     reveal: Reveal | None = None,
-    trust: Trust = INSIDE,
+    trust: Trust = TRUSTED,
 ) -> str:
     """Return the prompt of a step: its text, the results it depends on in their order, then messages. Empty parts are
     left out. `trust` is the label of the plan's own text."""
@@ -58,7 +58,7 @@ def prompt_with_summary(
     done: Sequence[Done],
     notes: Sequence[Note] = (),
     reveal: Reveal | None = None,
-    trust: Trust = INSIDE,
+    trust: Trust = TRUSTED,
 ) -> str:
     """Return the prompt of a step that sees a summary of results, including steps that it does not depend on."""
     parts = [prompt(step, (), (), reveal, trust)]
@@ -78,7 +78,7 @@ class Passed(NamedTuple):
     where: str
     agent: str
     text: str
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
 
 class HandedOn(NamedTuple):
@@ -87,7 +87,7 @@ class HandedOn(NamedTuple):
 
     sender: str
     state: str
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     results: tuple[Done, ...] = ()
     refused: str = ""
     failed: str = ""
@@ -130,7 +130,7 @@ class Assigned(NamedTuple):
     used as it is: its untrusted parts are quoted already."""
 
     text: str
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     by_agent: bool = False
     composed: bool = False
 
@@ -139,9 +139,9 @@ class Assigned(NamedTuple):
         return self.text if self.composed else task_told(self.text, self.trust, by_agent=self.by_agent)
 
 
-def goal_told(goal: str, trust: Trust = INSIDE) -> str:
+def goal_told(goal: str, trust: Trust = TRUSTED) -> str:
     """Return the goal of a team for a prompt."""
-    if trust == INSIDE:
+    if trust == TRUSTED:
         return f"# Goal: {set_off(goal)}"
     return f"# Goal in words from outside, quoted as data\n\n{quoted_lines(goal)}"
 
@@ -232,7 +232,7 @@ def _handed(handed: HandedOn) -> list[str]:
     if handed.failed:
         parts += ["", f"## {handed.sender} failed, and the task is yours again", "", told(handed.failed, handed.trust)]
     if handed.refused:
-        parts += ["", "## It could not be handed on", "", told(handed.refused, INSIDE)]
+        parts += ["", "## It could not be handed on", "", told(handed.refused, TRUSTED)]
     return parts
 
 
@@ -244,7 +244,7 @@ class UsedBefore(NamedTuple):
     given: str
     result: str = ""
     outcome: str = "done"
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
 
 def begun_anew(used: Sequence[UsedBefore], more: int, notes: Sequence[Note]) -> str:
@@ -271,8 +271,8 @@ def _used_before(one: UsedBefore) -> tuple[str, str, Trust]:
     """Return a tool call for the prompt. Its arguments are a model's text: if that model had read untrusted input, they
     are quoted like a result."""
     said = _OUTCOMES.get(one.outcome, "") + one.result
-    if one.trust == INSIDE:
-        return f"{one.tool}({one_line(one.given)})", said, INSIDE
+    if one.trust == TRUSTED:
+        return f"{one.tool}({one_line(one.given)})", said, TRUSTED
     return one.tool, f"{one_line(one.given)}\n{said}", one.trust
 
 
@@ -289,11 +289,11 @@ def _messages(notes: Sequence[Note]) -> list[str]:
 
 def _summed_up(result: Done) -> str:
     said = f"**{one_line(result.title)}** (by {result.agent}): {summary(result.text)}"
-    return f"- {said}" if result.trust == INSIDE else f"> - {said} [from outside, quoted as data]"
+    return f"- {said}" if result.trust == TRUSTED else f"> - {said} [from outside, quoted as data]"
 
 
 def _step(step: Step, trust: Trust) -> list[str]:
-    if trust != INSIDE:
+    if trust != TRUSTED:
         said = f"{one_line(step.title)}\n\n{step.description}" if step.description else one_line(step.title)
         return [task_told(said, trust)]
     title = f"# Task: {one_line(step.title)}"

@@ -8,7 +8,7 @@ from remit.core.allow import ANY
 from remit.core.entry import Entry
 from remit.core.scope import Sees
 from remit.core.text import tokens_in
-from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json, digest, encode
 
 Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved", "said", "session"]
@@ -26,10 +26,10 @@ class Slice(NamedTuple):
     tokens: int
     version: int
     digest: str
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
     @classmethod
-    def of(cls, what: str, why: Why, text: str, trust: Trust = INSIDE) -> "Slice":
+    def of(cls, what: str, why: Why, text: str, trust: Trust = TRUSTED) -> "Slice":
         """Return a slice for something that is not an entry and therefore has no versions."""
         return cls(what, why, tokens_in(text), 1, digest(text), trust)
 
@@ -70,13 +70,13 @@ class Receipt:
         where = scope.key_spelled(entry.namespace, entry.key)
         self._add(Slice(where, why, tokens_in(entry.text), entry.version, entry.digest, entry.trust))
 
-    def message(self, sender: str, text: str, trust: Trust = INSIDE) -> None:
+    def message(self, sender: str, text: str, trust: Trust = TRUSTED) -> None:
         self._add(Slice.of(f"message from {sender}", "message", text, trust))
 
-    def outside(self, what: str, text: str, place: str) -> None:
+    def mark_untrusted(self, what: str, text: str, place: str) -> None:
         """Record untrusted input of the turn. If no text is given and a tool took the input in, the tool's result is
         the text: `place` identifies the call."""
-        self._add(Slice.of(what, "said", text, OUTSIDE))
+        self._add(Slice.of(what, "said", text, UNTRUSTED))
         if not text and place:
             self._untold.append((place, what))
 
@@ -88,7 +88,7 @@ class Receipt:
         for one in [one for one in self._untold if one[0] == place]:
             self._untold.remove(one)
             self.saw.pop((one[1], 1, _NO_TEXT), None)
-            self._add(Slice.of(one[1], "said", text, OUTSIDE))
+            self._add(Slice.of(one[1], "said", text, UNTRUSTED))
 
     def withhold(self, what: str, why: str) -> None:
         if len(self.withheld) < LISTED or what in self.withheld:

@@ -18,7 +18,7 @@ from remit.core.session import Remembers, RemembersGiven, remembers
 from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.times import DAY, SECOND, SpanGiven, patience, span
 from remit.core.toolgroups import tools
-from remit.core.trust import INSIDE, Trust, known_trust
+from remit.core.trust import TRUSTED, Trust, known_trust
 from remit.core.values import Json
 from remit.errors import BadInput
 
@@ -46,7 +46,7 @@ class Pass:
     within: Bounds = TOP
     seconds: float | None = None
     wait: float | None = None
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     credits: int | None = None
     remembers: Remembers = ""
     microseconds: int | None = field(init=False, repr=False, default=None)
@@ -65,7 +65,7 @@ class Pass:
             within: Bounds = TOP,
             seconds: SpanGiven | None = None,
             wait: SpanGiven | None = None,
-            trust: Trust = INSIDE,
+            trust: Trust = TRUSTED,
             credits: CreditsGiven = None,
             remembers: RemembersGiven = None,
         ) -> None: ...
@@ -85,7 +85,7 @@ class Pass:
             put(self, "microseconds", span(self.seconds, "seconds"))
         if self.wait is not None:
             put(self, "patience", patience(self.wait))
-        if self.trust is not INSIDE:
+        if self.trust is not TRUSTED:
             known_trust(self.trust)
         if self.credits is not None:
             put(self, "credits", credits(self.credits))
@@ -212,7 +212,7 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "wait", None)
     put(made, "patience", None)
     put(made, "microseconds", None)
-    put(made, "trust", INSIDE)
+    put(made, "trust", TRUSTED)
     put(made, "credits", None)
     put(made, "remembers", "")
     return made
@@ -233,7 +233,7 @@ class Remit(NamedTuple):
     sees: Sees
     tools: Names
     writes: Sees = NOTHING
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     remembers: Remembers = ""
 
     @property
@@ -285,7 +285,7 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
 
 
 def derive(
-    parent: Remit, wish: Pass, child: str, own: Rights, until: int | None = None, trust: Trust = INSIDE
+    parent: Remit, wish: Pass, child: str, own: Rights, until: int | None = None, trust: Trust = TRUSTED
 ) -> Remit:
     """Return a child's remit: never wider than the parent's, and only with rights that the asker has itself (`own`).
     `trust` is the label of the asker's text."""
@@ -312,7 +312,7 @@ def derive(
         passed.sees,
         passed.kit.names,
         passed.writes,
-        wish.trust if trust is INSIDE else trust,
+        wish.trust if trust is TRUSTED else trust,
         wish.remembers,
     )
 
@@ -353,7 +353,7 @@ def restored(event: Event) -> Remit:
         sees=scope.restored(data["sees"]),
         tools=allow.names_restored(cast("Json", data["tools"])),
         writes=scope.restored(data.get("writes", [])),
-        trust=data.get("trust", INSIDE),
+        trust=data.get("trust", TRUSTED),
         remembers=data.get("remembers", ""),
     )
 

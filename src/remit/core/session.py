@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core.quoting import quoted
 from remit.core.text import shown
-from remit.core.trust import INSIDE, Trust, least
+from remit.core.trust import TRUSTED, Trust, least
 from remit.errors import BadInput
 
 # How much of its session a run is told: "" as its agent says, or nothing; what was said; or whole conversations.
@@ -28,8 +28,8 @@ class EarlierExchange(NamedTuple):
 
     said: str
     answer: str
-    trust: Trust = INSIDE
-    said_trust: Trust = INSIDE
+    trust: Trust = TRUSTED
+    said_trust: Trust = TRUSTED
     task: str = ""
 
     @property
@@ -110,8 +110,8 @@ def said_before(exchanges: Sequence[EarlierExchange]) -> str:
 
 
 def _told(text: str, trust: Trust) -> str:
-    return text if trust == INSIDE else quoted(text)
+    return text if trust == TRUSTED else quoted(text)
 
 
 def _quoted(text: str, trust: Trust) -> str:
-    return "\n".join(f"> {line}" for line in text.splitlines()) if trust == INSIDE else quoted(text)
+    return "\n".join(f"> {line}" for line in text.splitlines()) if trust == TRUSTED else quoted(text)

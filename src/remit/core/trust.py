@@ -7,16 +7,16 @@ from typing import Final, Literal, TypeAlias
 from remit.core.text import shown
 from remit.errors import BadInput
 
-Trust: TypeAlias = Literal["inside", "outside"]
-INSIDE: Final = "inside"
-OUTSIDE: Final = "outside"
+Trust: TypeAlias = Literal["trusted", "untrusted"]
+TRUSTED: Final = "trusted"
+UNTRUSTED: Final = "untrusted"
 
 
 def known_trust(given: object) -> None:
-    if given not in (INSIDE, OUTSIDE):
-        raise BadInput(f"trust is 'inside' or 'outside', not {shown(given)}")
+    if given not in (TRUSTED, UNTRUSTED):
+        raise BadInput(f"trust is 'trusted' or 'untrusted', not {shown(given)}")
 
 
 def least(labels: Iterable[Trust]) -> Trust:
     """Return the combined label: untrusted if any of the labels is."""
-    return OUTSIDE if OUTSIDE in labels else INSIDE
+    return UNTRUSTED if UNTRUSTED in labels else TRUSTED

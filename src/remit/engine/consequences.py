@@ -19,7 +19,7 @@ from remit.core.message import Message
 from remit.core.money import Book
 from remit.core.record import Record, Standing
 from remit.core.redaction import NOTHING_SECRET, Redaction
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.door.approving import withdrawn
 from remit.engine.door.parking import has_question, is_part, parked, parts, unparked
@@ -224,7 +224,7 @@ def announcement(end: Unsealed, asker: str, reader: str) -> Unsealed:
     said = end.data.get("error") if state != "completed" else value if isinstance(value, str) else encode(value)
     text = f"task {end.task} by '{end.agent}' {state}: {said}"
     short = text if len(text) <= _ANNOUNCED else f"{text[: _ANNOUNCED - 1]}…"
-    trust = cast("Trust", end.data.get("trust", INSIDE))
+    trust = cast("Trust", end.data.get("trust", TRUSTED))
     message = Message(f"{end.task}/told", end.session, end.agent, asker, short, end.at, reader, end.task, trust)
     return message_sent(message, _place(end))
 

@@ -22,7 +22,7 @@ from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, expires, known_pass
 from remit.core.repeats import ONCE, Repetition
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
@@ -53,7 +53,7 @@ class StepOf(NamedTuple):
     slices: Sequence[Slice]
     team: frozenset[str]
     messages: tuple[str, ...] = ()  # in its prompt already, and taken when it is admitted
-    trust: Trust = INSIDE  # of what it is told: its task, and what it depends on
+    trust: Trust = TRUSTED  # of what it is told: its task, and what it depends on
     again: bool = False  # whether it is tried again if it fails
 
     def taken(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:

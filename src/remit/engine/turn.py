@@ -17,7 +17,7 @@ from remit.core.outcome import Outcome
 from remit.core.plan import Plan
 from remit.core.remit import Pass, Remit
 from remit.core.text import INT_LIMIT, NAME_LIMIT, line, plain, shown
-from remit.core.trust import OUTSIDE, Trust, least
+from remit.core.trust import UNTRUSTED, Trust, least
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
 from remit.engine.attempt.busy import Batch
@@ -199,20 +199,21 @@ class Turn(MoneyVerbs, ModelVerbs):
 
     @property
     def trust(self) -> Trust:
-        """The label of what this holder says right now: "outside" once it has taken in something from outside."""
+        """The label of what this holder says right now: "untrusted" once it has taken in something from outside."""
         return self._live.says
 
-    def outside(self, what: str, text: str = "") -> None:
+    def mark_untrusted(self, source: str, text: str = "") -> None:
         """Say that this turn took in something from outside, that remit did not bring: a page, a mail, a file.
 
-        From here on what it writes, answers and sends is from outside too, unless its card vouches for it. The receipt
-        has the digest and the tokens of `text`; in a tool that gives no text, those of what the tool returns.
+        From here on what it writes, answers and sends is untrusted too, unless its card has `trusted_output`. The
+        receipt has `source` with the digest and the tokens of `text`; in a tool that gives no text, those of what the
+        tool returns.
         """
         self._live.must_be_at_work()
-        self._live.take(OUTSIDE)
-        what = line(what, "what was taken in", NAME_LIMIT)
+        self._live.take(UNTRUSTED)
+        what = line(source, "source", NAME_LIMIT)
         said = plain(text, "a text", INT_LIMIT, empty=True)
-        self._live.receipt.outside(what, said, self._live.operations.call_under_way)
+        self._live.receipt.mark_untrusted(what, said, self._live.operations.call_under_way)
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Run a plan with those this holder may ask, and tell what became of every step."""

@@ -12,13 +12,13 @@ from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.secret import Secret
 from remit.core.session import EarlierExchange
-from remit.core.trust import INSIDE, Trust, least
+from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, encode
 
 Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
 
 
-class Heard(NamedTuple):
+class TextChunk(NamedTuple):
     """A piece of a model's answer while it is streamed. `begins` marks the first piece of an answer: pieces of an
     earlier try at the same answer are void."""
 
@@ -31,7 +31,7 @@ class Heard(NamedTuple):
 class RunListener:
     """A listener to the streamed answers of a run's models; `run` is set once the run has started."""
 
-    def __init__(self, hear: Callable[[Heard], None]) -> None:
+    def __init__(self, hear: Callable[[TextChunk], None]) -> None:
         self.hear = hear
         self.run = ""
 
@@ -91,7 +91,7 @@ class EarlierTalk(NamedTuple):
     positions: tuple[KeptAnswer, ...]
     results: Mapping[str, Json]
     tools: frozenset[str] = frozenset()
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
 
     @property
     def size(self) -> int:
@@ -150,7 +150,7 @@ class Brought(NamedTuple):
 
 class ToolCall(NamedTuple):
     """A tool call of a model: name, arguments and the id that the model gave to the call. An `inner` tool belongs to a
-    run inside the turn; the card of the turn's agent does not list it. The result of an `outside` tool is always
+    run inside the turn; the card of the turn's agent does not list it. The result of an `untrusted` tool is always
     untrusted. `quote` quotes a result that has a shape of its own, and `brought` extracts its content; it returns None
     for any other result. A tool that is an agent has `asks`: the agent and its task."""
 
@@ -158,7 +158,7 @@ class ToolCall(NamedTuple):
     arguments: Mapping[str, Json]
     id: str
     inner: bool = False
-    outside: bool = False
+    untrusted: bool = False
     quote: Callable[[Json], Json] | None = None
     brought: Callable[[Json], Brought | None] | None = None
     asks: tuple[str, str] | None = None

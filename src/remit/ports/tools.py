@@ -10,7 +10,7 @@ from remit.core.checks import callable_, yes_or_no
 from remit.core.quoting import quoted
 from remit.core.text import line, plain, shown
 from remit.core.toolgroups import GROUP, GROUPS, TOOL_LIMIT, Repeat, repeat_word
-from remit.core.trust import INSIDE, OUTSIDE, Trust, known_trust
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust, known_trust
 from remit.errors import BadInput
 from remit.ports.models import ToolFunction
 
@@ -32,7 +32,7 @@ class Tool:
     """A function that a model can call by name.
 
     `sentence` describes it and `schema` is the JSON Schema of its arguments, an object. `call` runs it, and raises
-    `ToolFailed` if it fails. `outside` says that its results are untrusted and are quoted as data. `described` is the
+    `ToolFailed` if it fails. `untrusted` says that its results are untrusted and are quoted as data. `described` is the
     label of the sentence and the schema: untrusted if the owner did not write them. `repeat` is what happens to a call
     that may have been made before a crash. `polls` says that the tool asks for the state of something, so equal results
     are fine.
@@ -42,8 +42,8 @@ class Tool:
     sentence: str
     schema: Schema
     call: ToolFunction
-    outside: bool = False
-    described: Trust = INSIDE
+    untrusted: bool = False
+    described: Trust = TRUSTED
     repeat: Repeat | None = None
     polls: bool = False
 
@@ -57,18 +57,18 @@ class Tool:
         if self.repeat is not None:
             repeat_word(self.repeat, self.name)
         yes_or_no(self.polls, "polls")
-        if yes_or_no(self.outside, "outside") and self.name in _VERBS:
+        if yes_or_no(self.untrusted, "untrusted") and self.name in _VERBS:
             raise BadInput(f"no tool from outside can be called '{self.name}': that is how agents ask each other")
 
     @property
     def told(self) -> str:
         """The description for a model: quoted as data if it is untrusted."""
-        return quoted(self.sentence) if self.described == OUTSIDE and self.sentence else self.sentence
+        return quoted(self.sentence) if self.described == UNTRUSTED and self.sentence else self.sentence
 
     @property
     def told_schema(self) -> dict[str, Any]:
         """The schema for a model. Untrusted text in it is quoted as data, or left out where a call does not need it."""
-        return _told_schema(dict(self.schema)) if self.described == OUTSIDE else dict(self.schema)
+        return _told_schema(dict(self.schema)) if self.described == UNTRUSTED else dict(self.schema)
 
 
 def _told_schema(schema: Any) -> Any:

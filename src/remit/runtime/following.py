@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 from remit.core.events import Event, apart
 from remit.core.outcome import Outcome
 from remit.ports import Clock, Span, Store
-from remit.ports.models import LISTENER, Heard, RunListener
+from remit.ports.models import LISTENER, RunListener, TextChunk
 
-Streamed: TypeAlias = Event | Heard | Outcome
+Streamed: TypeAlias = Event | TextChunk | Outcome
 
 LOOK_SECONDS: Final = 0.5  # between two looks, should the store not have said that something has changed
 
@@ -85,7 +85,7 @@ async def pages(store: Store, span: Span) -> AsyncGenerator[list[Event]]:
 async def streamed(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
     """Carry a run out, and give what happens in it as it happens; the outcome is last. Whoever leaves the loop before
     that stops the run."""
-    queue: asyncio.Queue[Event | Heard | None] = asyncio.Queue()
+    queue: asyncio.Queue[Event | TextChunk | None] = asyncio.Queue()
     listener = RunListener(queue.put_nowait)
 
     def committed(events: Sequence[Event]) -> None:

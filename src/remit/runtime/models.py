@@ -47,7 +47,7 @@ class AboutModel(TypedDict, total=False):
     asks: NamesGiven
     reads: SeesGiven
     writes: SeesGiven
-    vouches: bool
+    trusted_output: bool
     concurrency: int | None
     retry: RetryPolicy
     instructions: str
@@ -86,7 +86,7 @@ _UNGOVERNED: Final = ("refuse", "allow")
 _ON_LOST: Final = get_args(OnLost)
 # What a guest brings along itself: it would say nothing if it were said here.
 _BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
-_CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions", "ask_person")
+_CARD: Final = ("role", "can", "asks", "reads", "writes", "trusted_output", "concurrency", "instructions", "ask_person")
 
 
 class Registered(NamedTuple):

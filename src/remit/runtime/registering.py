@@ -37,7 +37,7 @@ class About(TypedDict, total=False):
     reads: SeesGiven
     writes: SeesGiven
     denies: NamesGiven
-    vouches: bool
+    trusted_output: bool
     approve: bool
     instructions: str
     ask_person: bool

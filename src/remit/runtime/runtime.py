@@ -93,9 +93,9 @@ class Runtime(HasTeam):
     def stream(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
         """Ask an agent to do a task, and give what happens as it happens: `async for one in rt.stream("coder", "x")`.
 
-        An `Event` is what was recorded; a `Heard` is a piece of what a model says, which counts from the last one that
-        `begins`; the `Outcome` is last. Whoever leaves the loop before that stops the run. A run of another process is
-        followed by its id: `rt.workspace.follow(run=...)`.
+        An `Event` is what was recorded; a `TextChunk` is a piece of what a model says, which counts from the last one
+        that `begins`; the `Outcome` is last. Whoever leaves the loop before that stops the run. A run of another
+        process is followed by its id: `rt.workspace.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
         asking.asked("stream", agent, task, how)  # what is wrong is told now, and not when the loop begins

@@ -11,7 +11,7 @@ from remit import Runtime, Turn
 from remit.errors import BadInput
 from remit.testing.models import Calls, Cut, Fails, ModelServer, Says, model_server
 from remit.testing.models.server import Script
-from remit.types import Heard
+from remit.types import TextChunk
 
 pytestmark = pytest.mark.anyio
 
@@ -140,7 +140,7 @@ async def test_words_of_a_model_are_heard_over_http_and_a_cut_answer_begins_anew
         rt.model_agent("coder", "openai-chat:big", fallback=["openai-chat:small"], **place.how)
         said: list[list[str]] = []
         async for one in rt.stream("coder", "x"):
-            if isinstance(one, Heard):
+            if isinstance(one, TextChunk):
                 said = [*said, []] if one.begins else [*said[:-1], [*said[-1], one.text]]
         assert "".join(said[-1]) == "seven eight"
         assert len(said) == 2

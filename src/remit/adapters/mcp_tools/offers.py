@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from remit.core.checks import meant
 from remit.core.text import shown
 from remit.core.toolgroups import Repeat
-from remit.core.trust import OUTSIDE
+from remit.core.trust import UNTRUSTED
 from remit.errors import BadInput
 from remit.ports.models import ToolFunction
 from remit.ports.tools import Tool, pin_of
@@ -72,7 +72,7 @@ class Gate:
 
 def _tool(offer: Offer, call: ToolFunction) -> Tool:
     repeat: Repeat | None = "again" if offer.harmless else None
-    return Tool(offer.name, offer.sentence, offer.schema, call, outside=True, described=OUTSIDE, repeat=repeat)
+    return Tool(offer.name, offer.sentence, offer.schema, call, untrusted=True, described=UNTRUSTED, repeat=repeat)
 
 
 def _names(there: Mapping[str, Offer]) -> str:

@@ -199,11 +199,11 @@ async def _through_turn(
     do: ToolFunction,
     *,
     inner: bool = False,
-    outside: bool = False,
+    untrusted: bool = False,
 ) -> Any:
     name = context.tool_name or name
     turn = turn_under_way(f"tool {name}")
-    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or "", inner, outside), do)
+    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or "", inner, untrusted), do)
     return "[]" if found == [] else found  # which the framework would show as no text at all
 
 
@@ -249,7 +249,7 @@ def _shared_tool(tool: SharedTool) -> AnyTool:
         return value if isinstance(value, str) else to_jsonable_python(value)
 
     async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
-        return await _through_turn(context, tool.name, arguments, use, outside=tool.outside)
+        return await _through_turn(context, tool.name, arguments, use, untrusted=tool.untrusted)
 
     return _by_schema(function, tool.name, tool.told, tool.told_schema)
 

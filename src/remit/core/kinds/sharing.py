@@ -6,7 +6,7 @@ from remit.core.entry import Entry, Writer
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
 from remit.core.message import Message
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 
 
@@ -90,7 +90,7 @@ def message_sent(message: Message, at: Place) -> Unsealed:
     data: dict[str, Json] = {"id": message.id, "text": message.text, "to": message.to}
     if message.reader:
         data |= {"reader": message.reader, "about": message.about}
-    if message.trust != INSIDE:
+    if message.trust != TRUSTED:
         data["trust"] = message.trust
     return Unsealed("message.sent", message.sent_at, data, at.run, message.session, at.task, message.sender)
 

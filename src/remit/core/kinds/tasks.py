@@ -11,7 +11,7 @@ from remit.core.kinds.place import Place
 from remit.core.lead import LeadData
 from remit.core.plan import Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 
 
@@ -150,7 +150,7 @@ def _asked(remit: Remit) -> dict[str, Json]:
     }
     if remit.writes:
         data["writes"] = [*scope.spelled(remit.writes)]
-    if remit.trust is not INSIDE:
+    if remit.trust is not TRUSTED:
         data["trust"] = remit.trust
     if remit.remembers:
         data["remembers"] = remit.remembers

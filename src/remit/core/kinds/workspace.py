@@ -121,7 +121,7 @@ class CardData(TypedDict):
     tools: str | list[str]
     denies: str | list[str]
     concurrency: int | None
-    vouches: bool
+    trusted_output: bool
     approve: NotRequired[bool]
     instructions: NotRequired[str]
     ask_person: NotRequired[bool]

@@ -9,7 +9,7 @@ from remit.core.kinds import Requeue, ended, requeued
 from remit.core.loops import NEVER, strike_key
 from remit.core.redaction import Redaction
 from remit.core.remit import LASTS, expires
-from remit.core.trust import INSIDE, OUTSIDE
+from remit.core.trust import TRUSTED, UNTRUSTED
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
@@ -84,8 +84,8 @@ class Endings(NamedTuple):
             ending = outcomes.stopped(remit, live.life.why or "cancelled")  # completion came too late
         if standing.state == "cancelling" and not nothing_open_below(view, remit.id):
             return Decision(_NOT_YET)
-        if live.says != INSIDE:
-            ending = ending._replace(outcome=replace(ending.outcome, trust=OUTSIDE))
+        if live.says != TRUSTED:
+            ending = ending._replace(outcome=replace(ending.outcome, trust=UNTRUSTED))
         ending, event = self._event(view, live, ending, now)
         return Decision(ending.kind, (event,), aside=ending)
 
@@ -129,8 +129,8 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
         data["tokens"] = live.tokens
     if live.refusals.more:
         data["more_refused"] = live.refusals.more
-    if live.says != INSIDE:
-        data["trust"] = OUTSIDE
+    if live.says != TRUSTED:
+        data["trust"] = UNTRUSTED
     # A stand-in holds the task for a person: nobody's failures are its own. What is tried again counts at the last try.
     if "error" in data and (live.agent.stand_in or live.spared):
         data["spared"] = True

@@ -28,7 +28,7 @@ from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights
 from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
-from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json
 from remit.engine.attempt.control import Control
 from remit.engine.attempt.operations import FIRST, Attempt, Operations
@@ -316,15 +316,15 @@ class LiveTask:
 
     def take(self, trust: Trust) -> None:
         """Note the label of something that the holder takes in, and of the tool call that it takes it in with."""
-        if trust is not INSIDE and trust != INSIDE:
-            self.took = OUTSIDE
+        if trust is not TRUSTED and trust != TRUSTED:
+            self.took = UNTRUSTED
             if call := self.operations.call_under_way:
                 self.conversation.untrusted.add(call)
 
     @property
     def says(self) -> Trust:
         """The label of what the holder writes, answers, sends and hands on."""
-        return INSIDE if self.agent.card.vouches else self.took
+        return TRUSTED if self.agent.card.trusted_output else self.took
 
     # -- what its holder sees and may write ----------------------------------------------------------------
 

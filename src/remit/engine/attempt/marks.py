@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, cast
 
 from remit.core.receipt import Slice
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 
@@ -31,7 +31,7 @@ def before(live: LiveTask) -> Before:
 def marks(live: LiveTask, then: Before) -> dict[str, Json]:
     """Return what has come since, as it is recorded; empty if nothing has."""
     found: dict[str, Json] = {}
-    if live.took != INSIDE:
+    if live.took != TRUSTED:
         found["took"] = live.took
     if saw := [[*part] for at, part in live.receipt.saw.items() if at not in then.saw]:
         found["saw"] = cast("Json", saw)
@@ -44,7 +44,7 @@ def apply(live: LiveTask, marks: dict[str, Any]) -> None:
     """Do to the turn what the code did that is skipped now."""
     if not marks:
         return
-    live.take(marks.get("took", INSIDE))
+    live.take(marks.get("took", TRUSTED))
     live.receipt.beside(Slice(*part) for part in marks.get("saw", ()))
     for namespace, key, version in marks.get("wrote", ()):
         live.has_written(namespace, key, version)

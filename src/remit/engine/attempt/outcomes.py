@@ -14,7 +14,7 @@ from remit.core.outcome import Outcome, OutcomeState
 from remit.core.record import Record
 from remit.core.redaction import Redaction
 from remit.core.remit import Remit
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 from remit.core.values import Json
 from remit.engine import traces
 from remit.engine.owners import owners_fault
@@ -184,7 +184,7 @@ def from_events(began: Event, ended: Event) -> Outcome:
     asked, last = began.agent, ended.agent
     by = last if last != asked else ""
     data = read(ended, EndData)
-    trust = data.get("trust", INSIDE)
+    trust = data.get("trust", TRUSTED)
     if ended.kind == "task.completed":
         return Outcome(asked, ended.task, "completed", data.get("result"), by=by, trust=trust)
     state, kind = _KINDS[ended.kind]

@@ -14,7 +14,7 @@ from remit.core.lead import Lead, lead_restored
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
-from remit.core.trust import INSIDE, Trust, least
+from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label
@@ -43,7 +43,7 @@ class Resumed(NamedTuple):
     turns: int = 0
     sends: Sends | None = None
     joined: Joined | None = None
-    took: Trust = INSIDE
+    took: Trust = TRUSTED
     past: Mapping[str, Written] = NOBODY_WROTE
     lead: Lead | None = None
 
@@ -108,7 +108,7 @@ def replay_handoffs(start: Resumed, events: Iterable[Event]) -> Resumed:
 def _handed(before: Resumed, data: Handed) -> Resumed:
     holder, to = before.remit.holder, data["to"]
     update, content = data["update"], data["content"]
-    handoff, said = before.handoff, data.get("trust", INSIDE)
+    handoff, said = before.handoff, data.get("trust", TRUSTED)
     along = passing_restored(data["passed"]) if "passed" in data else NOTHING_ALONG
     if isinstance(to, str):
         joins = before.sends is not None and before.sends.join == to

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 from remit.core.events import Event
 from remit.core.kinds import FirstData, TalkBegunAnew, ToolBegun, ToolDone, ToolUsed, read, talk_begun_anew
 from remit.core.prompt import Note, UsedBefore, begun_anew, cut
-from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import digest
 from remit.engine.attempt import marks
 from remit.engine.attempt.effects import kept_effects
@@ -185,13 +185,13 @@ def _used(view: View, events: list[tuple[str, Event]], prefix: str) -> tuple[lis
     whole = {digest(op) for op in made}
     used: list[UsedBefore] = []
     marked: list[dict[str, Any]] = []
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     value: Any = None
     for op, event in events:
         if op in done:
             value, _outcome, *beside = cast("list[Any]", (view.done(op) or ([None, ""],))[0])
             marked += beside
-            trust = OUTSIDE if any(one.get("took", INSIDE) != INSIDE for one in beside) else trust
+            trust = UNTRUSTED if any(one.get("took", TRUSTED) != TRUSTED for one in beside) else trust
         if _is_inside(op.removeprefix(prefix), whole):
             continue
         if op in made:

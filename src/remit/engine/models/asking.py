@@ -31,7 +31,7 @@ from remit.core.recovery import (
 )
 from remit.core.secret import Secret
 from remit.core.times import SECOND
-from remit.core.trust import INSIDE
+from remit.core.trust import TRUSTED
 from remit.core.values import Json
 from remit.engine.attempt import marks
 from remit.engine.attempt.live import LiveTask
@@ -46,7 +46,7 @@ from remit.engine.timing import move_on_after, shielded
 from remit.engine.upkeep.keys import Keys, own_mark
 from remit.errors import Failed, NoAnswer, OutOfRequests
 from remit.ports import Decision, View
-from remit.ports.models import LISTENER, Hear, Heard, KeptAnswer, ModelAnswer, ModelCall, Position
+from remit.ports.models import LISTENER, Hear, KeptAnswer, ModelAnswer, ModelCall, Position, TextChunk
 
 Search = Generator[ModelTry, Situation, GaveUp | None]
 
@@ -210,7 +210,7 @@ class Models(NamedTuple):
         }
         if strange := _strange(call, reply):
             kept["strange"] = cast("Json", strange)
-        if live.took != INSIDE:
+        if live.took != TRUSTED:
             kept["took"] = live.took
 
         def decide(view: View) -> Decision[Json]:
@@ -303,7 +303,7 @@ def _listener(live: LiveTask) -> Hear | None:
     listener = LISTENER.get()
     if listener is None or listener.run != live.remit.root:  # a worker may have been started by whoever listens
         return None
-    begins = Heard(live.remit.holder, live.remit.id, begins=True)
+    begins = TextChunk(live.remit.holder, live.remit.id, begins=True)
     listener.hear(begins)
     return lambda text: listener.hear(begins._replace(text=text, begins=False))
 

@@ -14,7 +14,7 @@ from remit.core.receipt import Slice
 from remit.core.record import Record
 from remit.core.remit import Kit
 from remit.core.session import LOOKED_AT, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
-from remit.core.trust import INSIDE, Trust, least
+from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
@@ -121,7 +121,7 @@ def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange
 def _exchange(began: Event, outcome: Outcome) -> EarlierExchange:
     data = read(began, FirstData)
     said, answer = shortened(data["task"]), shortened(_answer(outcome))
-    return EarlierExchange(said, answer, outcome.trust, data.get("trust", INSIDE), began.task)
+    return EarlierExchange(said, answer, outcome.trust, data.get("trust", TRUSTED), began.task)
 
 
 def _answer(outcome: Outcome) -> str:
@@ -159,12 +159,12 @@ def _conversation(view: View, origin: str) -> EarlierTalk | None:
     positions: list[KeptAnswer] = []
     results: dict[str, Json] = {}
     tools: set[str] = set()
-    framework, trust = "", cast("Trust", INSIDE)
+    framework, trust = "", cast("Trust", TRUSTED)
     while (done := view.done(first_position(origin, len(positions) + 1))) is not None:
         kept = cast("dict[str, Any]", done[0])
         answer = ModelAnswer(kept["text"], kept["model"], None, tuple(kept["calls"]))
         positions.append(KeptAnswer(kept.get("told", ""), answer))
-        framework, trust = kept.get("framework", ""), least((trust, kept.get("took", INSIDE)))
+        framework, trust = kept.get("framework", ""), least((trust, kept.get("took", TRUSTED)))
         for call in _calls_told(kept.get("told", "")):
             tool, value = _result(view, origin, call)
             tools.add(tool)

@@ -21,7 +21,7 @@ from remit.core.quoting import failure_told, quoted
 from remit.core.redaction import Redaction
 from remit.core.text import summary
 from remit.core.toolgroups import GROUPS
-from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json, checked, checked_with_text, digest, encode
 from remit.engine.attempt import marks
 from remit.engine.attempt.chains import key_of
@@ -61,7 +61,7 @@ class ToolAnswer(NamedTuple):
     elapsed: int = 0
     place: str = ""
     rule: str = ""
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     told: bool = False
     said: str = ""
     fault: OwnersFunctionFailed | None = None  # a hook that raised: what came of the call is kept, and the task fails
@@ -132,7 +132,7 @@ class Toolbox(NamedTuple):
                 told = _value(call.name, await do(given))
             finally:
                 TOOL_KEY.reset(token)
-            if call.outside or call.name in GROUPS["web"]:
+            if call.untrusted or call.name in GROUPS["web"]:
                 _take_in(live, call.name, told.value)
         except StoreError:
             raise  # without the store nobody can go on
@@ -145,13 +145,13 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
         except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
             told = _failed(call, error)
-            if began >= 0 and (call.outside or call.name in GROUPS["web"]):
+            if began >= 0 and (call.untrusted or call.name in GROUPS["web"]):
                 _take_in(live, call.name, told.value)
         live.conversation.must_go_on()  # a conversation inside of the tool, which caught the error or passed it on
         under_way = live.operations.call_under_way
         live.receipt.tell(under_way, told.value)
         if under_way in live.conversation.untrusted:
-            told = told._replace(trust=OUTSIDE)
+            told = told._replace(trust=UNTRUSTED)
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
     async def _recalled(self, live: LiveTask, op: str, circle: Circle) -> ToolAnswer | None:
@@ -279,17 +279,17 @@ def _failed(call: ToolCall, error: Exception) -> ToolAnswer:
 
 def _take_in(live: LiveTask, name: str, value: Json) -> None:
     """Note that a tool brought something from outside, though its code did not say so."""
-    live.take(OUTSIDE)
+    live.take(UNTRUSTED)
     text = value if isinstance(value, str) else encode(value)
-    live.receipt.outside(f"tool {name}", text, live.operations.call_under_way)
+    live.receipt.mark_untrusted(f"tool {name}", text, live.operations.call_under_way)
 
 
 def _let_out(live: LiveTask, call: ToolCall, answer: ToolAnswer) -> ToolAnswer:
     """Return an answer as the model is told it: this is the one way out for the words of tools."""
     value, trust = answer.value, answer.trust
-    if trust != INSIDE:
+    if trust != TRUSTED:
         live.take(trust)  # also the call that this one is inside of
-    if answer.told or (trust == INSIDE and answer.outcome != "failed"):
+    if answer.told or (trust == TRUSTED and answer.outcome != "failed"):
         return answer
     if answer.outcome == "done" and call.quote is not None:
         return answer._replace(value=call.quote(value))
@@ -298,7 +298,7 @@ def _let_out(live: LiveTask, call: ToolCall, answer: ToolAnswer) -> ToolAnswer:
         text = quoted(text)
     elif answer.outcome == "refused":
         text = failure_told(f"'{call.name}' was refused", text, trust)
-    elif trust != INSIDE or len(text.splitlines()) > 1:
+    elif trust != TRUSTED or len(text.splitlines()) > 1:
         text = failure_told(_head(call).rstrip(": "), text.removeprefix(_head(call)), trust)
     return answer._replace(value=text)
 

@@ -142,7 +142,7 @@ class PaidCall:
         """Say what it has cost."""
         self._costs = amounts(credits, tokens, "the cost of a call")
 
-    def used(self, usage: Usage) -> None:
+    def report_usage(self, usage: Usage) -> None:
         """Say what the model has used; it is charged by its price."""
         self._costs = costs_of(usage, self._bill.model, self._tariff)
 
@@ -182,7 +182,7 @@ class Paying(NamedTuple):
         await self.ground.store.tx(op, decide, paying_wants(live))
         live.spends = True
 
-    async def used(self, live: LiveTask, tokens: int) -> None:
+    async def report_tokens(self, live: LiveTask, tokens: int) -> None:
         """Record the tokens, and refuse to go on if that is more than there were: what was used was used."""
         live.must_be_at_work()
         between(tokens, "tokens", 0, MOST_TOKENS)

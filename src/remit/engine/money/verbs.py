@@ -48,10 +48,10 @@ class MoneyVerbs:
     def paid_call(self, amount: CreditsGiven = None, **about: Unpack[Calling]) -> PaidCall:
         """Hold what a call may cost while it is made: `async with turn.paid_call("$0.05", why="photo") as call`.
 
-        Say `call.cost("$0.013")` in the body, or `call.used(Usage(...))` for a `model` with a price: the rest goes
-        back. If nobody says anything the whole hold is charged, as uncertain; `call.not_sent()` gives it back. Instead
-        of an amount, `usage` is the most that the model may use. With `start=False` it is only held until `await
-        call.start()`. `provider` names whose key is used: one that the workspace brought is not charged.
+        Say `call.cost("$0.013")` in the body, or `call.report_usage(Usage(...))` for a `model` with a price: the rest
+        goes back. If nobody says anything the whole hold is charged, as uncertain; `call.not_sent()` gives it back.
+        Instead of an amount, `usage` is the most that the model may use. With `start=False` it is only held until
+        `await call.start()`. `provider` names whose key is used: one that the workspace brought is not charged.
 
         Run again, so is the body, and it is paid again. `turn.once(..., estimate="$0.05")` is paid once.
         """
@@ -67,13 +67,13 @@ class MoneyVerbs:
         named = billed(None, 1, why, model, provider)
         return paying.call(self._live, named._replace(amounts=worst), start=start)
 
-    async def used(self, tokens: int) -> None:
-        """Say how many tokens this turn has used: `await turn.used(answer.usage.total_tokens)`.
+    async def report_tokens(self, tokens: int) -> None:
+        """Say how many tokens this turn has used: `await turn.report_tokens(answer.usage.total_tokens)`.
 
         They are recorded and count at once. If they are more than may be used, this raises `Refused` afterwards; answer
         with what there is then, or let it through.
         """
-        await self._money.paying.used(self._live, tokens)
+        await self._money.paying.report_tokens(self._live, tokens)
 
     async def once(
         self,

@@ -21,7 +21,7 @@ from remit.core.remit import DELEGATION_TIME, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import TASK_LIMIT, plain, shown
 from remit.core.times import SECOND
-from remit.core.trust import INSIDE, Trust, least
+from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
@@ -69,7 +69,7 @@ class StepOutcome:
     value: Json = None
     reason: str = ""
     task_id: str = ""
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     retryable: bool = False  # whether it may go better if it is tried again
 
 

@@ -10,7 +10,7 @@ from remit.core.lead import restored, whole
 from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults
 from remit.core.prompt import goal_told
 from remit.core.quoting import one_line, told
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, checked, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
@@ -90,14 +90,14 @@ class TeamRun:
         if kept is None:
             return None
         data = cast("TeamPlanned", kept)
-        live.take(data.get("trust", INSIDE))
+        live.take(data.get("trust", TRUSTED))
         return restored(data["plan"])
 
     async def _keep(self, live: LiveTask, op: str, plan: Plan) -> None:
         """Record the plan that was accepted, and how far it is to be trusted."""
         ground = self._runner.ground
         data: dict[str, Json] = {"plan": whole(plan)}
-        if live.took != INSIDE:
+        if live.took != TRUSTED:
             data["trust"] = live.took
         planned = team_planned(live.remit, data, ground.clock.now())
         await ground.store.tx(op, live.guarded(lambda _view: Decision[Json](data, (planned,))))
@@ -135,7 +135,7 @@ class TeamRun:
         return checked(answer, f"the answer of '{self._agent.card.name}'"), turn
 
 
-def told_outcome(goal: str, outcome: PlanOutcome, trust: Trust = INSIDE) -> str:
+def told_outcome(goal: str, outcome: PlanOutcome, trust: Trust = TRUSTED) -> str:
     """Tell the coordinator everything at the end, failed and skipped steps with their reasons included."""
     parts = [goal_told(goal, trust), "", "## Results", ""]
     for step in outcome.steps.values():

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from remit.core.checks import patience
 from remit.core.outcome import Outcome
 from remit.core.times import aware
-from remit.core.trust import INSIDE, Trust
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 from remit.engine.acts import Act, act_of
 from remit.engine.attempt.live import LiveTask
@@ -21,8 +21,8 @@ class Status:
     """A task at this moment. `state` is the word it is in, `attempt` how often it was begun; times are microseconds.
 
     `asker` is the agent that asked for it, empty for a person. `result` is what it completed with, and `error` the
-    sentence that tells why it did not; `trust` is "outside" if its agent had taken in something from outside. `seen_at`
-    is when this was read; a task that has not changed since is equal to what it was.
+    sentence that tells why it did not; `trust` is "untrusted" if its agent had taken in something from outside.
+    `seen_at` is when this was read; a task that has not changed since is equal to what it was.
     """
 
     id: str
@@ -44,7 +44,7 @@ class Status:
     asker: str = ""
     result: Json = None
     error: str = ""
-    trust: Trust = INSIDE
+    trust: Trust = TRUSTED
     seen_at: int = field(default=0, compare=False)
 
     @property

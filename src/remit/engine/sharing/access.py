@@ -10,7 +10,7 @@ from remit.core import checks, scope
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
 from remit.core.scope import Scope
-from remit.core.trust import INSIDE, OUTSIDE
+from remit.core.trust import TRUSTED, UNTRUSTED
 from remit.core.values import encode
 from remit.engine.acts import ONCE, Act
 from remit.engine.attempt.live import LiveTask
@@ -80,8 +80,8 @@ class HolderAccess:
     async def put(self, draft: Draft) -> int:
         self._may_write(draft.namespace, draft.key)
         live = self._live
-        if live.says != draft.trust == INSIDE:
-            draft = replace(draft, trust=OUTSIDE)
+        if live.says != draft.trust == TRUSTED:
+            draft = replace(draft, trust=UNTRUSTED)
         version = await self._put(draft)
         live.has_written(draft.namespace, draft.key, version)
         return version

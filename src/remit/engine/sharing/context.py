@@ -30,13 +30,13 @@ class Context:
         value: Json,
         ttl: float | None = None,
         *,
-        trust: Trust = "inside",
+        trust: Trust = "trusted",
         expect: int | None = None,
     ) -> int:
         """Write an entry for `ttl` seconds, or for good, and give back its version.
 
         With `expect=N` only if it is still at version N, and with `expect=0` only if it is not there yet.
-        `trust="outside"` marks what came from strangers: models see it quoted, and reading never prolongs it.
+        `trust="untrusted"` marks what came from strangers: models see it quoted, and reading never prolongs it.
         """
         lifetime = entries.lifetime(ttl)
         return await self._access.put(Draft(_own(namespace), key, value, lifetime, trust=trust, expect=expect))

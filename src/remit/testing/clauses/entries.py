@@ -167,13 +167,13 @@ async def a_value_is_kept_exactly(database: Database) -> None:
 async def an_entry_is_kept_whole(database: Database) -> None:
     """Author, times, version, digest, extension, trust, task and chain come back as they were written."""
     store = database.store("one")
-    draft = Draft("notes", "a", {"n": 1}, lifetime=50, extend=True, trust="outside")
+    draft = Draft("notes", "a", {"n": 1}, lifetime=50, extend=True, trust="untrusted")
     await store.tx("first", putting(draft, at=NOW, agent="ada"))
     await store.tx("second", putting(Draft("notes", "a", "text", lifetime=70), at=NOW + 10, agent="bob"))
     entry = await store.read(lambda view: view.entry("notes", "a"))
     expected = Entry("notes", "a", "text", "bob", NOW, NOW + 10, NOW + 80, 2, "982d9e3eb996f559")
     equal(entry, expected, "an entry that was written twice")
-    await store.tx("third", putting(Draft("notes", "b", [1], lifetime=9, extend=True, trust="outside"), agent="eve"))
+    await store.tx("third", putting(Draft("notes", "b", [1], lifetime=9, extend=True, trust="untrusted"), agent="eve"))
     entry = await store.read(lambda view: view.entry("notes", "b"))
     whole = entry and (
         entry.value,
@@ -183,7 +183,7 @@ async def an_entry_is_kept_whole(database: Database) -> None:
         entry.trust,
         entry.version,
     )
-    equal(whole, ([1], "eve", NOW + 9, 9, "outside", 1), "an entry from outside with an extension")
+    equal(whole, ([1], "eve", NOW + 9, 9, "untrusted", 1), "an entry from outside with an extension")
 
 
 async def the_newest_first(database: Database) -> None:

@@ -85,7 +85,7 @@ CREATE TABLE entry (
     version    bigint NOT NULL CHECK (version > 0),
     digest     text COLLATE "C" NOT NULL,
     extension  bigint,
-    trust      text COLLATE "C" NOT NULL CHECK (trust IN ('inside', 'outside')),
+    trust      text COLLATE "C" NOT NULL CHECK (trust IN ('trusted', 'untrusted')),
     task       text COLLATE "C" NOT NULL,
     chain      text COLLATE "C" NOT NULL
 );

@@ -8,4 +8,4 @@ CREATE TABLE retired (
 );
 
 -- Whether the sender of a message had taken in something from outside.
-ALTER TABLE message ADD COLUMN trust text COLLATE "C" NOT NULL DEFAULT 'inside' CHECK (trust IN ('inside', 'outside'));
+ALTER TABLE message ADD COLUMN trust text COLLATE "C" NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted'));

@@ -85,7 +85,7 @@ CREATE TABLE entry (
     version    INTEGER NOT NULL CHECK (version > 0),
     digest     TEXT NOT NULL,
     extension  INTEGER,
-    trust      TEXT NOT NULL CHECK (trust IN ('inside', 'outside')),
+    trust      TEXT NOT NULL CHECK (trust IN ('trusted', 'untrusted')),
     task       TEXT NOT NULL,
     chain      TEXT NOT NULL,
     PRIMARY KEY (workspace, namespace, key)

@@ -8,4 +8,4 @@ CREATE TABLE retired (
 ) STRICT, WITHOUT ROWID;
 
 -- Whether the sender of a message had taken in something from outside.
-ALTER TABLE message ADD COLUMN trust TEXT NOT NULL DEFAULT 'inside' CHECK (trust IN ('inside', 'outside'));
+ALTER TABLE message ADD COLUMN trust TEXT NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted'));
