@@ -1,3 +1,3 @@
-"""Agents and services of other systems. Each adapter knows the ports and the core, never another adapter; what channels
-have in common is in `asking`, what frameworks have in common in `guests`, and how programs are run, whether as agents,
-tools or servers, in `process`."""
+"""Adapters to other systems: agents of other frameworks, programs, channels, prices, vaults. Each adapter uses the
+ports and the core, never another adapter. Shared code of channels is in `asking`, of frameworks in `guests`; `process`
+runs programs, whether as agents, tools or servers."""

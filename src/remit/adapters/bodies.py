@@ -1,7 +1,7 @@
-"""What a provider's answer may weigh and how deep it may go, whichever client reads it.
+"""Limits on the size and depth of a provider's response, for every HTTP client.
 
-Clients read a body whole and as deep as it goes, and unpack what is compressed without a limit. Here each body is
-unpacked and counted piece by piece, before a client sees it.
+Clients read a whole body, at any depth, and unpack compressed data without a limit. Here each body is unpacked and
+counted piece by piece, before a client sees it.
 """
 
 import json
@@ -34,12 +34,13 @@ _COUNTED: Final[ContextVar[bool]] = ContextVar("remit.bodies", default=False)
 
 
 class UnreadableBody(ValueError):
-    """An answer that is not read to its end."""
+    """A response that exceeds a limit and is not read to its end."""
 
 
 @contextmanager
 def bounded(*clients: Any) -> Generator[None]:
-    """Have whatever these HTTP clients read here bounded. What else their owner does with them is left alone."""
+    """Limit the responses that these HTTP clients read while the body runs. Other uses of the clients are not
+    affected."""
     for client in clients:
         hooks: dict[str, list[Any]] | None = getattr(client, "event_hooks", None)
         if hooks is not None and _count not in hooks["response"]:
@@ -55,7 +56,7 @@ def bounded(*clients: Any) -> Generator[None]:
 
 
 def unreadable(error: BaseException) -> str:
-    """Say why a body was not read, if that is what an error came of; else nothing."""
+    """Return why a body was not read, if that caused the error; otherwise ""."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
@@ -67,8 +68,8 @@ def unreadable(error: BaseException) -> str:
 
 
 def http_of(client: Any) -> Any:
-    """Give the HTTP client inside of a provider's client, where those of OpenAI, of Anthropic and those made like them
-    have it."""
+    """Return the HTTP client inside a provider's client, where OpenAI, Anthropic and similar libraries keep it, or
+    None."""
     return getattr(client, "_client", None)
 
 
@@ -93,7 +94,7 @@ async def _count(response: Any) -> None:
 
 @cache
 def _stream(of: type) -> Callable[[Any, bool, int], Any]:
-    """Make the kind of stream that a response of this library takes."""
+    """Return the stream class that a response of this library accepts."""
     base: Any = import_module(of.__module__.partition(".")[0]).AsyncByteStream
 
     class Counted(base):
@@ -124,7 +125,7 @@ def _stream(of: type) -> Callable[[Any, bool, int], Any]:
 
 
 class _StreamEvent:
-    """What has been read of one event of a stream. Clients put its lines together one by one and parse them at once."""
+    """The part of one stream event that has been read. Clients join its lines one by one and parse them at once."""
 
     __slots__ = ("_copied", "_parts", "_signs", "_size")
 
@@ -136,7 +137,7 @@ class _StreamEvent:
         self._size = self._signs = self._copied = 0
 
     def take(self, part: bytes) -> None:
-        """Count what comes next. Raise UnreadableBody if the event holds up whoever reads it."""
+        """Count the next part. Raise `UnreadableBody` if parsing the event would block the event loop."""
         lines = part.splitlines(keepends=True)
         if len(lines) == 1 and lines[0] not in _BLANK:  # nearly all: a piece of one long line
             self._add(part)
@@ -167,7 +168,7 @@ class _StreamEvent:
 
 
 def _lines_at_once(piece: bytes) -> Iterable[bytes]:
-    """Yield a piece of a stream with so few lines at once that reading them takes no time."""
+    """Yield a piece of a stream in groups of few lines, so that reading one group takes little time."""
     if piece.count(b"\n") + piece.count(b"\r") <= _LINES:
         return (piece,)
     lines = piece.splitlines(keepends=True)
@@ -187,8 +188,8 @@ def _pieces(chunk: bytes, unpacked: Any) -> Iterator[bytes]:
 
 
 async def _check_form(body: bytes) -> None:
-    """Raise UnreadableBody for JSON that is deeper than anyone's, or has so many parts that reading it would hold up
-    the event loop. What is no JSON is for the client to say."""
+    """Raise `UnreadableBody` for JSON that is too deep, or has so many parts that parsing it would block the event
+    loop. Text that is not JSON is left for the client to report."""
     signs: dict[bytes, int] = {}
     for sign in _SIGNS:
         signs[sign] = body.count(sign)
@@ -203,8 +204,7 @@ async def _check_form(body: bytes) -> None:
 
 
 def _longest(body: bytes) -> int:
-    """Return how many items the longest of the lists has that an answer is made of: in itself, or in one of its
-    parts."""
+    """Return the length of the longest list in a response: the response itself, or one of its parts."""
     try:
         answer: object = json.loads(body)
     except (ValueError, RecursionError):  # which the client says
@@ -219,7 +219,7 @@ def _values(given: object) -> tuple[object, ...]:
 
 
 async def _check_depth(body: bytes) -> None:
-    """Raise UnreadableBody if lists and objects are too deep in each other, or a text is too long."""
+    """Raise `UnreadableBody` if lists and objects are nested too deeply, or a text is too long."""
     for escaped in (b"\\\\", b'\\"'):  # so that each quote that is left begins or ends a text
         body = body.replace(escaped, b"")
         await anyio.lowlevel.checkpoint()

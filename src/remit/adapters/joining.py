@@ -1,4 +1,4 @@
-"""Whose agent is it: agents of other frameworks are known by a class of theirs, and none is imported to find out."""
+"""Recognizing agents of other frameworks: by their class, without importing the framework."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -10,8 +10,8 @@ from remit.verbs import Verb
 
 
 class _Framework(NamedTuple):
-    """`module` and `kind` tell the class that its agents are of; `adapter` has what makes a guest of one. Agents with
-    `handoffs` of their own are told who is on the team."""
+    """A framework: `module` and `kind` are the class of its agents, `adapter` is the module that makes guests of them.
+    Agents with `handoffs` of their own are given the names of the team."""
 
     name: str
     module: str
@@ -36,7 +36,7 @@ _CAN_BE_JOINED: Final = (
 
 
 def framework_of(thing: object) -> str | None:
-    """Name the framework that an agent is of; None if it is of none that is known."""
+    """Return the name of an agent's framework, or None if it is unknown."""
     found = _found(thing)
     return None if found is None else found.name
 
@@ -48,9 +48,9 @@ def joined(
     members: frozenset[str] = frozenset(),
     **how: Any,
 ) -> Callable[[Any], Any]:
-    """Make an agent of another framework one of a team: a function of a turn. `members` are those whom it may ask, as
-    far as they are named; `how` is what every guest takes: `prompt`, `deps`, `ungoverned`. Raises BadInput if it is of
-    no framework that is known, or if what remit needs for it is not installed."""
+    """Return an agent of another framework as a member of a team: a function of a turn. `members` are the agents it may
+    ask, as far as they are named; `how` are the options of every guest: `prompt`, `deps`, `ungoverned`. Raise
+    `BadInput` if its framework is unknown, or if a required package is not installed."""
     found = _found(thing)
     if found is None:
         hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""

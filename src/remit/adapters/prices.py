@@ -1,7 +1,7 @@
-"""Prices of models, by the genai-prices package (`remit[prices]`), and those that an owner knows better.
+"""Model prices from the genai-prices package (`remit[prices]`), and the owner's own.
 
-The list of prices is the one that comes with the installed package. Nothing is ever fetched: the package can update its
-prices in the background, but only for whoever starts that, and not even then are other prices than its own used here.
+The price list is the one in the installed package. Nothing is downloaded: the package can update its prices in the
+background if a program starts that, but the updated prices are not used here.
 """
 
 import re
@@ -36,11 +36,11 @@ _NONE: Final[Mapping[str, Price]] = MappingProxyType({})
 
 
 class KnownPrices:
-    """What models cost: what `overrides` say, else the list of the genai-prices package, else None.
+    """Model prices: from `overrides`, otherwise from the genai-prices package, otherwise None.
 
-    A model is named as it is everywhere, `gpt-5`, or with its provider, `openai:gpt-5` or `openai/gpt-5`, which are the
-    same. An override for `gpt-5` holds for every provider, one for `openai:gpt-5` for that one alone. `clock` tells the
-    time for prices that depend on it.
+    Name a model as `gpt-5`, or with its provider as `openai:gpt-5` or `openai/gpt-5`, which are the same. An override
+    for `gpt-5` applies to every provider, one for `openai:gpt-5` to that one only. `clock` is used for prices that
+    depend on the time.
     """
 
     def __init__(self, overrides: Mapping[str, Price] = _NONE, *, clock: Clock | None = None) -> None:
@@ -58,7 +58,7 @@ class KnownPrices:
             raise BadInput(f"{sentence} ({error})") from error
 
     def cost(self, model: str, usage: Usage) -> int | None:
-        """Tell what that usage costs; None if the price is not known."""
+        """Return the cost of this usage, or None if the price is unknown."""
         of_type(usage, Usage, "usage takes Usage(...)")
         if (price := self._override(model)) is not None:
             return prices.cost(price, usage)
@@ -66,8 +66,8 @@ class KnownPrices:
         return None if found is None else _cost(found.get_prices(self._now()), usage)
 
     def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
-        """Tell what one try of a call can cost at most: at the dearest hour of the coming day, and with as much of its
-        input as makes it dearest; None if the price is not known."""
+        """Return the highest possible cost of one try: at the most expensive hour of the coming day, with the input
+        size and cache use that cost most. Return None if the price is unknown."""
         ways = prices.readings(input_tokens, max_output)
         if (price := self._override(model)) is not None:
             return prices.worst(price, input_tokens, max_output)
@@ -102,7 +102,7 @@ def _checked(overrides: Mapping[str, Price]) -> dict[str, Price]:
 
 
 def _spellings(model: str) -> Iterator[str]:
-    """Give the names under which a price may be written down, the nearest first."""
+    """Yield the names under which a price may be listed, the closest first."""
     yield model
     if (mark := _MARK.search(model)) is not None:
         provider, name = model[: mark.start()], model[mark.end() :]
@@ -110,7 +110,7 @@ def _spellings(model: str) -> Iterator[str]:
 
 
 def _listed(model: str) -> "ModelInfo | None":
-    """Look a model up in the list. What comes before a mark is its provider if there is one of that name."""
+    """Return the model in the price list, or None. The part before a mark is its provider, if one has that name."""
     from genai_prices.data import providers  # noqa: PLC0415 - see above
     from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415
 
@@ -131,20 +131,20 @@ def _listed(model: str) -> "ModelInfo | None":
 
 
 def _coming(model: "ModelInfo", now: datetime) -> "list[ModelPrice]":
-    """Give the prices that a model has now and in the coming day, each once."""
+    """Return the prices of a model now and in the coming day, each once."""
     found = [model.get_prices(now + step * _STEP) for step in range(_STEPS + 1)]
     return list({id(one): one for one in found}.values())
 
 
 def _steps(listed: "ModelPrice") -> set[int]:
-    """Tell where the price changes with the size of the input."""
+    """Return the input sizes at which the price changes."""
     from genai_prices.types import TieredPrices  # noqa: PLC0415 - see above
 
     return {tier.start for price in vars(listed).values() if isinstance(price, TieredPrices) for tier in price.tiers}
 
 
 def _cost(listed: "ModelPrice", usage: Usage) -> int | None:
-    """Have the package add up what the usage costs; None if it has no price for a part of it."""
+    """Return the cost of the usage as the package computes it, or None if it has no price for a part of it."""
     from genai_prices import Usage as Counted  # noqa: PLC0415 - see above
 
     if listed.input_mtok is None or (usage.output and listed.output_mtok is None):

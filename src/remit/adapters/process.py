@@ -49,7 +49,7 @@ _log: Final = logging.getLogger("remit")
 
 
 class HasTask(Protocol):
-    """As much of a turn as a program needs."""
+    """The part of a turn that a program needs."""
 
     @property
     def task(self) -> str: ...
@@ -60,8 +60,8 @@ class HasTask(Protocol):
 class Finished(NamedTuple):
     """How a program ended; a negative code is the signal that ended it.
 
-    Of stdout the beginning is kept, of stderr the end, where programs say what went wrong. `cut` says that there
-    was more than was kept of one of them.
+    The beginning of stdout is kept, and the end of stderr, where programs report errors. `cut` says that one of them
+    was longer.
     """
 
     code: int
@@ -71,7 +71,7 @@ class Finished(NamedTuple):
 
 
 class ProgramFailed(RuntimeError):
-    """A program ended with another exit code than 0; `code` is negative for a signal."""
+    """A program ended with an exit code other than 0; `code` is negative for a signal."""
 
     def __init__(self, sentence: str, *, code: int) -> None:
         super().__init__(sentence)
@@ -82,7 +82,7 @@ class ProgramFailed(RuntimeError):
 
 
 class ReaperLost(RuntimeError):
-    """The process that watches over a program was killed, so how the program ended is unknown."""
+    """The process that watches a program was killed, so the program's exit code is unknown."""
 
 
 def program(
@@ -94,12 +94,12 @@ def program(
     limit: int = LIMIT,
     grace: float = GRACE,
 ) -> Callable[[HasTask], Awaitable[str]]:
-    """Make an agent that gives its task to a program and answers with what the program prints. What a program prints
-    comes from outside, unless the agent's card has `trusted_output`.
+    """Return an agent that passes its task to a program and returns the program's output. The output is untrusted,
+    unless the agent's card declares its output trusted.
 
-    The task goes to stdin, or becomes the last argument; what was said before in the session follows it, if the run
-    remembers that. End `argv` with "--" in that case if the program takes
-    options: remit hands the task over unread, and the program would read "-o" as an option.
+    The task goes to stdin, or becomes the last argument. If the run remembers its session, the earlier conversation
+    follows the task. With `task_as="argument"`, end `argv` with "--" if the program takes options: remit passes the
+    task on unread, and the program would read "-o" as an option.
     """
     command = located(argv, env)
     if task_as not in ("stdin", "argument"):
@@ -123,8 +123,8 @@ def program(
 
 
 def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
-    """Find the program of a command once, when the owner says it: what the path or the directory is later cannot put
-    another in its place."""
+    """Return the command with the absolute path of its program. It is looked up once, so a later change of PATH or of
+    the working directory cannot replace the program. Raise `BadInput` if it is not found."""
     name, *rest = _command(argv)
     found = shutil.which(name, path=(env or {}).get("PATH"))
     if found is None:
@@ -133,7 +133,7 @@ def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[s
 
 
 def printed(done: Finished, limit: int) -> str:
-    """Give what a program printed as text that can be kept, and say so if there was more."""
+    """Return a program's output as storable text, with a note if it was cut."""
     text = _keepable(done.out).removesuffix("\n")
     if len(text) > _KEPT:
         return f"{text[:_KEPT]}\n[cut after {_KEPT:,} characters]"
@@ -141,20 +141,20 @@ def printed(done: Finished, limit: int) -> str:
 
 
 def ending(name: str, done: Finished) -> str:
-    """Say how a program ended that failed."""
+    """Return how a failed program ended."""
     return (
         f"'{name}' ended with exit code {done.code}" if done.code > 0 else f"'{name}' was ended by signal {-done.code}"
     )
 
 
 def last_words(err: bytes) -> str:
-    """Give the end of what a program said on stderr."""
+    """Return the end of a program's stderr."""
     lines = _keepable(err).strip().splitlines()[-_LAST_LINES:]
     return "\n".join(lines)[-_LAST_CHARACTERS:]
 
 
 def _keepable(said: bytes) -> str:
-    """Return bytes as text that every store keeps."""
+    """Return bytes as text that every store can hold."""
     return said.decode(errors="replace").replace("\0", "\ufffd")
 
 
@@ -167,11 +167,11 @@ async def run_process(
     limit: int = LIMIT,
     grace: float = GRACE,
 ) -> Finished:
-    """Run a program with `text` on its stdin and wait until it and every process that it has started is gone.
+    """Run a program with `text` on its stdin and wait until it and every process that it has started are gone.
 
-    Of our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, and what `env` gives besides.
-    When the caller is cancelled, or the program ends and leaves others behind, all of them are asked to end (SIGTERM),
-    and after `grace` seconds they are ended (SIGKILL). Elsewhere than on Linux that is the program's process group.
+    From our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, plus the variables in `env`. When the caller is
+    cancelled, or the program ends and leaves processes behind, all of them get SIGTERM, and after `grace` seconds
+    SIGKILL. On systems other than Linux this covers only the program's process group.
     """
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
@@ -202,7 +202,7 @@ def _environment(given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class _Wire:
-    """Our end of the socket to a reaper: orders go out, lines come back."""
+    """Our end of the socket to a reaper: we send orders and receive lines."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = socket.socketpair()
@@ -217,7 +217,7 @@ class _Wire:
         self._heard = b""
 
     async def order(self, argv: list[str], env: Mapping[str, str], grace: float) -> None:
-        """Have the program started, and wait until it is, or cannot be."""
+        """Send the order to start the program, and wait until it has started or failed to."""
         words = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
         data = marshal.dumps(([os.fsencode(part) for part in argv], words, float(grace), sys.platform == "linux"))
         loop = asyncio.get_running_loop()
@@ -235,14 +235,14 @@ class _Wire:
                 self.ours.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
-        """End everyone at once and wait for it, without the loop."""
+        """End all processes at once and wait for it, without the event loop."""
         self.say(KILL)
         self.ours.settimeout(_AT_ONCE)
         self.read()
         self.ours.setblocking(False)
 
     def read(self) -> None:
-        """Take in what the reaper has said until its end."""
+        """Read what the reaper sends until its end."""
         with suppress(OSError):
             while more := self.ours.recv(4_096):
                 self._hear(more)
@@ -272,7 +272,8 @@ _wires: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
 def _forget_wires() -> None:
-    """In a fork of ours: a reaper must see the end of file when this process ends, not when its fork does."""
+    """Close the sockets in a forked child: a reaper must see the end of file when this process ends, not when its fork
+    does."""
     for wire in list(_wires):
         wire.close()
 
@@ -281,10 +282,10 @@ os.register_at_fork(after_in_child=_forget_wires)
 
 
 class Child(asyncio.SubprocessProtocol):
-    """One program, what it prints, and its end: whoever lets it live does so in a task that nobody else cancels.
+    """One program, its output and its end. It must run in a task that no other code cancels.
 
-    The process that asyncio knows is the reaper. A protocol of our own, because asyncio's Process.wait() waits for the
-    pipes too, and a process of another user may hold them open.
+    The process that asyncio knows is the reaper. This is a protocol of our own, because asyncio's Process.wait() also
+    waits for the pipes, which a process of another user may keep open.
     """
 
     def __init__(self, command: list[str], limit: int, grace: float) -> None:
@@ -310,7 +311,7 @@ class Child(asyncio.SubprocessProtocol):
 
     @asynccontextmanager
     async def living(self, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> AsyncGenerator[Any]:
-        """Run the program while the body runs, and give its transport; then end every process that it started."""
+        """Run the program while the body runs, and yield its transport. Then end every process that it started."""
         self._wire = _Wire()
         transport = await self._started(cwd)
         try:
@@ -346,8 +347,8 @@ class Child(asyncio.SubprocessProtocol):
                 wire.close()
 
     async def _not_started(self, starting: asyncio.Future[tuple[Any, Any]]) -> None:
-        """End what was being started when the loop is closed. That cancels asyncio's own tasks too, and then asyncio
-        waits for pipes that nobody connects any more: it has killed the reaper, and is not waited for."""
+        """End a reaper that was being started when the loop is closed. Closing also cancels asyncio's own tasks, and
+        asyncio then waits for pipes that are never connected: it has killed the reaper, so do not wait for it."""
         for _ in range(2):
             await asyncio.wait([starting], timeout=_DRAIN)
             if starting.done():
@@ -369,7 +370,7 @@ class Child(asyncio.SubprocessProtocol):
         return BadInput(f"{shown(self._command[0])} cannot be started: {why}")
 
     def _lost(self) -> str:
-        """Say that nobody knows how the program ended."""
+        """Return the sentence for a program whose end is unknown."""
         name, wire = shown(Path(self._command[0]).name), self._wire
         if wire.left:
             return f"{name} could not be ended: it runs as another user (process {wire.left}); end it yourself"
@@ -383,7 +384,7 @@ class Child(asyncio.SubprocessProtocol):
 
     @property
     def err(self) -> bytes:
-        """The end of what it has said on stderr so far."""
+        """The end of its stderr so far."""
         return bytes(self._kept[2])
 
     async def _end(self, transport: Any) -> None:
@@ -404,7 +405,7 @@ class Child(asyncio.SubprocessProtocol):
         await self._closed.wait()
 
     def _hear_the_last(self) -> None:
-        """Learn how the program ended. If the reaper was killed, the kernel has killed the program; end its group."""
+        """Read how the program ended. If the reaper was killed, the kernel has killed the program; end its group."""
         wire = self._wire
         wire.read()
         wire.close()

@@ -1,8 +1,9 @@
-"""Programs as tools: started from a list and never by a shell, and none of their processes outlives the call.
+"""Programs as tools: started from an argument list, never through a shell, and none of their processes outlives the
+call.
 
     program_tool("count_lines", ["wc", "-l", "--", "{path}"], "Count the lines of a file.", ["path"])
 
-What a model says becomes items of the command and nothing else: it is never read by a shell.
+The model's text becomes items of the command and nothing else: no shell reads it.
 """
 
 import json
@@ -33,8 +34,8 @@ Wrong: TypeAlias = Callable[[dict[str, Any]], list[str]]
 
 
 class ProgramOptions(TypedDict, total=False):
-    """How a program is run: for how long, with how much of its output kept, with which variables of the environment
-    besides the usual ones, and where; `grace` is the time between asking it to end and ending it."""
+    """How a program runs: its time limit, the limit of kept output, further environment variables, and its folder;
+    `grace` is the time between SIGTERM and SIGKILL."""
 
     seconds: float
     limit: int
@@ -53,13 +54,13 @@ def program_tool(
     polls: bool = False,
     **how: Unpack[ProgramOptions],
 ) -> Tool:
-    """Make a tool of a program. It gives back what the program prints, which comes from outside.
+    """Return a tool that runs a program. Its result is the program's output, which is untrusted.
 
-    `arguments` are the names of texts, all of which must be given, or the JSON Schema of an object. Each of them takes
-    the place of its `{name}` in the command, or follows at the end in that order; `stdin` names the one that the
-    program reads instead. One that is left out leaves out its item too. What begins with `-` is refused where the
-    program could read it as an option: put "--" before it, or write `--option={name}`. `polls=True` says that it asks
-    how far something is, so that it may print the same again and again.
+    `arguments` are names of texts, all of them required, or the JSON Schema of an object. Each argument replaces its
+    `{name}` in the command, or is appended in this order; `stdin` names the argument that the program reads from
+    standard input instead. A missing argument removes its item. Text that begins with `-` is refused where the program
+    could read it as an option: put "--" before it, or write `--option={name}`. `polls=True` says that the program
+    reports the state of something, so equal output is fine.
     """
     refuse_strange("program_tool", how, ProgramOptions.__annotations__)
     patience(how.get("seconds", SECONDS), "seconds")
@@ -107,7 +108,7 @@ class _Spelled:
         self._command = [*command, *(f"{{{name}}}" for name in names if name not in placed)]
 
     def out(self, given: Mapping[str, Any]) -> list[str]:
-        """Spell the command out, item by item."""
+        """Return the command with the arguments filled in."""
         program, *rest = self._command
         argv, options = [program], True
         for item in rest:
@@ -134,7 +135,7 @@ def _text(value: object, name: str) -> str:
 
 
 def _arguments(given: Schema | Sequence[str]) -> tuple[dict[str, Any], Wrong]:
-    """Give the schema of the arguments, and what finds out what is wrong with some."""
+    """Return the schema of the arguments, and a function that returns what is wrong with some."""
     if isinstance(given, Mapping):
         return _checked(given)
     names = [line(each, "an argument's name", 64) for each in items(given, "arguments takes a list of names")]

@@ -1,6 +1,6 @@
-"""Providers of models: which environment variables hold their keys and addresses, and where they are usually reached.
+"""Model providers: the environment variables of their keys and addresses, and their usual hosts.
 
-Nothing is imported here for it: a team's file is checked on machines that cannot ask any model.
+This module imports no client library: a team's file is also checked on machines that cannot ask any model.
 """
 
 import os
@@ -16,8 +16,8 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 
 class Usual(NamedTuple):
-    """What is usual for a provider: the variables that may hold its key, the first of which people are told of; the
-    variable that may hold its address; and the host that it has otherwise. Without `keys` it needs none."""
+    """The defaults of a provider: the variables that may hold its key, of which messages name the first; the variable
+    that may hold its address; and its usual host. Without `keys` it needs no key."""
 
     keys: tuple[str, ...] = ()
     url: str = ""
@@ -55,7 +55,7 @@ _UNKNOWN: Final = Usual()
 
 
 def provider_of(model: str) -> str:
-    """openai, of openai:gpt-5 as of openai-chat:gpt-5."""
+    """Return the provider of a model: openai for openai:gpt-5 and for openai-chat:gpt-5."""
     kind = model.partition(":")[0]
     return next((kind.removesuffix(way) for way in _WAYS if kind.endswith(way)), kind)
 
@@ -65,9 +65,9 @@ def usual(provider: str) -> Usual:
 
 
 def endpoint_of(provider: str, url: str | None) -> str:
-    """Name the endpoint that keys belong to: `openai` where OpenAI is usually reached, otherwise `openai@host`.
+    """Return the endpoint that keys belong to: `openai` at OpenAI's usual address, otherwise `openai@host`.
 
-    An address in the environment counts as well: a key that was kept for OpenAI is not sent to a proxy.
+    An address in the environment counts too, so that a key stored for OpenAI is not sent to a proxy.
     """
     known = usual(provider)
     address = url or (os.environ.get(known.url, "") if known.url else "")
@@ -87,6 +87,7 @@ def endpoint_of(provider: str, url: str | None) -> str:
 
 
 def default_key(provider: str) -> str:
-    """Give the name of the variable that holds a provider's key, the first that is set; empty if it needs none."""
+    """Return the variable that holds a provider's key: the first that is set, or else the usual one; "" if the provider
+    needs no key."""
     names = usual(provider).keys
     return next((name for name in names if os.environ.get(name)), names[0] if names else "")

@@ -35,7 +35,7 @@ _PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 
 class Reaper:
-    """One program, and every process below it."""
+    """One program and all its descendants."""
 
     def __init__(self, wire: int) -> None:
         self._wire = wire
@@ -80,7 +80,7 @@ class Reaper:
         return marshal.loads(data) if data else None  # noqa: S302 - remit wrote it, in the same Python
 
     def _read(self, size: int) -> bytes:
-        """Return that many bytes, or none if the other end is closed before."""
+        """Return that many bytes, or none if the other end is closed first."""
         found = b""
         while len(found) < size:
             if not (more := os.read(self._wire, size - len(found))):
@@ -105,10 +105,11 @@ class Reaper:
         self._stopped = True
 
     def _wake(self, *_: object) -> None:
-        """Let the byte that comes through the pipe end the wait."""
+        """Do nothing: the byte in the wakeup pipe ends the wait."""
 
     def _start(self, argv: list[bytes], env: dict[bytes, bytes]) -> int:
-        """Start the program and let go of its streams. Return 0, or the error number if it cannot be started."""
+        """Start the program and close our copies of its streams. Return 0, or the error number if it cannot be
+        started."""
         reading, writing = os.pipe()
         ours = os.getpid()
         self._program = os.fork()
@@ -144,7 +145,7 @@ class Reaper:
     # -- the end ----------------------------------------------------------------------------------------
 
     def _clear(self) -> None:
-        """Ask every descendant to end, end those that are left after the grace, until none is left."""
+        """Send SIGTERM to every descendant, and SIGKILL to those that are left after the grace, until none is left."""
         self._deadline = time.monotonic() + self._grace
         pause, asked_at_end = _PAUSE, False
         if self._grace:
@@ -162,7 +163,7 @@ class Reaper:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _reap(self) -> bool:
-        """Collect the dead. Whether a process is left."""
+        """Collect ended processes. Return whether a process is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -198,7 +199,7 @@ class Reaper:
             self._deadline = min(self._deadline, time.monotonic() + grace)
 
     def _ask(self) -> None:
-        """Ask each process once: a second SIGTERM makes many programs drop what they are tidying up."""
+        """Send SIGTERM to each process once: a second one makes many programs abort their cleanup."""
         if not self._whole:
             _signal_group(self._program, signal.SIGTERM)
             return
@@ -210,9 +211,9 @@ class Reaper:
                     _signal_one(pid, signal.SIGCONT)
 
     def _kill(self) -> bool:
-        """End every process. Whether there was one that this user may end.
+        """Send SIGKILL to every process. Return whether there was one that this user may end.
 
-        A signal to a group reaches all of it at once, also those that are being forked.
+        A signal to a group reaches all its processes at once, including those that are being forked.
         """
         if not self._whole:
             # The dead count until their parent collects them, which may be never in a container.
@@ -246,7 +247,7 @@ def _below(root: int) -> dict[int, tuple[str, int, str]]:
 
 
 def _signal_one(pid: int, number: int) -> bool:
-    """Whether this user may send it. A process that has gone since needs none."""
+    """Send a signal. Return whether this user may; a process that is gone counts as reached."""
     try:
         os.kill(pid, number)
     except PermissionError:
@@ -257,7 +258,7 @@ def _signal_one(pid: int, number: int) -> bool:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Whether there was a process to get it."""
+    """Send a signal to a group. Return whether a process got it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -274,7 +275,7 @@ def _control(option: int, value: int) -> None:
 
 
 def _replace_with(argv: list[bytes], env: dict[bytes, bytes]) -> None:
-    """Become the program, as `execvpe` does it; that would import more."""
+    """Become the program, as `execvpe` does, which would import more."""
     places = [b""] if b"/" in argv[0] else env.get(b"PATH", os.defpath.encode()).split(b":")
     worst: OSError | None = None
     for place in places:

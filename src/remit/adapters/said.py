@@ -1,4 +1,4 @@
-"""What a provider wrote about a failure, made fit to be shown: short, on one line, and without secrets."""
+"""A provider's error message, made fit to be shown: short, on one line, and without secrets."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e
 
 
 def provider_words(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """Give what the provider said in its answer, or the address that did not answer; empty if there is neither."""
+    """Return the provider's message, or the address that did not answer; "" if there is neither."""
     text = _message(getattr(error, "body", None))
     if text:
         return shown_words(text, [*secrets, *_keys_sent(error)])
@@ -26,7 +26,7 @@ def provider_words(error: BaseException, secrets: Iterable[str] = ()) -> str:
 
 
 def shown_words(text: str, secrets: Iterable[str] = ()) -> str:
-    """Shorten a text to one line of at most 300 characters, and take secrets out."""
+    """Return the text on one line of at most 300 characters, without secrets."""
     for secret in secrets:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _HIDDEN)
@@ -36,7 +36,7 @@ def shown_words(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _without_keys(text: str) -> str:
-    """Hide what looks like a key, whole or with stars in it: providers like to quote the one that they were sent."""
+    """Return the text without anything that looks like a key, whole or partly masked: providers often quote the key."""
     before = ""
 
     def shown(found: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _message(body: object) -> str:
-    """Find the sentence in the body of an error: under `message`, or under `error`, as all of them have it."""
+    """Return the message in the body of an error: under `message` or `error`, as providers write it."""
     for _ in range(3):
         if isinstance(body, list) and body:
             body = cast("list[object]", body)[0]
@@ -78,7 +78,7 @@ def _message(body: object) -> str:
 
 
 def _keys_sent(error: BaseException) -> Iterator[str]:
-    """Give the keys that went out with the request."""
+    """Yield the keys that were sent with the request."""
     for request in _requests(error):
         headers = cast("Mapping[str, str]", getattr(request, "headers", None) or {})
         for name in _HEADERS:
@@ -86,7 +86,7 @@ def _keys_sent(error: BaseException) -> Iterator[str]:
 
 
 def _address(error: BaseException) -> str:
-    """Find where a request went."""
+    """Return the address of a request."""
     for request in _requests(error):
         url = getattr(request, "url", None)
         if url is not None and getattr(url, "host", ""):
@@ -96,7 +96,7 @@ def _address(error: BaseException) -> str:
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
-    """Find the request in the error of a client, or in what it came of."""
+    """Yield the requests in a client's error and its causes."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

@@ -1,6 +1,6 @@
-"""JSON Schema for structured results, by the jsonschema package (`remit[schema]`).
+"""JSON Schema for structured results, based on the jsonschema package (`remit[schema]`).
 
-Nothing is ever fetched: a schema refers to its own parts, or to the drafts of JSON Schema that come with the package.
+Nothing is downloaded: a schema can refer to its own parts, and to the drafts of JSON Schema in the package.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _ENDLESS: Final = "its schema refers to itself without end"
 
 
 def check(schema: Mapping[str, Any], value: Json) -> list[str]:
-    """List what is wrong with the value, one sentence each; nothing if it fits."""
+    """Return what is wrong with the value, one sentence each; empty if it fits."""
     errors: Any = Draft202012Validator(schema, registry=_HERE).iter_errors(value)  # pyright: ignore[reportUnknownMemberType]
     try:
         found = sorted(errors, key=lambda error: [str(part) for part in error.path])
@@ -32,7 +32,7 @@ def check(schema: Mapping[str, Any], value: Json) -> list[str]:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise if the schema itself is not one, or refers to anything that is not in it."""
+    """Raise `BadInput` if the schema is invalid, or refers to anything outside of it."""
     try:
         Draft202012Validator.check_schema(schema)
         resource = DRAFT202012.create_resource(schema)
@@ -44,7 +44,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def _check_references(resource: Resource[Any], resolver: Any) -> None:
-    """Look every reference up: those that lead nowhere would fail in the middle of a plan."""
+    """Resolve every reference: an unresolved one would fail in the middle of a plan."""
     contents: object = resource.contents
     if isinstance(contents, Mapping):
         for name in _REFERENCES:

@@ -1,4 +1,4 @@
-"""Telling people of questions in Slack, with link buttons; nothing comes back over Slack.
+"""A channel that posts questions to Slack, with link buttons; answers come through the links.
 
 Serving(channels=[Slack(webhook_url, "https://ops.example.com", secret), AnswerServer(secret)])
 """
@@ -23,7 +23,7 @@ _SAID: Final = 100
 
 class Slack:
     """Posts each question to an incoming webhook of Slack, whose address is a secret. The buttons are the same links as
-    those of `Webhook`, and `AnswerServer` answers them."""
+    those of `Webhook`; `AnswerServer` serves them."""
 
     def __init__(self, webhook_url: SecretGiven, base_url: str, secret: SecretGiven, *, name: str = "slack") -> None:
         self.name = name
@@ -72,7 +72,7 @@ def _button(label: str, url: str, code: str) -> dict[str, Any]:
 
 
 def _plain(text: str) -> dict[str, Any]:
-    """Give text in which Slack finds nothing to do: no links, no mention of everyone."""
+    """Return text that Slack shows as it is: without links, and without mentioning everyone."""
     return {"type": "plain_text", "text": text, "emoji": False}
 
 
@@ -81,6 +81,6 @@ def _escaped(text: str) -> str:
 
 
 def _why(body: bytes) -> str:
-    """Give the word by which Slack says what is wrong, such as no_service."""
+    """Return Slack's error word, such as no_service, or ""."""
     word = body.decode(errors="replace")[:_SAID]
     return word if word.replace("_", "").isalnum() and word.isascii() else ""

@@ -1,8 +1,8 @@
-"""Telling people of questions in Telegram, and taking their answers from there.
+"""A channel that sends questions to Telegram, and receives answers from there.
 
     Serving(channels=[Telegram(token, chat=-1001234, allow=[4711])])
 
-An answer counts if whoever gave it is on the list, in that chat, by a button or a message that carries our MAC.
+An answer counts if its author is on the list, in that chat, and used a button or message that carries our MAC.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _log = logging.getLogger("remit")
 
 
 class Press(NamedTuple):
-    """What someone did in the chat: pressed a button, or replied to a message. `carries` is what the button or the
-    message that we sent says about its question; `query` is to be answered, `message` may be changed."""
+    """An action in the chat: a pressed button, or a reply to a message. `carries` is the data about the question in the
+    button or message that we sent; `query` must be answered, `message` may be edited."""
 
     who: int
     username: str
@@ -58,11 +58,11 @@ class Press(NamedTuple):
 
 
 class Telegram:
-    """Sends each question to a chat, with a button for each choice, and asks Telegram for what was pressed. A question
-    that wants words is answered by replying to its message.
+    """Sends each question to a chat, with a button for each choice, and polls Telegram for answers. A question that
+    wants text is answered by a reply to its message.
 
-    `allow` are the ids of the people whose answers count. If two processes ask for the same bot, Telegram sends one of
-    them away; it comes back later, and nothing is lost by it.
+    `allow` are the ids of the people whose answers count. If two processes poll for the same bot, Telegram rejects one
+    of them; it retries later, and nothing is lost.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Telegram:
         return {"inline_keyboard": rows}
 
     def _carried(self, workspace: str, inquiry: Inquiry, code: str) -> str:
-        """Say which choice of which question it is, so that nobody else can say so."""
+        """Return the data of a button: question, choice and MAC, so that it cannot be forged."""
         data = f"{inquiry.id}.{code}.{self._mac(workspace, inquiry, code)}"
         if len(data) > _DATA:
             raise Undeliverable(f"the id of the question is too long for a button of Telegram: {shown(inquiry.id)}")
@@ -135,7 +135,7 @@ class Telegram:
     # -- listening ------------------------------------------------------------------------------------------------
 
     async def listen(self, desk: Desk) -> None:
-        """Ask for what was pressed, again and again, until cancelled. What was handled is asked for no more."""
+        """Poll for answers until cancelled. Handled updates are not requested again."""
         while True:
             wanted = {"offset": self._offset, "timeout": self._poll, "allowed_updates": ["callback_query", "message"]}
             for update in await self._updates(wanted):
@@ -164,7 +164,7 @@ class Telegram:
             await self._tell_back(press, tells)
 
     async def _answered(self, desk: Desk, press: Press) -> str | None:
-        """Record an answer, and say what came of it; None if it was none."""
+        """Record an answer and return the sentence for its author; None if the action was no answer."""
         if press.chat != self._chat or press.who not in self._allow:
             return _NOT_YOURS if press.query else None
         found = await self._found(desk, press)
@@ -199,7 +199,7 @@ class Telegram:
         return None if chosen is None else (inquiry, chosen)
 
     async def _tell_back(self, press: Press, sentence: str) -> None:
-        """Tell whoever pressed what happened."""
+        """Tell the author what happened."""
         if press.query:
             told = {"callback_query_id": press.query, "text": _cut(sentence, _ALERT), "show_alert": True}
             await self._try("answerCallbackQuery", told)
@@ -210,7 +210,7 @@ class Telegram:
             )
 
     async def _close(self, press: Press, inquiry: Inquiry, became: str) -> None:
-        """Write into the message what became of the question, and take the buttons away."""
+        """Write the result into the message and remove its buttons."""
         if press.query:
             head, last = f"{asked_by(inquiry)}\n", f"\n\n{seen(became)}\n{inquiry.id}"
             shown = shown_question(inquiry, _MESSAGE - _length(head) - _length(last), length=_length)
@@ -218,7 +218,7 @@ class Telegram:
             await self._try("editMessageText", {"chat_id": press.chat, "message_id": press.message, "text": text})
 
     async def _try(self, method: str, says: dict[str, Any]) -> None:
-        """Do what is only polite: the answer is on record already."""
+        """Call an optional method; errors are logged only, because the answer is recorded already."""
         try:
             await self._call(method, says)
         except (Down, Undeliverable) as error:
@@ -227,7 +227,7 @@ class Telegram:
     # -- requests -------------------------------------------------------------------------------------------------
 
     async def _call(self, method: str, says: dict[str, Any], seconds: float = SECONDS) -> Any:
-        """Call a method of the bot; gives back its result."""
+        """Call a method of the bot and return its result."""
         url: Callable[[], str] = lambda: f"{self._api}/bot{self._token()}/{method}"  # noqa: E731 - not kept anywhere
         body = json.dumps(says).encode()
         answered = await self._http.post(url, body, {"content-type": "application/json"}, seconds)
@@ -238,7 +238,7 @@ class Telegram:
 
 
 def _press(update: object, bot: int) -> Press | None:
-    """Read what someone did, if it was something that may concern us: pressed a button, or replied to our bot."""
+    """Return the action of an update if it may concern us: a pressed button, or a reply to our bot. Otherwise None."""
     query = _of(update, "callback_query", dict)
     if query is not None:
         message = _of(query, "message", dict)
@@ -261,7 +261,7 @@ def _pressed(by: object, message: object, carries: str, said: str | None, query:
 
 
 def _of(place: object, name: str, kind: type) -> Any:
-    """Give what a server's answer has there, if it is of that kind."""
+    """Return a field of a server's response if it has this type, otherwise None."""
     found = cast("dict[str, Any]", place).get(name) if isinstance(place, dict) else None
     odd = isinstance(found, bool) and kind is int
     return found if isinstance(found, kind) and not odd else None
@@ -275,7 +275,7 @@ def _decoded(answered: Answered) -> Any:
 
 
 def _described(got: object, token: str) -> str:
-    """Give Telegram's own words for what is wrong, on one line."""
+    """Return Telegram's error description, on one line."""
     said = str(_of(got, "description", str) or "").replace(token, "[secret]")
     return " ".join(said.split())[:_WORDS]
 

@@ -1,7 +1,7 @@
-"""A vault of master keys: AES-256-GCM, by the cryptography package (`remit[keys]`).
+"""A vault of master keys: AES-256-GCM, based on the cryptography package (`remit[keys]`).
 
 The master keys are not in the database: they come from the environment, or from a file that only its owner can read. A
-secret is sealed together with the workspace and the name that it is for, so a row that is moved does not open there.
+secret is encrypted together with its workspace and name, so a row that was moved elsewhere cannot be decrypted there.
 """
 
 import hashlib
@@ -33,10 +33,10 @@ class _Aead(Protocol):
 
 
 class MasterVault:
-    """Seals with the first of some master keys, and opens with any of them.
+    """Encrypts with the first of several master keys, and decrypts with any of them.
 
-    `masters` are 32 bytes each, in base64, with commas or line breaks in between: one is enough, and while keys are
-    rotated the old ones stand behind the new one.
+    `masters` are 32 bytes each, in base64, separated by commas or line breaks. One is enough; during a rotation the old
+    ones follow the new one.
     """
 
     def __init__(self, masters: Secret) -> None:
@@ -56,7 +56,7 @@ class MasterVault:
         self.newest = next(iter(self._masters))
 
     def seal(self, workspace: str, name: str, secret: Secret) -> Sealed:
-        """Seal a secret for this workspace under this name, with the first master key."""
+        """Return the secret, encrypted for this workspace and name with the first master key."""
         bound = _bound(workspace, name, self.newest)
         nonce = os.urandom(_NONCE)
         text = nonce + self._masters[self.newest].encrypt(nonce, secret.reveal().encode(), bound)
@@ -64,7 +64,8 @@ class MasterVault:
         return Sealed(self.newest, f"{b64encode(bound).decode()}.{b64encode(text).decode()}")
 
     def open(self, workspace: str, name: str, sealed: Sealed) -> Secret:
-        """Open what was sealed for this workspace under this name; raises a sentence if it cannot be."""
+        """Return the secret that was encrypted for this workspace and name. Raise `StoreError` if it cannot be
+        decrypted."""
         master = self._masters.get(sealed.key_id)
         if master is None:
             raise StoreError(
@@ -83,7 +84,7 @@ class MasterVault:
 
 
 def from_environment() -> MasterVault:
-    """Make the vault of the master keys that the environment names."""
+    """Return the vault of the master keys in the environment."""
     text, path = bool(os.environ.get(VARIABLE)), os.environ.get(FILE_VARIABLE, "")
     if text and path:
         raise BadInput(f"{VARIABLE} and {FILE_VARIABLE} are both set; say which by leaving one out")
@@ -98,7 +99,7 @@ def from_environment() -> MasterVault:
 
 
 def fresh_master() -> Secret:
-    """Make a master key."""
+    """Return a new master key."""
     return Secret(b64encode(os.urandom(_MASTER)).decode())
 
 
@@ -110,7 +111,7 @@ def _parts(masters: Secret) -> list[str]:
 
 
 def _made(text: str, aead: Callable[[bytes], _Aead]) -> tuple[str, _Aead] | None:
-    """Make what a master key seals with, and its id; None if it is none."""
+    """Return the id and the cipher of a master key, or None if the text is not a master key."""
     try:
         raw = b64decode(text, validate=True)
     except ValueError:
@@ -121,7 +122,7 @@ def _made(text: str, aead: Callable[[bytes], _Aead]) -> tuple[str, _Aead] | None
 
 
 def _read(path: str) -> Secret:
-    """Read master keys from a file that nobody else can read."""
+    """Return the master keys in a file that only its owner can read. Raise `BadInput` otherwise."""
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
@@ -145,7 +146,7 @@ def _aead() -> Callable[[bytes], _Aead]:
 
 
 def _cryptography(part: str) -> Any:
-    """Import a part of the package when it is first needed: few programs have keys of their own."""
+    """Return a module of the package; imported on first use, because few programs have keys of their own."""
     try:
         return import_module(f"cryptography.{part}")
     except ImportError:
@@ -156,13 +157,14 @@ def _cryptography(part: str) -> Any:
 
 
 def _bound(workspace: str, name: str, key_id: str) -> bytes:
-    """Write down what a secret is for. Each part has its length in front, so that no part can be read as another."""
+    """Return the purpose of a secret as bytes. Each part is prefixed with its length, so that no two purposes have the
+    same bytes."""
     parts = [part.encode() for part in (_FORM, workspace, name, key_id)]
     return b"".join(len(part).to_bytes(4) + part for part in parts)
 
 
 def _taken_apart(text: str) -> tuple[list[str], bytes]:
-    """Give what a sealed secret says it is for, and its bytes; nothing of what cannot be read."""
+    """Return the stated purpose of an encrypted secret and its bytes; both empty if the text cannot be read."""
     head, _, rest = text.partition(".")
     try:
         return _fields(b64decode(head, validate=True)), b64decode(rest, validate=True)
@@ -180,7 +182,7 @@ def _fields(bound: bytes) -> list[str]:
 
 
 def _must_be_bound(head: list[str], workspace: str, name: str) -> None:
-    """Say what is wrong if a sealed secret was moved; that it was not is known only when it opens."""
+    """Raise `StoreError` if an encrypted secret was moved. That it was not is certain only when it can be decrypted."""
     if len(head) < 3 or head[0] != _FORM:
         return
     if head[1] != workspace:

@@ -1,4 +1,4 @@
-"""Telling people of questions by a webhook, signed as standardwebhooks.com has it.
+"""A channel that posts questions to a webhook, signed according to standardwebhooks.com.
 
 Serving(channels=[Webhook("https://example.com/hook", secret, "https://ops.example.com"), AnswerServer(secret)])
 """
@@ -23,9 +23,9 @@ _NANO: Final = 1_000_000_000
 
 
 class Webhook:
-    """Posts each question to an address, with links to answer it if there is a `base_url` under which they are served.
+    """Posts each question to an address, with links to answer it if there is a `base_url` that serves them.
 
-    The secret signs what is posted, and makes the links count. `webhook-id` is the id of the question, at every try.
+    The secret signs the posts and the links. `webhook-id` is the id of the question, the same at every try.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Webhook:
 
 
 def _payload(workspace: str, inquiry: Inquiry, links: Links) -> dict[str, Any]:
-    """Give all that a person needs to decide."""
+    """Return everything that a person needs to decide."""
     return {
         "type": "question.asked",
         "timestamp": iso(inquiry.asked_at),

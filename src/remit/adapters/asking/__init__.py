@@ -1,1 +1,1 @@
-"""What the channels have in common: secrets, requests, links, and the page by which a link is answered."""
+"""Shared code of the channels: secrets, requests, links, and the page that answers a link."""

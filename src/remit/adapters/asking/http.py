@@ -1,7 +1,7 @@
-"""Sending a request of a channel, and reading what came of it.
+"""HTTP requests of channels.
 
-Whatever goes wrong is told by the kind of error alone: the client's own words have the address in them, and in the
-address may be a token. Ours are raised outside of the handler of the client's error, so that they do not drag it along.
+Errors are reported by their kind only: the client's own message contains the address, which may contain a token. Our
+exceptions are raised outside the handler of the client's error, so that they do not carry it as their context.
 """
 
 import ssl
@@ -26,7 +26,7 @@ _AGAIN: Final = frozenset((408, 409, 425, 429))  # and everything from 500 on
 
 
 class Answered(NamedTuple):
-    """What a server said."""
+    """The response of a server."""
 
     status: int
     retry_after: str
@@ -37,7 +37,7 @@ class Answered(NamedTuple):
         return 200 <= self.status < 300
 
     def judge(self, why: str = "", retry_after: float | None = None) -> None:
-        """Raise Down if trying again may help, and Undeliverable if it will not."""
+        """Raise `Down` if a retry may help, and `Undeliverable` if it cannot. Return for a success."""
         if self.ok:
             return
         said = f"it answered {self.status}{f': {why}' if why else ''}"
@@ -49,7 +49,7 @@ class Answered(NamedTuple):
 
 
 class Http:
-    """Sends requests. `hidden` is kept as long as this: what it hides is not in the client's logs."""
+    """Sends requests. It keeps `hidden` alive, so that the hidden texts stay out of the client's logs."""
 
     def __init__(self, hidden: Hidden) -> None:
         self._httpx = _client()
@@ -59,7 +59,7 @@ class Http:
     async def post(
         self, address: Callable[[], str], content: bytes, headers: Mapping[str, str], seconds: float = SECONDS
     ) -> Answered:
-        """Send something; raises Down if no answer came."""
+        """Send a POST request. Raise `Down` if no response came."""
         answered, why = None, f"no answer within {seconds:g} s"
         with anyio.move_on_after(seconds):
             try:
@@ -108,7 +108,7 @@ def _client() -> Any:
 
 
 def address(url: object, what: str) -> str:
-    """Check an address of the web; what is wrong with it is said without showing it."""
+    """Return a web address if it is valid. Raise `BadInput` otherwise, without showing the address."""
     text = plain(url, what, _ADDRESS)
     try:
         parts = urlsplit(text)
@@ -127,7 +127,7 @@ def address(url: object, what: str) -> str:
 
 
 def address_hidden(reveal: Callable[[], str]) -> Hidden:
-    """Hide what follows the host in an address: there are addresses that only those may know who are meant to."""
+    """Hide the part of an address after the host: some addresses are secrets."""
 
     def texts() -> list[tuple[str, str]]:
         parts = urlsplit(reveal())

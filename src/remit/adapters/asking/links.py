@@ -1,7 +1,7 @@
-"""The answers there are to a question, and links that give one of them.
+"""The possible answers to a question, and a link for each of them.
 
-The token of a link is a MAC over the workspace, the question, the choice, the digest of exactly what is asked for, and
-until when: it counts for this one choice of this one question. It counts once, because the first answer does.
+The token of a link is a MAC over the workspace, the question, the choice, the digest of exactly what is asked, and the
+expiry: it is valid for this choice of this question only. It is valid once, because only the first answer counts.
 """
 
 import base64
@@ -28,14 +28,14 @@ _DECISIONS: Final[dict[str, QuestionState]] = {"approve": "approved", "reject": 
 
 
 class Option(NamedTuple):
-    """One of the answers there are: `code` stands for it in links and buttons, `label` is what people read."""
+    """One possible answer: `code` identifies it in links and buttons, `label` is the text for people."""
 
     code: str
     label: str
 
 
 def options(inquiry: Inquiry) -> tuple[Option, ...]:
-    """List the answers there are to a question."""
+    """Return the possible answers to a question."""
     if inquiry.kind != "ask":
         return Option("approve", "Approve"), Option("reject", "Reject")
     if inquiry.choices:
@@ -44,8 +44,8 @@ def options(inquiry: Inquiry) -> tuple[Option, ...]:
 
 
 def labels(inquiry: Inquiry, most: int) -> list[tuple[Option, str]]:
-    """List the answers with what their buttons say in at most so many characters. If one does not fit or has to be
-    written out, each begins with its number, by which the question lists them."""
+    """Return the answers with button texts of at most `most` characters. If one does not fit or needs escapes, each
+    begins with its number in the question's list."""
     found = options(inquiry)
     if all(seen(one.label) == one.label and len(one.label) <= most for one in found):
         return [(one, one.label) for one in found]
@@ -58,19 +58,20 @@ def _cut(text: str, most: int) -> str:
 
 
 def option(inquiry: Inquiry, code: str) -> Option | None:
-    """Find the answer that a code stands for."""
+    """Return the answer of a code, or None."""
     return next((one for one in options(inquiry) if one.code == code), None)
 
 
 def replied(inquiry: Inquiry, chosen: Option, by: str, channel: str, said: str = "") -> Reply:
-    """Make the answer of who chose this; what was `said` is the answer itself, or why."""
+    """Return the reply of a person who chose this option; `said` is the answer itself, or the reason."""
     if inquiry.kind != "ask":
         return Reply(_DECISIONS[chosen.code], by, channel, why=said)
     return Reply("answered", by, channel, value=said if chosen.code == TEXT else chosen.label)
 
 
 def signing_key(given: object, what: str = "the secret") -> Callable[[], bytes]:
-    """Take the secret of a webhook: `whsec_` and base64 of 24 to 64 bytes, or the same without `whsec_`."""
+    """Return a function that reveals the webhook's secret: `whsec_` and base64 of 24 to 64 bytes, or the same without
+    `whsec_`. Raise `BadInput` for any other form."""
     reveal = kept(given, what)
 
     def key() -> bytes:
@@ -89,19 +90,20 @@ def signing_key(given: object, what: str = "the secret") -> Callable[[], bytes]:
 
 
 def mac(key: bytes, workspace: str, inquiry: Inquiry, code: str, size: int = TOKEN_BYTES) -> str:
-    """Make the token of one choice: each part goes in with its length, so that none can pass for two."""
+    """Return the token of one choice. Each part is prefixed with its length, so that no two inputs have the same
+    bytes."""
     parts = (workspace, inquiry.id, code, inquiry.digest, str(inquiry.until))
     message = b"".join(len(part).to_bytes(8, "big") + part for part in (one.encode() for one in parts))
     return base64.urlsafe_b64encode(hmac.digest(key, message, "sha256")[:size]).decode().rstrip("=")
 
 
 def same(one: str, other: str) -> bool:
-    """Compare tokens without telling by the time it takes how much of one was right."""
+    """Compare two tokens in constant time."""
     return hmac.compare_digest(one.encode(errors="replace"), other.encode(errors="replace"))
 
 
 class Links:
-    """Links under an address, with the key that is made of a channel's secret for this and nothing else."""
+    """Links below an address, signed with a key that is derived from the channel's secret for this purpose only."""
 
     def __init__(self, secret: object, base_url: object = "") -> None:
         secret_key = signing_key(secret)
@@ -114,7 +116,8 @@ class Links:
         return mac(self._key(), workspace, inquiry, code)
 
     def verified(self, workspace: str, inquiry: Inquiry, code: str, token: str) -> tuple[Option, ...]:
-        """Give the choice that a token counts for, all of them for the one to look; none if it does not count."""
+        """Return the options that a token permits: one choice, or all of them for the link that shows the question.
+        Return an empty tuple if the token is invalid."""
         if not same(self.token(workspace, inquiry, code), token):
             return ()
         chosen = option(inquiry, code)
@@ -125,7 +128,7 @@ class Links:
         return f"{self.base_url}/answer?{urlencode(says)}"
 
     def all(self, workspace: str, inquiry: Inquiry) -> list[tuple[Option, str]]:
-        """List the links of a question; none without an address for them."""
+        """Return the links of a question; empty if the channel has no address for them."""
         if not self.base_url:
             return []
         return [(one, self.url(workspace, inquiry, one.code)) for one in options(inquiry)]

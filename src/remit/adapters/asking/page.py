@@ -1,5 +1,6 @@
-"""The page behind a link. It shows all that is asked and what an approval permits, and asks to be sure: only its forms
-decide. All that is on it is text of strangers, so all of it is escaped, and no script runs on it."""
+"""The page behind a link. It shows the whole question and the action that an approval permits, and asks for
+confirmation: only its forms decide. All its text comes from agents, so all of it is escaped, and no script runs on it.
+"""
 
 from collections.abc import Sequence
 from html import escape
@@ -30,14 +31,14 @@ _STYLE: Final = (
 
 
 def page(workspace: str, inquiry: Inquiry, chosen: Sequence[tuple[Option, str]]) -> str:
-    """Show a question whole, and one or all of its answers as forms to post, each with its token."""
+    """Return the page of a question, with one or all of its answers as forms, each with its token."""
     lines = "".join(map(_line, whole_question(inquiry).lines))
     forms = "".join(_form(workspace, inquiry, one, token) for one, token in chosen)
     return _html("A question for you", f"<p>{escape(asked_by(inquiry))}</p><section>{lines}</section>{forms}")
 
 
 def _line(line: QuestionLine) -> str:
-    """Indent a line with all that it is broken into."""
+    """Return a line with its indent, including the parts it is broken into."""
     name = f"<strong>{escape(line.name)}</strong>  " if line.name else ""
     return f'<div style="margin-left:{1.5 * line.depth}em">{name}{escape(line.text) or " "}</div>'
 
@@ -50,7 +51,7 @@ def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
 
 
 def told(title: str, sentence: str) -> str:
-    """Tell what came of it."""
+    """Return the page with the result."""
     return _html(title, f"<pre>{escape(seen(sentence))}</pre>")
 
 
@@ -58,7 +59,7 @@ _NAME: Final = '<p><label>Your name, for the record<br><input name="name" maxlen
 
 
 def _said(inquiry: Inquiry, chosen: Option) -> str:
-    """Give the field for what is said besides the choice."""
+    """Return the form field for an answer text or a reason."""
     if chosen.code == TEXT:
         return (
             '<p><label>Your answer<br><textarea name="said" rows="6" maxlength="8000" required></textarea></label></p>'

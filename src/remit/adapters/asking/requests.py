@@ -1,4 +1,4 @@
-"""Reading one HTTP request: small, in time, and nothing that has two meanings."""
+"""Reading one HTTP request: with limits on size and time, and without ambiguous input."""
 
 import asyncio
 from http import HTTPStatus
@@ -12,7 +12,7 @@ _ONCE: Final = ("content-length", "content-type")
 
 
 class BadRequest(Exception):
-    """A request that is not answered but with this status."""
+    """A request that is answered with this status only."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -20,7 +20,7 @@ class BadRequest(Exception):
 
 
 class PageRequest(NamedTuple):
-    """`fields` are those of the form that was posted, or of the address."""
+    """A request. `fields` are those of the posted form, or of the address."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ class PageRequest(NamedTuple):
 
 
 async def read_request(reader: asyncio.StreamReader) -> PageRequest:
-    """Read a request. Raises BadRequest if it is not to be answered, and EOFError if none came."""
+    """Return the next request. Raise `BadRequest` if it is invalid, and `EOFError` if none came."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:

@@ -1,7 +1,7 @@
-"""Keeping secrets out of sight: tokens and addresses are in closures, and not in the logs of the HTTP client.
+"""Hiding secrets: tokens and addresses are kept in closures and out of the HTTP client's logs.
 
-That client logs the address of every request, and in the address is the token. A filter on its loggers takes it out,
-also for whoever turns on all logs.
+The client logs the address of every request, and the address may contain the token. A filter on its loggers removes it,
+at every log level.
 """
 
 import logging
@@ -14,7 +14,7 @@ from remit.errors import BadInput
 
 
 class Revealing(Protocol):
-    """A secret that shows itself only when asked to."""
+    """A secret with a `reveal` method."""
 
     def reveal(self) -> str: ...
 
@@ -31,7 +31,8 @@ _LOGGERS: Final = (
 
 
 def kept(given: object, what: str) -> Callable[[], str]:
-    """Take a secret, as text or as what reveals it, and give back the one way to see it."""
+    """Return a function that reveals the secret, given as text or as an object with `reveal`. Raise `BadInput` if it is
+    neither, or empty."""
     if isinstance(given, str):
         text = given
         if not text:
@@ -44,7 +45,7 @@ def kept(given: object, what: str) -> Callable[[], str]:
 
 
 class Hidden:
-    """Texts that are not to be logged, and what is logged instead, for as long as someone keeps this."""
+    """Texts that are kept out of the logs, with their replacements, as long as this object is referenced."""
 
     def __init__(self, texts: Callable[[], Iterable[tuple[str, str]]]) -> None:
         self.texts = texts
@@ -76,12 +77,12 @@ def _redacted(text: str) -> str:
 
 
 def _put_filters() -> None:
-    """Put the filter on every logger of the client there is; adding it twice is adding it once."""
+    """Add the filter to every existing logger of the client; adding it twice has no effect."""
     known = (name for name in tuple(logging.root.manager.loggerDict) if name.startswith(("httpx", "httpcore")))
     for name in {*_LOGGERS, *known}:
         logging.getLogger(name).addFilter(_filter)
 
 
 def token_hidden(reveal: Callable[[], str]) -> Hidden:
-    """Hide a token wherever it stands."""
+    """Hide a token wherever it appears."""
     return Hidden(lambda: [(reveal(), REDACTED)])

@@ -1,4 +1,4 @@
-"""The small server behind the links. It knows one page; put a proxy in front of it that does TLS."""
+"""The small HTTP server behind the links. It serves one page; put a proxy with TLS in front of it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _log = logging.getLogger("remit")
 
 
 class AnswerServer:
-    """Answers the links of `Webhook` and `Slack`, with the same secret as they have: a channel that only listens.
+    """Serves the links of `Webhook` and `Slack`, with the same secret: a channel that only listens.
 
-    A link that is fetched decides nothing, because programs fetch links too; it gives a page whose form does. Whoever
-    has the link may answer: it says who may, and nothing says who they are, so `by` is `link`, and the name that they
-    gave.
+    Fetching a link decides nothing, because programs fetch links for previews; it returns a page with a form that
+    decides. Everyone who has the link may answer. It does not prove who they are, so `by` is `link` and the name they
+    typed.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class AnswerServer:
             writer.transport.abort()  # close() alone would wait without end for a peer that does not read
 
     def _has_room(self) -> bool:
-        """Whether one more connection can be served. The one that has kept us waiting for the longest makes room: who
-        connects and says nothing, or reads nothing, keeps nobody out."""
+        """Whether one more connection can be served. If all places are taken, close the connection that has been
+        waiting for its client the longest, so that idle clients cannot block others."""
         if len(self._serving) < MOST:
             return True
         slowest = next(iter(self._waiting), None)
@@ -113,7 +113,7 @@ class AnswerServer:
 
     @contextmanager
     def _kept_waiting(self, task: asyncio.Task[object]) -> Generator[None]:
-        """Note that a connection waits for its peer inside: nothing of ours is done meanwhile, so it may be ended."""
+        """Mark the connection as waiting for its client while the body runs: it may be closed then."""
         self._waiting[task] = None
         try:
             yield
@@ -158,7 +158,8 @@ class AnswerServer:
         return HTTPStatus.OK, await to_thread.run_sync(page, desk.workspace, inquiry, tokens)
 
     async def _found(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, tuple[Option, ...]] | None:
-        """Find what a link is about; None whatever is wrong with it, so that nobody learns what there is."""
+        """Return the question and the options of a link, or None for any invalid link, so that a guess reveals
+        nothing."""
         if fields.get("w") != desk.workspace:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What the adapters of frameworks share: the turn, verbs as tools, how clients fail, and text that a store keeps."""
+"""Shared code of the framework adapters: the turn, verbs as tools, client errors, and storable text."""
 
 from remit.adapters.guests.asking import (
     MAX_TOKENS,

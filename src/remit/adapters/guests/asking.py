@@ -1,4 +1,4 @@
-"""What every framework's adapter says about a request: its digest, its size, what it used, and who asks."""
+"""Shared code for a framework's requests: digest, size, usage and origin."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,18 +24,19 @@ Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
 
 async def prompted(prompt: Prompt, turn: TurnLike) -> str:
-    """Give what a guest is asked in this turn."""
+    """Return the guest's prompt for this turn."""
     made = prompt(turn)
     return await made if inspect.isawaitable(made) else made
 
 
 async def prompt_of(turn: TurnLike) -> str:
-    """Ask for what the turn tells a model: an untrusted task is quoted in it."""
+    """Return the turn's own prompt, in which an untrusted task is quoted."""
     return await turn.prompt()
 
 
 def the_turn(what: str) -> TurnLike:
-    """Give the turn that is under way. Nothing that is governed works outside of one: it would not be paid for."""
+    """Return the current turn. Raise `BadInput` outside of one: a governed model or tool works only inside a turn,
+    because it could not be paid for otherwise."""
     turn = current_turn()
     if turn is None:
         raise BadInput(f"{what} works in a turn of an agent only; run it by a Runtime, or use it ungoverned")
@@ -43,22 +44,22 @@ def the_turn(what: str) -> TurnLike:
 
 
 def choice_of(name: str, client: Any) -> Choice:
-    """Say where a guest's model is reached and with which key, as far as its client tells: what it fails of rests there
-    and no further. The key is known by a mark of its value."""
+    """Return where a guest's model is reached and with which key, as far as its client reveals it: a failure puts only
+    that on cooldown. The key is identified by a digest of its value."""
     url, key = str(getattr(client, "base_url", None) or ""), getattr(client, "api_key", None)
     marks = (key_mark(key),) if isinstance(key, str) and key else ()
     return Choice(name, marks=marks, endpoint=endpoint_of("", url).removeprefix("@") if url else "")
 
 
 def key_inside(*clients: Any) -> Secret | None:
-    """Return the key that the first of a provider's clients has that has one, to be kept out of whatever is written;
-    None for a word that stands for none."""
+    """Return the first key in a provider's clients, so that it can be redacted, or None if it is a placeholder."""
     keys = [key for one in clients if isinstance(key := getattr(one, "api_key", None), str)]
     return next((Secret(key) for key in keys if len(key) >= _SHORTEST_KEY), None)
 
 
 def key_of(*clients: Any) -> Callable[[ModelTry], Awaitable[Secret | None]]:
-    """Make the `ready` of a guest's request, which gives the key inside its client: it is redacted from then on."""
+    """Return the `ready` function of a guest's request. It returns the key in the guest's client, which is redacted
+    from then on."""
 
     async def ready(_tried: ModelTry) -> Secret | None:
         return key_inside(*clients)
@@ -67,22 +68,22 @@ def key_of(*clients: Any) -> Callable[[ModelTry], Awaitable[Secret | None]]:
 
 
 def digest_of(asked: object) -> str:
-    """Name what is asked."""
+    """Return the digest of a request."""
     return digest(clean(encode(json_of(asked))))
 
 
 def size_of(messages: Iterable[object]) -> int:
-    """Count tokens roughly; what is no text, as the JSON that is sent."""
+    """Return a rough token count; anything but text counts as its JSON."""
     return sum(tokens_in(told(json_of(message))) + PER_MESSAGE for message in messages)
 
 
 def told(value: Json) -> str:
-    """Spell what a model is told."""
+    """Return the text that a model is given for a value."""
     return value if isinstance(value, str) else encode(value)
 
 
 def usage_of(read: int, written: int, cached: int = 0, cache_written: int = 0) -> Usage | None:
-    """Take what a provider counted; None if it said nothing, or nothing that can be true."""
+    """Return the provider's token count, or None if it reported none that can be true."""
     if (read <= 0 and written <= 0) or max(read, written) > MOST_COUNTED:
         return None
     try:
@@ -92,7 +93,8 @@ def usage_of(read: int, written: int, cached: int = 0, cache_written: int = 0) -
 
 
 def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Rendered]]:
-    """Make what a turn's `tool` does for a verb. Raises HandedOver if that hands the task over."""
+    """Return the function that runs a verb for `TurnLike.tool`. It raises `HandedOver` if the verb hands the task
+    over."""
 
     async def do(arguments: dict[str, Any]) -> Rendered:
         done = await verb.use(the_turn(verb.name), _given(arguments))
@@ -104,5 +106,5 @@ def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Rendered]]
 
 
 def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what a model fills in with null because its schema wants every name."""
+    """Return the arguments without nulls, which a model fills in if its schema requires every name."""
     return {name: value for name, value in arguments.items() if value is not None}

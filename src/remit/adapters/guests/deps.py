@@ -1,4 +1,4 @@
-"""Dependencies of a guest: the object that its framework hands to its tools."""
+"""Dependencies of a guest: the object that its framework passes to its tools."""
 
 import inspect
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _UNDECLARED: Final = (object, None, type(None), Any)
 
 
 def checked_deps(name: str, declared: Any, given: object) -> object:
-    """Return what was given as dependencies. Raise BadInput if the agent declares some and was given none."""
+    """Return the given dependencies. Raise `BadInput` if the agent declares some and was given none."""
     wants = declared not in _UNDECLARED and type(None) not in get_args(declared)
     if wants and given is NO_DEPS:
         kind = getattr(declared, "__name__", str(declared))
@@ -28,7 +28,7 @@ def checked_deps(name: str, declared: Any, given: object) -> object:
 
 
 async def deps_of(given: object, turn: TurnLike) -> Any:
-    """Return the dependencies for a turn: the value itself, or what a function makes of the turn."""
+    """Return the dependencies for a turn: the value itself, or the result of a function of the turn."""
     if given is NO_DEPS:
         return None
     if not (inspect.isroutine(given) or isinstance(given, partial)):

@@ -1,5 +1,5 @@
-"""What the errors of model clients mean, by type, status and code. The clients of OpenAI and Anthropic and those made
-like them name their errors alike, so they are known by name and none of them is imported."""
+"""The meaning of model client errors, by type, status and code. The clients of OpenAI and Anthropic and similar ones
+use the same names for their errors, so they are recognized by name, without an import."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,7 +29,7 @@ _KINDS: Final[tuple[tuple[str, FailureKind | None], ...]] = (
 
 
 def failure_of(error: Exception) -> ModelFailure | None:
-    """Tell what an error of a client means; None if it is not the model's."""
+    """Return the meaning of a client's error, or None if it is not a model failure."""
     if why := unreadable(error):
         return ModelFailure("broken", said=why)
     if isinstance(error, AttributeError) and isinstance(error.obj, str | tuple):
@@ -52,7 +52,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _causes(error: BaseException) -> set[str]:
-    """Name the error and what it came of; it may lead in a circle."""
+    """Return the class names of the error and its causes; a cycle of causes is handled."""
     names: set[str] = set()
     seen: set[int] = set()
     at: BaseException | None = error

@@ -1,7 +1,7 @@
-"""Runs that begin inside a turn of a model or a guest: a tool that runs another agent, or a graph that asks a model.
+"""Runs that start inside a turn of a model or guest: a tool that runs another agent, or a graph that asks a model.
 
-A guest marks its turn with `Governing`. Each framework's adapter has a hook in its framework, which reads the mark: a
-run that begins under it is governed as well, without being asked. Outside of such a turn a hook does nothing.
+A guest marks its turn with `Governing`. Each framework's adapter has a hook in its framework that reads the mark: a run
+that starts under it is governed as well, without any change to the tool. Outside of such a turn a hook does nothing.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ _hooked: Final[set[str]] = set()
 class Governing:
     """Marks a turn whose nested runs are governed, while its body runs.
 
-    `own` is the agent that the guest itself runs; `governed` is what runs in its place, None if that is itself. `tools`
-    names the tools of a graph that are on its card. With `allow`, nested runs are left alone.
+    `own` is the agent that the guest itself runs; `governed` is the agent that runs in its place, or None if it runs
+    itself. `tools` are the tools of a graph that are on its card. With `allow`, nested runs are left alone.
     """
 
     __slots__ = ("_bridge", "_runs", "_token", "allow", "governed", "own", "tools", "turn")
@@ -83,7 +83,7 @@ class Governing:
 
     @property
     def bridge(self) -> "_Bridge":
-        """The way from a thread to the loop of the turn."""
+        """The connection from a thread to the turn's event loop."""
         return self._bridge
 
 
@@ -92,27 +92,27 @@ _RUNS: Final[ContextVar[tuple[tuple[object, str], ...]]] = ContextVar("remit.run
 
 
 def governing() -> Governing | None:
-    """Return the mark of the turn that the calling code runs in; None if that turn governs no nested runs, or if it is
-    a turn of a plain function, whose requests are its own affair."""
+    """Return the mark of the current turn, or None if that turn governs no nested runs. A turn of a plain function
+    governs none."""
     mark = _GOVERNING.get()
     return mark if mark is not None and mark.turn is current_turn() else None
 
 
 def is_own(mark: Governing, agent: object) -> bool:
-    """Whether this is the run that the guest itself starts, rather than one that its tools start."""
+    """Whether this is the run that the guest itself starts, not one that its tools start."""
     return (agent is mark.own or agent is mark.governed) and not _RUNS.get()
 
 
 def in_own_run() -> bool:
-    """Whether the calling code is part of the run that the guest itself started, and of no run inside of it."""
+    """Whether the calling code is part of the guest's own run, not of a run inside it."""
     mark, runs = governing(), _RUNS.get()
     return mark is not None and len(runs) == 1 and runs[0][0] in (mark.own, mark.governed)
 
 
 @contextmanager
 def run_of(agent: object, name: str) -> Generator[None]:
-    """Count a run while it lasts. One of an agent that is at work further up, or that is deeper than the task may go,
-    is refused as a delegation would be."""
+    """Count a nested run while it lasts. Refuse a run of an agent that is already running further up, or that is deeper
+    than the task may go, as a delegation would be."""
     mark = governing()
     if mark is None:
         yield
@@ -147,7 +147,7 @@ def _must_be_allowed(mark: Governing, agent: object, name: str) -> None:
 
 
 def hook_frameworks() -> None:
-    """Put our hook into each framework that this process has imported by now, and watch for the others."""
+    """Install our hook in each framework that this process has imported, and watch for imports of the others."""
     for framework, hook in _HOOKS:
         if hook not in _hooked and framework in sys.modules:
             _hook(framework, hook)
@@ -168,7 +168,7 @@ def _hook(framework: str, hook: str) -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Hooks a framework that a tool imports for the first time, before the tool can use it."""
+    """Hooks a framework when it is first imported, before a tool can use it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -194,7 +194,7 @@ _WATCH: Final = _Watch()
 
 
 class _Bridge:
-    """Runs coroutines of threads on the loop of the turn. None outlives the turn."""
+    """Runs coroutines from threads on the turn's event loop. None outlives the turn."""
 
     __slots__ = ("_over", "loop", "tasks")
 
@@ -204,7 +204,7 @@ class _Bridge:
         self._over = False
 
     def start(self, work: Coroutine[Any, Any, T], told: "Future[T]") -> None:
-        """Begin, on the loop; the thread waits for the result."""
+        """Start the coroutine on the loop; the thread waits for the result."""
         if self._over:
             work.close()
             told.cancel()
@@ -226,12 +226,12 @@ class _Bridge:
             told.set_result(task.result())
 
     def _left(self, told: "Future[Any]", task: "asyncio.Task[Any]") -> None:
-        """Cancel work that the other loop has stopped waiting for."""
+        """Cancel work that the other loop no longer waits for."""
         if told.cancelled() and not task.done():
             self.loop.call_soon_threadsafe(task.cancel)
 
     async def close(self) -> None:
-        """Cancel the work that is left, and wait for it."""
+        """Cancel the remaining work, and wait for it."""
         self._over = True
         left = list(self.tasks)
         if not left:
@@ -243,7 +243,7 @@ class _Bridge:
 
 
 def from_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Do this on the loop of the turn, and wait for it in this thread."""
+    """Run the coroutine on the turn's loop, and wait for it in this thread."""
     mark = _GOVERNING.get()
     if mark is None or _running_loop() is mark.bridge.loop:
         work.close()
@@ -252,7 +252,7 @@ def from_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def on_loop_of_turn(work: Coroutine[Any, Any, T]) -> T:
-    """Do this on the loop of the turn: a tool that is a plain function may run an agent in a loop of its own."""
+    """Run the coroutine on the turn's loop: a tool that is a plain function may run an agent in a loop of its own."""
     mark = _GOVERNING.get()
     if mark is None or mark.bridge.loop is asyncio.get_running_loop():
         return await work

@@ -1,8 +1,8 @@
-"""How a framework's conversation is kept: the answer comes from the record, or the next request is made of the record.
+"""Recorded conversations of a framework: an answer comes from the record, or the next request is built from the record.
 
-A framework runs its own loop from the beginning each time. Here its requests meet the record: while there is an answer
-at the next position it gets that one, and nothing is sent. The first request that leaves is made of what was really
-told and answered, and of what is new; instructions, tools and settings are those of today.
+A framework runs its own loop from the beginning each time. Here its requests meet the record: as long as there is a
+recorded answer at the next position, the framework gets that answer, and nothing is sent. The first request that is
+sent consists of the recorded conversation and of what is new; instructions, tools and settings are the current ones.
 """
 
 import json
@@ -26,73 +26,73 @@ class Dialect(Protocol[Message, Answer]):
     framework: str
 
     def is_said(self, message: Message) -> bool:
-        """Whether the model said this."""
+        """Whether the model said this message."""
         ...
 
     def words(self, message: Message) -> Any:
-        """Give what a message says, without ids and times that differ from run to run; calls have their ids."""
+        """Return the content of a message, without ids and times that differ from run to run; call ids stay."""
         ...
 
     def calls(self, message: Message) -> Sequence[str]:
-        """List the ids of the tool calls in what the model said."""
+        """Return the ids of the tool calls in a model's message."""
         ...
 
     def gist(self, messages: Sequence[Message]) -> Any:
-        """Give what messages say, without any ids."""
+        """Return the content of messages, without any ids."""
         ...
 
     def results(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Give the results of tool calls, by the ids of the calls."""
+        """Return the results of tool calls, by call id."""
         ...
 
     def written(self, messages: Sequence[Message], elsewhere: Collection[str]) -> Json:
-        """Give messages as JSON, without the results of these calls: they are on record with the calls."""
+        """Return messages as JSON, without the results of these calls, which are recorded with the calls."""
         ...
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[Message]:
-        """Read messages again, with these results in the places that were left empty."""
+        """Return the messages that `written` wrote, with these results in the places left empty."""
         ...
 
     def result(self, value: Any, call: str) -> Any:
-        """Make a result of what the model was told of a call in an earlier run."""
+        """Return a tool result from the recorded value of an earlier run."""
         ...
 
     def with_results(self, messages: list[Message], results: Mapping[str, Any]) -> list[Message]:
-        """Put these results in the place of what the framework says of the same calls."""
+        """Return the messages with these results in place of the framework's own for the same calls."""
         ...
 
     def with_news(self, messages: list[Message], text: str) -> list[Message]:
-        """Add what has arrived meanwhile."""
+        """Return the messages with the text that has arrived meanwhile."""
         ...
 
     def answer(self, reply: ModelAnswer) -> Answer:
-        """Read an answer."""
+        """Return the framework's object for an answer."""
         ...
 
     def said(self, answer: Answer) -> list[Message]:
-        """Give an answer as messages of the conversation."""
+        """Return an answer as messages of the conversation."""
         ...
 
     def asked(self, text: str) -> Message:
-        """Make a message of what somebody asked in an earlier run."""
+        """Return the message for the question of an earlier run."""
         ...
 
     def replied(self, text: str) -> Message:
-        """Make a message of what the model answered in an earlier run."""
+        """Return the message for the answer of an earlier run."""
         ...
 
     def after(self, past: list[Message], messages: list[Message]) -> list[Message]:
-        """Put a conversation behind what earlier runs said. The system's words of today stay first."""
+        """Return a conversation after the messages of earlier runs. The current system messages stay first."""
         ...
 
     def retold(self, messages: list[Message]) -> list[Message]:
-        """Leave out of an earlier conversation what the system said in it."""
+        """Return an earlier conversation without its system messages."""
         ...
 
 
 class NextRequest(NamedTuple, Generic[Message]):
-    """A request at its place in a conversation: `messages` is the whole of it, and `ids` are those that calls of tools
-    have in it already."""
+    """A request at its position in a conversation: `messages` is the whole conversation, and `ids` are the call ids
+    already used in it."""
 
     messages: list[Message]
     at: Position
@@ -113,10 +113,10 @@ async def conversed(
     hops: Hops | None = None,
     rewrites: bool = True,
 ) -> Answer:
-    """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent. A
-    conversation with a `name` that `begins` with the turn's task is told the session's past, like the turn's own.
-    `hops` lists the calls in an answer that pass it on to another agent inside the framework. `rewrites` says whether
-    an agent may shorten or change what was said before: then that is what is sent."""
+    """Return the answer to a request: the recorded one, or the model's. `make` builds the request that is sent. A
+    conversation with a `name` that `begins` with the turn's task gets the session's past, like the turn's own. `hops`
+    lists the calls in an answer that pass it to another agent inside the framework. `rewrites` says that an agent may
+    shorten or change the earlier conversation: then its version is sent."""
     at = _after_answer(dialect, messages)
     talk, goes_on = await _found(turn, dialect, messages, at, name, rewrites=rewrites)
     if at and goes_on:
@@ -149,7 +149,7 @@ async def conversed(
 
 
 def _is_as_given(dialect: Dialect[Message, Answer], before: Sequence[Message], now: Sequence[Message]) -> bool:
-    """Whether a framework gives a conversation as it gave it with its latest request, together with the answer."""
+    """Whether a framework gives the same conversation as with its latest request, plus the answer."""
     return len(before) == len(now) and all(
         one is other or one == other or dialect.words(one) == dialect.words(other)
         for one, other in zip(before, now, strict=True)
@@ -157,8 +157,8 @@ def _is_as_given(dialect: Dialect[Message, Answer], before: Sequence[Message], n
 
 
 async def _judged(talk: TalkLike, dialect: Dialect[Message, Answer]) -> None:
-    """Have the latest round judged if nothing of it went through the turn: its model was told something and answered,
-    and the framework went on by itself."""
+    """Check the latest round for progress, if nothing of it went through the turn: the model answered, and the
+    framework continued by itself."""
     answer = talk.sent[_before_answer(dialect, talk.sent) :]
     calls = False
     for message in answer:
@@ -174,7 +174,7 @@ async def _judged(talk: TalkLike, dialect: Dialect[Message, Answer]) -> None:
 
 
 def _before_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message]) -> int:
-    """Tell where the answer begins that messages end with."""
+    """Return the index where the final answer begins."""
     at = len(messages)
     while at and dialect.is_said(messages[at - 1]):
         at -= 1
@@ -184,8 +184,8 @@ def _before_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message
 async def _with_missed(
     talk: TalkLike, dialect: Dialect[Message, Answer], head: Sequence[Message], new: list[Message]
 ) -> list[Message]:
-    """Tell what is on record of those calls of the last answer that this run has not come to: their tools are gone, or
-    take other arguments now, and the framework knows nothing of what they did."""
+    """Add the recorded results of calls in the last answer that this run has not reached: their tools are gone or take
+    other arguments now, so the framework does not know what they did."""
     results: dict[str, Any] = {}
     for message in reversed(head):
         if not dialect.is_said(message):
@@ -197,14 +197,14 @@ async def _with_missed(
 
 
 async def _past(talk: TalkLike, dialect: Dialect[Message, Answer]) -> list[Message]:
-    """Give what earlier runs of the session said, the oldest first."""
+    """Return the messages of the session's earlier runs, the oldest first."""
     if talk.before is None:
         talk.before = [message for run in await talk.past() for message in _earlier(dialect, run)]
     return talk.before
 
 
 def _earlier(dialect: Dialect[Message, Answer], run: EarlierRun) -> list[Message]:
-    """Give an earlier run: its whole conversation, or what was asked and answered."""
+    """Return an earlier run as messages: its whole conversation, or question and answer."""
     said, answer = run.exchange.words
     if run.talk is not None and run.talk.framework == dialect.framework:
         try:
@@ -215,8 +215,8 @@ def _earlier(dialect: Dialect[Message, Answer], run: EarlierRun) -> list[Message
 
 
 def _whole(dialect: Dialect[Message, Answer], talk: EarlierTalk, answer: str) -> list[Message]:
-    """Read a whole conversation. If its last answer calls tools, such as the one that gives a result its form, the
-    final answer stands in its place. Raises LookupError if another call has no result."""
+    """Return a whole conversation. If its last answer calls tools, such as the one that submits a structured result,
+    the final answer replaces it. Raise `LookupError` if another call has no result."""
     told: list[Message] = []
     last: list[Message] = []
     for one in talk.positions:
@@ -241,9 +241,9 @@ async def _found(
     *,
     rewrites: bool,
 ) -> tuple[TalkLike, bool]:
-    """Find the conversation that a request belongs to, and whether it goes on where that one is. It is the one whose
-    last answer is the last in here, before `at`; a request without any answer begins one. If an agent has rewritten its
-    history beyond recognition, what it gives is sent as it is."""
+    """Return the conversation that a request belongs to, and whether the request continues it. It is the conversation
+    whose last answer is the last one before `at`; a request without any answer starts one. If an agent has rewritten
+    its history beyond recognition, its version is sent as it is."""
     if name is not None:
         return await turn.begin_talk(name, name), False
     if not at:
@@ -267,7 +267,7 @@ def _last_words(dialect: Dialect[Message, Answer], sent: Sequence[Message]) -> A
 
 
 def _after_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message]) -> int:
-    """Tell where what follows the last answer begins; 0 if there is no answer."""
+    """Return the index after the last answer; 0 if there is no answer."""
     at = len(messages)
     while at and not dialect.is_said(messages[at - 1]):
         at -= 1
@@ -275,14 +275,14 @@ def _after_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message]
 
 
 def _written(talk: TalkLike, dialect: Dialect[Message, Answer], new: Sequence[Message]) -> str:
-    """Write down what is new. A result is on record with its call, and is not written twice."""
+    """Return the new messages as text. A result is recorded with its call and not written twice."""
     elsewhere = [call for call in dialect.results(new) if talk.was_used(call)]
     return encode({"messages": dialect.written(new, elsewhere), "results": cast("Json", elsewhere)})
 
 
 async def _read(talk: TalkLike, dialect: Dialect[Message, Answer], told: str, new: Sequence[Message]) -> list[Message]:
-    """Read what was told. Results are those that this run was given for the same calls, or, of tools that it did not
-    come to, what the record says."""
+    """Return the recorded messages. Results are those that this run got for the same calls, or the recorded ones for
+    tools that it did not reach."""
     own = dialect.results(new)
     written = _decoded(talk, told)
     results: dict[str, Any] = {}
@@ -298,7 +298,7 @@ async def _read(talk: TalkLike, dialect: Dialect[Message, Answer], told: str, ne
 
 
 class _Written(NamedTuple):
-    """What a position was told, as it is kept: messages, and the ids of the calls whose results are kept elsewhere."""
+    """The recorded request at a position: messages, and the ids of calls whose results are recorded elsewhere."""
 
     messages: Any
     results: list[str]
@@ -313,7 +313,8 @@ def _decoded(talk: TalkLike, told: str) -> _Written:
 
 
 def _answered(talk: TalkLike, dialect: Dialect[Message, Answer], reply: ModelAnswer) -> Answer:
-    """Read a recorded answer. Whatever its framework raises, it cannot read what it or another version has written."""
+    """Return a recorded answer. If its framework raises, it cannot read what it or another version has written: raise
+    the error for a lost conversation."""
     try:
         return dialect.answer(reply)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Text and values as a store keeps them, and contexts made shorter."""
+"""Text and values that a store can hold, and shortened contexts."""
 
 import json
 import math
@@ -17,12 +17,12 @@ _LIMITS: Final = ((16_000, 4_000), (4_000, 500), (1_000, 100))  # characters of 
 
 
 def clean(text: str) -> str:
-    """Replace what no store keeps by the sign for a character that cannot be read."""
+    """Return the text with characters that no store can hold replaced by U+FFFD."""
     return text if text.isascii() and "\0" not in text else _UNKEPT.sub("\ufffd", text)
 
 
 def clean_json(text: str) -> str:
-    """Do the same in text that is JSON, where it is spelled out: not every framework survives it."""
+    """Do the same in JSON text, where such characters appear as escapes: not every framework survives them."""
     if _SPELLED.search(text) is None:
         return clean(text)
     try:
@@ -32,7 +32,7 @@ def clean_json(text: str) -> str:
 
 
 def json_of(value: object) -> Json:
-    """Make JSON of what a tool or an agent gave back; what is neither JSON nor knows how to become it, as text."""
+    """Return the result of a tool or agent as JSON; a value that is not JSON and cannot be converted becomes text."""
     if value is None or isinstance(value, bool | int | str):
         return clean(value) if isinstance(value, str) else value
     if isinstance(value, Mapping):
@@ -49,7 +49,8 @@ def json_of(value: object) -> Json:
 
 
 def unlike(name: str, seen: set[str]) -> str:
-    """Give a name that none has yet: itself, or with a number. A model may give two calls of an answer one id."""
+    """Return a name that is not in `seen`: the name itself, or with a number. A model may give two calls of an answer
+    the same id."""
     others = (f"{name}_{number}" for number in range(2, len(seen) + 3))
     found = name if name not in seen else next(other for other in others if other not in seen)
     seen.add(found)
@@ -57,13 +58,13 @@ def unlike(name: str, seen: set[str]) -> str:
 
 
 def left_out(more: int) -> str:
-    """Say in an answer that some of its tool calls are not used: it is what the model reads of itself next."""
+    """Return the note that some tool calls of an answer are not used; the model reads it as part of its own answer."""
     calls = "1 more tool call" if more == 1 else f"{more:,} more tool calls"
     return f"[{calls} of this answer left out, not used: at most {MOST_CALLS} of one answer are used]"
 
 
 def without(value: Any, names: Collection[str]) -> Any:
-    """Leave these keys out, at every depth."""
+    """Return the value without these keys, at every depth."""
     if isinstance(value, Mapping):
         pairs = cast("Mapping[str, Any]", value).items()
         return {key: without(item, names) for key, item in pairs if key not in names}
@@ -73,8 +74,8 @@ def without(value: Any, names: Collection[str]) -> Any:
 
 
 def shortened(results: Sequence[str], trim: int) -> list[str]:
-    """Shorten the results of tools, the newest last: the more, the higher the level, and older ones more than recent
-    ones. At level 0 they stay as they are."""
+    """Return tool results shortened, the newest last: the higher the level the shorter, and older ones more than recent
+    ones. At level 0 they are unchanged."""
     if not trim:
         return list(results)
     recent, older = _LIMITS[min(trim, len(_LIMITS)) - 1]

@@ -32,15 +32,15 @@ _STEPS: Final = 10_000  # no limit of its own: how often a model is asked, the t
 
 
 class LangGraphGuest:
-    """Runs a graph on the task of each turn: what `prompt` makes of the turn goes in as a message, and the graph's
-    structured response comes out as JSON, or else the text of its last message.
+    """Runs a graph on the task of each turn. `prompt` makes the input message from the turn. The result is the graph's
+    structured response as JSON, or the text of its last message.
 
-    An agent that was made with `Middleware` has these `verbs` as tools; True stands for all of them. `deps` is the
-    context that the graph declares, or a function of the turn that makes it; `config` is given to the graph. The
-    graph's own checkpoints are not used: what is done is on record with the task.
+    An agent that was made with `Middleware` has these `verbs` as tools; True means all of them. `deps` is the context
+    that the graph declares, or a function of the turn that returns it; `config` is passed to the graph. The graph's own
+    checkpoints are not used, because the work is recorded with the task.
 
-    The models and tools of its nodes go through the turn, whether they are wrapped or not. With `ungoverned="allow"`,
-    only those that are wrapped do, and the tools of its tool nodes.
+    The models and tools of its nodes go through the turn, wrapped or not. With `ungoverned="allow"`, only wrapped ones
+    do, and the tools of its tool nodes.
     """
 
     tells_past = True  # the seam of its models tells what was said before in the session
@@ -70,7 +70,7 @@ class LangGraphGuest:
 
     @property
     def name(self) -> str:
-        """What the graph is called."""
+        """The name of the graph."""
         return self._graph.name
 
     @property
@@ -84,7 +84,7 @@ class LangGraphGuest:
         return _system_prompt(getattr(self._graph.nodes.get("model"), "bound", None))
 
     async def __call__(self, turn: TurnLike) -> Json:
-        """Answer the turn."""
+        """Run the graph on the turn's task and return its result."""
         # With an id of its own, a task that is run again would have it twice: once more in what a tool gave back then.
         asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn), id=TASK_MESSAGE)]}
         deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
@@ -99,7 +99,7 @@ class LangGraphGuest:
 
 
 def _system_prompt(node: Any) -> str:
-    """Return the system prompt of a model node. LangChain keeps it only among the variables of the node's function."""
+    """Return the system prompt of a model node. LangChain keeps it only in the closure of the node's function."""
     function: object = getattr(node, "func", None)
     if not inspect.isfunction(function):
         return ""
@@ -108,7 +108,7 @@ def _system_prompt(node: Any) -> str:
 
 
 def _tools_of(graph: Any) -> Iterator[str]:
-    """Name the tools of a graph's tool nodes, and of those in its subgraphs."""
+    """Yield the names of the tools in a graph's tool nodes, and in its subgraphs."""
     for node in graph.nodes.values():
         bound = getattr(node, "bound", None)
         yield from getattr(bound, "tools_by_name", ())

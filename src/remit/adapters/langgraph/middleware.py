@@ -25,9 +25,10 @@ _REMEMBERED: Final = 16  # models; an agent has one, or a few that it chooses fr
 
 
 class Middleware(AgentMiddleware[Any, Any, Any]):
-    """Brings every request and every tool call of an agent to the turn. Put it last, so that it sees what is sent.
+    """Sends every request and every tool call of an agent through the turn. Put it last, so that it sees the final
+    request.
 
-    The verbs are offered to the model if the guest that runs the graph says so; `verbs` says it here, once for all.
+    The model is offered the verbs if the guest that runs the graph says so; set `verbs` here to offer them always.
     """
 
     def __init__(self, *, verbs: bool | None = None) -> None:
@@ -40,8 +41,8 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Ask the model through the turn. What it answers is read, and read again, where it always is: structured
-        output is checked each time."""
+        """Ask the model through the turn. A recorded answer passes the same checks as a new one, including those of
+        structured output."""
         own = [tool for tool in request.tools if not any(tool is verb for verb in self.tools)]
         taken = frozenset(str(getattr(tool, "name", "")) for tool in own)
         if clash := sorted(ASKING & taken):
@@ -65,7 +66,7 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Use the tool through the turn. One that does not exist is for the framework to say so."""
+        """Use the tool through the turn. The framework itself reports an unknown tool."""
         if request.tool is None:
             return await handler(request)
         asked = request.tool_call
@@ -100,7 +101,7 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _unread(result: Sequence[BaseMessage]) -> list[ToolMessage]:
-    """Tell the model of each call that cannot be read, if the answer has no others."""
+    """Return an error result for each unreadable call, if the answer has no readable ones."""
     message = result[-1] if result else None
     if not isinstance(message, AIMessage) or message.tool_calls:
         return []

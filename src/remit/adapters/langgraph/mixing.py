@@ -1,5 +1,5 @@
-"""Copies of a model or a tool whose class goes through the turn, and is otherwise what it was: so whoever asks what it
-can do, binds tools to it or wants structured output from it gets the answers of the original."""
+"""Copies of a model or tool whose class goes through the turn and is otherwise unchanged: code that inspects it, binds
+tools to it or asks for structured output gets the answers of the original."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ ThingT = TypeVar("ThingT", bound=BaseModel)
 
 
 def mixed(thing: ThingT, seam: type[BaseModel]) -> ThingT:
-    """Copy a thing, with the methods of `seam` before its own; what it has worked out so far is forgotten."""
+    """Return a copy with the methods of `seam` before its own; its cached properties are dropped."""
     copied = thing.model_copy()
     for name in [name for name in vars(copied) if isinstance(getattr(type(copied), name, None), cached_property)]:
         del vars(copied)[name]
@@ -23,7 +23,7 @@ def mixed(thing: ThingT, seam: type[BaseModel]) -> ThingT:
 
 @lru_cache(256)
 def _kind(seam: type[BaseModel], kind: type[BaseModel]) -> type[BaseModel]:
-    """Make the class. It has the name of the original, which traces and caches go by."""
+    """Return the mixed class. It has the name of the original, which traces and caches use."""
     said = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     make = cast("Callable[..., type[BaseModel]]", type(kind))
     return make(kind.__name__, (seam, kind), said)
@@ -34,7 +34,7 @@ _INSIDE: Final[ContextVar[object]] = ContextVar("remit.langgraph.inside", defaul
 
 @contextmanager
 def inside(thing: object) -> Generator[None]:
-    """Mark that the thing's own methods are at work: what they call on themselves is not to be governed again."""
+    """Mark that the object's own methods are running: calls that they make on themselves are not governed again."""
     token = _INSIDE.set(thing)
     try:
         yield
@@ -43,10 +43,10 @@ def inside(thing: object) -> Generator[None]:
 
 
 def is_inside(thing: object) -> bool:
-    """Tell whether the thing's own methods are at work, and nothing else that they use."""
+    """Whether this object's own methods are running, and nothing else that they use."""
     return _INSIDE.get() is thing
 
 
 def at_work() -> object:
-    """Return the thing whose own methods are at work; None if there is none."""
+    """Return the object whose own methods are running, or None."""
     return _INSIDE.get()

@@ -1,4 +1,4 @@
-"""Chat models of this framework whose every request goes through the turn."""
+"""Chat models of LangChain whose requests all go through the turn."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -48,8 +48,8 @@ _CLIENTS: Final = (("root_client", "client"), ("root_async_client", "async_clien
 
 
 def governed(model: ChatT) -> ChatT:
-    """Give a copy of a chat model that is asked through the turn under way. Its client asks once: what is to be asked
-    again is the turn's to say. The model that is given is not changed."""
+    """Return a copy of a chat model that is asked through the current turn. Its client does not retry: the turn decides
+    about retries. The given model is not changed."""
     if isinstance(model, Seam):
         return model
     made = mixed(model, Seam)
@@ -64,7 +64,7 @@ def governed(model: ChatT) -> ChatT:
 
 
 class Seam(BaseChatModel):
-    """What stands before a model's own methods."""
+    """The methods that come before a model's own."""
 
     # Ways around `_agenerate` that a model may have.
     _stream_chat_model_events: ClassVar[None] = None
@@ -150,7 +150,7 @@ class Seam(BaseChatModel):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks, of which model."""
+    """The content of a request to a model."""
 
     model: str
     messages: list[BaseMessage]
@@ -159,14 +159,14 @@ class _Asked:
     choice: Choice
 
     def known_by_content(self, most: int, ask: Ask) -> ModelCall:
-        """Make the call of a request that belongs to no conversation: the same words are the same request."""
+        """Return the call of a request outside of a conversation: equal content means the same request."""
         made = self.call(most, ask)
         output = _schema(self.settings.get("response_format"))
         words = [self.model, [DIALECT.words(one) for one in self.messages], sorted(made.tools), output, self.stop]
         return made._replace(digest=digest_of(words))
 
     def call(self, most: int, ask: Ask, taken: frozenset[str] = frozenset()) -> ModelCall:
-        """Make the call of it."""
+        """Return the call of this request."""
         tools: Sequence[Any] = self.settings.get("tools") or ()
         names = frozenset(map(_tool_name, tools))
         output = _schema(self.settings.get("response_format"))
@@ -198,13 +198,13 @@ def _name(model: BaseChatModel) -> str:
 
 
 def _parted(messages: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Part what the system says, which is that of today, from the conversation, which is kept."""
+    """Return the system messages, which are always the current ones, and the conversation, which is recorded."""
     at = next((at for at, one in enumerate(messages) if not isinstance(one, SystemMessage)), len(messages))
     return messages[:at], messages[at:]
 
 
 def _node() -> str | None:
-    """Name the node of a guest's graph that this flow is in: the same in every attempt. None outside of a guest."""
+    """Return the node of a guest's graph that this code runs in, equal in every attempt, or None outside of a guest."""
     if not IN_GUEST.get():
         return None
     known = cast("Mapping[str, Any]", (var_child_runnable_config.get() or {}).get("metadata") or {})
@@ -220,8 +220,8 @@ def _shortened(messages: list[BaseMessage], trim: int) -> list[BaseMessage]:
 
 
 async def _offered(turn: TurnLike, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of a request the tools that the model may not use for this task, and the verbs that cannot succeed
-    now."""
+    """Return the arguments without the tools that the model may not use for this task, and without verbs that cannot
+    succeed now."""
     tools: Sequence[Any] = kwargs.get("tools") or ()
     if not tools:
         return {**kwargs}
@@ -233,7 +233,7 @@ async def _offered(turn: TurnLike, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_function(tool: Any) -> bool:
-    """Whether a tool is used here, and does not run at the provider."""
+    """Whether a tool runs here, not at the provider."""
     if not isinstance(tool, Mapping):
         return True
     found = cast("Mapping[str, Any]", tool)
@@ -241,7 +241,7 @@ def _is_function(tool: Any) -> bool:
 
 
 def _tool_name(tool: Any) -> str:
-    """Name a tool as it is bound to a model: a dictionary, in the words of its provider."""
+    """Return the name of a tool that is bound to a model: a dictionary in the format of its provider."""
     if not isinstance(tool, Mapping):
         return str(getattr(tool, "name", None) or type(tool).__name__)
     found = cast("Mapping[str, Any]", tool)
@@ -265,12 +265,12 @@ def _usage(message: AIMessage) -> Usage | None:
 
 
 def _failure(error: Exception) -> ModelFailure | None:
-    """Tell what an error means. What is no answer at all is a plain ValueError in this framework."""
+    """Return the meaning of an error. This framework raises a plain ValueError if there is no answer at all."""
     return ModelFailure("broken") if type(error) is ValueError else failure_of(error)
 
 
 def _streams(kind: type[BaseChatModel]) -> bool:
-    """Tell whether the model under the seam can stream."""
+    """Whether the model below the seam can stream."""
     own = kind.__mro__[2 : kind.__mro__.index(BaseChatModel)]
     return any("_astream" in vars(one) or "_stream" in vars(one) for one in own)
 

@@ -1,8 +1,8 @@
 """Chat models and tools of LangChain that are used inside a turn, in a graph or in a tool: they go through the turn. A
 graph that a tool runs is refused where a delegation would be.
 
-The framework has callbacks, which see a request but cannot answer it from the record. So the methods that every request
-and every use goes through are replaced by methods that look whether they are called inside a turn.
+The framework's callbacks see a request but cannot answer it from the record. So the methods that every request and tool
+call goes through are replaced by methods that check for a turn.
 """
 
 from collections.abc import Callable, Generator
@@ -35,7 +35,7 @@ _copies: Final[dict[int, tuple[object, Any]]] = {}
 
 
 def install() -> None:
-    """Have every model and every tool of this framework look whether it is used inside a turn."""
+    """Make every model and tool of this framework check whether it is used inside a turn."""
     for name in _ASKS:
         _replace(BaseChatModel, name, _governed_model)
     for name in _COMPLETES:
@@ -47,7 +47,7 @@ def install() -> None:
 
 
 def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) -> None:
-    """Have a method called on what `instead` gives for a thing inside a turn; None for the thing itself."""
+    """Call a method on the object that `instead` returns inside a turn, or on the object itself if that is None."""
     method: Callable[..., Any] = getattr(kind, name)
 
     @wraps(method)
@@ -60,7 +60,7 @@ def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) ->
 
 
 def _counted(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have the runs of graphs counted that tools begin. A graph that is a node of another is a part of that."""
+    """Count the runs of graphs that tools start. A graph that is a node of another is part of that run."""
 
     def run(self: Any) -> AbstractContextManager[object]:
         if governing() is None or not isinstance(at_work(), BoxedTool):
@@ -108,7 +108,7 @@ def _refused(mark: Governing, model: BaseLLM) -> None:
 
 
 def _copy(thing: T, make: Callable[[T], T]) -> T:
-    """Return the governed copy of a thing, the same one each time."""
+    """Return the governed copy of an object, the same one each time."""
     known = _copies.get(id(thing))
     if known is None:
         if len(_copies) >= _REMEMBERED:

@@ -20,9 +20,9 @@ _MARK: Final = "langgraph"  # around what is more than the text that a model is 
 
 
 def recorded(result: ChatResult, taken: Iterable[str] = ()) -> tuple[str, ChatResult]:
-    """Give the text of an answer and the answer that it is: without what no store keeps, and with calls told apart that
-    came under one id, here or among those `taken` earlier in the conversation. Calls beyond those that one answer may
-    have are left out, which is said in their place."""
+    """Return the text of an answer, and the answer that the text stands for: without characters that no store can hold,
+    and with a new id for each call whose id occurs twice, here or among those `taken` earlier in the conversation.
+    Calls beyond the limit of one answer are left out, with a note."""
     told = [{"message": dumped(one.message), "info": one.generation_info} for one in result.generations]
     kept = cast("list[dict[str, Any]]", json_of(told))
     _use_few_calls(kept[0]["message"]["data"])
@@ -35,7 +35,7 @@ def recorded(result: ChatResult, taken: Iterable[str] = ()) -> tuple[str, ChatRe
 
 
 def _use_few_calls(message: dict[str, Any]) -> None:
-    """Leave calls out where they are, and where a provider's client has written them a second time."""
+    """Drop calls beyond the limit, also where a provider's client has repeated them."""
     kinds = ("tool_calls", "invalid_tool_calls")
     calls: list[dict[str, Any]] = [call for kind in kinds for call in message.get(kind) or ()]
     more = calls[MOST_CALLS:]
@@ -57,7 +57,7 @@ def _use_few_calls(message: dict[str, Any]) -> None:
 
 
 def restored(text: str) -> ChatResult:
-    """Read an answer again."""
+    """Return the answer of a recorded text."""
     return ChatResult(
         generations=[
             ChatGeneration(message=message_of(one["message"]), generation_info=one["info"]) for one in json.loads(text)
@@ -74,7 +74,7 @@ def message_of(data: Mapping[str, Any]) -> BaseMessage:
 
 
 def chunk(generation: ChatGeneration) -> ChatGenerationChunk:
-    """Tell a whole answer as a stream of one piece."""
+    """Return a whole answer as a stream of one piece."""
     message = generation.message
     assert isinstance(message, AIMessage)
     calls = [(call["name"], json.dumps(call["args"]), call["id"]) for call in message.tool_calls]
@@ -95,7 +95,7 @@ def chunk(generation: ChatGeneration) -> ChatGenerationChunk:
 
 
 def result_data(result: object) -> Json:
-    """Write down what a tool gave back: its text, or, if it is more than that, all of it."""
+    """Return a tool's result as JSON: its text, or the whole result if it is more than text."""
     if isinstance(result, ToolMessage) and isinstance(result.content, str) and result.artifact is None:
         return clean(result.content)
     if isinstance(result, ToolMessage | Command | list):
@@ -104,7 +104,7 @@ def result_data(result: object) -> Json:
 
 
 def quoted_result(value: Json) -> Json:
-    """Quote what a tool brought from outside: its text, and the text of every message in what is more than that."""
+    """Return an untrusted tool result with its text quoted, and the text of every message in it."""
     if isinstance(value, dict) and value.keys() == {_MARK}:
         return {_MARK: _data(_with_quotes(_read(value[_MARK])))}
     return quoted(told(value))
@@ -125,16 +125,17 @@ def _with_quotes(value: Any) -> Any:
 
 
 def result_of(value: Json, call: ToolCall | None) -> Any:
-    """Give the framework what it is to go on with: a message for the model that called, or what changes the graph's
-    state. If no model called, it is the value itself."""
+    """Return the object with which the framework continues: a message for the model that called, or a change of the
+    graph's state. If no model called, return the value itself."""
     if isinstance(value, dict) and value.keys() == {_MARK}:
         return _read(value[_MARK])
     return value if call is None else ToolMessage(told(value), name=call.name, tool_call_id=call.id)
 
 
 def brought(call: str, value: Json) -> Brought | None:
-    """Say what a tool brought that gave back more than text. A command that names the next nodes passes the work on to
-    them. Of messages, the answer to this call counts: the others were in the state before, or are made of it."""
+    """Return the content of a tool result that is more than text, or None. A command that names the next nodes passes
+    the work on to them. Of messages, only the answer to this call counts: the others were in the state before, or come
+    from it."""
     if not isinstance(value, dict) or value.keys() != {_MARK}:
         return None
     given = _read(value[_MARK])

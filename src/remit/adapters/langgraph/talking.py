@@ -1,4 +1,4 @@
-"""Conversations of langchain as they are kept."""
+"""The dialect of langchain for recorded conversations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
@@ -13,7 +13,7 @@ from remit.ports.models import ModelAnswer, ToolCall
 
 
 class LangChainDialect:
-    """How langchain writes a conversation: messages, of which the system's are not part."""
+    """How langchain writes a conversation: messages, without those of the system."""
 
     framework: str = "langchain"
 
@@ -21,7 +21,7 @@ class LangChainDialect:
         return isinstance(message, AIMessage)
 
     def words(self, message: BaseMessage) -> Any:
-        """Give what a message says, without its own id, which is made anew in every run."""
+        """Return the content of a message, without its own id, which differs in every run."""
         calls = [[call["name"], call["args"], call["id"]] for call in _calls(message)]
         return [*_words(message, calls), getattr(message, "tool_call_id", None)]
 

@@ -19,19 +19,19 @@ _CALL: Final = "tool_call"
 
 
 def boxed(tool: ToolT) -> ToolT:
-    """Give a copy of a tool that is used through the turn under way, also in a graph that a plain function runs. In a
-    graph that is a member of a team every tool is."""
+    """Return a copy of a tool that is used through the current turn, also in a graph that a plain function runs. In a
+    graph that is a member of a team, every tool is used through the turn anyway."""
     return tool if isinstance(tool, BoxedTool) else mixed(tool, BoxedTool)
 
 
 def verb_tools() -> list[BaseTool]:
-    """Give the verbs as tools, for a graph that is not made by `create_agent`: offer them to its model and put them in
-    its ToolNode."""
+    """Return the verbs as tools, for a graph that is not made by `create_agent`: offer them to its model and put them
+    into its ToolNode."""
     return [boxed(tool) for tool in bare_verbs()]
 
 
 def bare_verbs() -> list[BaseTool]:
-    """Give the verbs as tools that someone else brings to the turn."""
+    """Return the verbs as tools that other code sends through the turn."""
     return [_verb_tool(verb) for verb in VERBS]
 
 
@@ -45,14 +45,14 @@ def _verb_tool(verb: Verb) -> BaseTool:
 
 
 class VerbTool(StructuredTool):
-    """A verb of the turn as a tool of this framework. The turn does it by itself: hooks see its answer as JSON, and not
-    as the text that the framework makes of it."""
+    """A verb of the turn as a tool of this framework. The turn runs it, so hooks see its result as JSON and not as the
+    text that the framework makes of it."""
 
     do: ToolFunction
 
 
 class BoxedTool(BaseTool):
-    """What stands before a tool's own methods."""
+    """The methods that come before a tool's own."""
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         use, by_model = super().ainvoke, _is_call(input)
@@ -88,7 +88,7 @@ def _is_call(input: Any) -> bool:
 
 
 def _named(tool: BaseTool, input: Any) -> Mapping[str, Any]:
-    """Name what a tool of one argument is given as text."""
+    """Return the arguments of a tool by name; a plain text becomes its only argument."""
     return cast("Mapping[str, Any]", input) if isinstance(input, Mapping) else {next(iter(tool.args), "input"): input}
 
 

@@ -1,7 +1,7 @@
-"""One connection to a server, which lives in a task of its own: whoever calls comes and goes, and is cancelled alone.
+"""One connection to a server, in a task of its own: callers come and go, and are cancelled separately.
 
-The sessions of mcp are made of cancel scopes, which must be left in the task in which they were entered. That is not
-the task of the first who calls.
+The sessions of mcp use cancel scopes, which must be left in the task that entered them. That must not be the task of
+the first caller.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _alive: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to 
 
 
 class Link:
-    """A connection that is made at once. `over` ends it; `ended` says that the next call needs another."""
+    """A connection that is opened at once. `over` ends it; `ended` says that the next call needs a new one."""
 
     CLOSED: Final = "Connection closed"  # what mcp says of a connection that is gone
 
@@ -62,7 +62,7 @@ class Link:
         return self.over.is_set() or self._task.done()
 
     async def client(self) -> Client:
-        """Give the client as soon as the server has said what it offers; raises if it did not."""
+        """Return the client as soon as the server has listed its tools. Raise `ToolFailed` if the server did not."""
         await self._settled.wait()
         if self._failed is not None:
             raise type(self._failed)(str(self._failed))  # anew for each who waits
@@ -71,11 +71,11 @@ class Link:
         return self._client
 
     def lost(self) -> str:
-        """Say that the connection is gone."""
+        """Return the sentence for a lost connection."""
         return self._because(f"the connection to {self._server} was lost")
 
     async def close(self) -> None:
-        """End it and wait until nothing of it is left, the process least of all."""
+        """End the connection and wait until everything is gone, including the process."""
         self.over.set()
         if not self._settled.is_set():
             self._slow = "was closed before it answered"
@@ -134,14 +134,14 @@ class Link:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Find what went wrong first in a group of errors."""
+    """Return the first error in a group of errors."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     return _innermost(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
 
 
 def _offer(tool: OfferedTool) -> Offer:
-    """Read what a server offers. Its hints say whether a call does any harm when it is made again."""
+    """Return a tool as the server offers it. Its hints say whether repeating a call is harmless."""
     hints = tool.annotations
     harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
     return Offer(tool.name, tool.description or "", tool.input_schema, harmless)

@@ -1,4 +1,5 @@
-"""What a server offers, and which of it is let in: tools that the owner named, as the owner knows them."""
+"""The tools that a server offers, and which of them are admitted: those that the owner allowed, as the owner knows
+them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -25,8 +26,8 @@ class Offer(NamedTuple):
 
 
 class Gate:
-    """Admits the tools of a server: only those on its allow list, and only as long as their description and schema are
-    those that were pinned or seen first, also after the server was restarted."""
+    """Admits the tools of a server: only those on its allow list, and only while their description and schema equal the
+    pinned or first seen ones, also after a restart of the server."""
 
     def __init__(self, server: str, allow: Sequence[str], pins: Mapping[str, str]) -> None:
         self._server = server
@@ -35,7 +36,7 @@ class Gate:
         self._first: dict[str, Tool] = {}
 
     def admit(self, offers: Sequence[Offer], call: Callable[[str], ToolFunction]) -> list[Tool]:
-        """Make tools of the offers that are allowed; raises if one of them is missing, or not what it was."""
+        """Return tools for the allowed offers. Raise `BadInput` if one is missing or has changed."""
         there = {offer.name: offer for offer in offers}
         if not self._allow:
             raise BadInput(f"say which tools of {self._server} may be used, allow=[...]; it offers {_names(there)}")
@@ -76,6 +77,6 @@ def _tool(offer: Offer, call: ToolFunction) -> Tool:
 
 
 def _names(there: Mapping[str, Offer]) -> str:
-    """List names that strangers gave."""
+    """Return the names of offered tools, which are untrusted text."""
     some = [shown(name, 80) for name in sorted(there)[:_LISTED]]
     return (", ".join(some) + (f" and {len(there) - _LISTED:,} more" if len(there) > _LISTED else "")) or "none"

@@ -1,4 +1,4 @@
-"""What a server gave back, as text for a model."""
+"""Results of a server as text for a model."""
 
 import json
 from typing import Any, Final, cast
@@ -21,7 +21,7 @@ _WRAPPED: Final = {"result"}  # how servers wrap what is not an object
 
 
 def told(result: CallToolResult, limit: int) -> str:
-    """Give the parts of a result one after the other, and its structured content if they do not say the same."""
+    """Return the parts of a result one after the other, and its structured content if the parts do not contain it."""
     parts = [_part(block) for block in result.content]
     structured = result.structured_content
     if structured is not None and not _said(structured, parts):
@@ -30,7 +30,7 @@ def told(result: CallToolResult, limit: int) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Give text that every store keeps, and at most so many bytes of it."""
+    """Return storable text of at most this many bytes, with a note if it was cut."""
     whole = text.replace("\0", "\ufffd").encode(errors="replace")
     kept = whole[:limit].decode(errors="ignore")
     return f"{kept}\n[cut after {limit:,} bytes]" if len(whole) > limit else kept
@@ -60,7 +60,7 @@ def _size(base64: str) -> str:
 
 
 def _said(structured: Any, parts: list[str]) -> bool:
-    """Whether the parts tell the structured content already, as servers do for clients that read text only."""
+    """Whether the parts already contain the structured content, as servers send it for text-only clients."""
     value = structured
     if isinstance(structured, dict) and structured.keys() == _WRAPPED:
         value = cast("dict[str, Any]", structured)["result"]

@@ -1,4 +1,4 @@
-"""An MCP server as its owner names it: how it is reached, and which of its tools may be used."""
+"""An MCP server as its owner describes it: how it is reached, and which of its tools may be used."""
 
 import asyncio
 import json
@@ -39,15 +39,15 @@ _TERMINATED: Final = "Session terminated"  # what mcp says of one that the serve
 
 @dataclass(eq=False, repr=False)
 class MCPServer:
-    """A server that is started with `command` and talked to over its pipes, or that is at `url`.
+    """A server that is started with `command` and used over its pipes, or that is at `url`.
 
-    `allow` names the tools that may be used, one by one, and `pins` says what is known of them: the digest of name,
-    description and schema, as `pins_of` gives it. `env` is what the command gets besides the usual variables, `headers`
-    go with every request to the address. A call may take `seconds`, and of what it gives back `limit` bytes are kept.
-    To start and say what it offers it has `opening` seconds, and to end when it is asked to, `grace`.
+    `allow` names the tools that may be used, one by one. `pins` are their digests over name, description and schema, as
+    `pins_of` returns them. `env` is the command's environment in addition to the usual variables; `headers` go with
+    every request to the address. A call may take `seconds`, and `limit` bytes of its result are kept. The server has
+    `opening` seconds to start and list its tools, and `grace` seconds to end when asked.
 
-    The server is started, or connected to, when it is first needed in an event loop, and stays for that loop. If it
-    dies, the calls that are under way fail, and the next starts it anew. It ends with the loop, or with `close`.
+    The server is started, or connected to, when it is first needed in an event loop, and is kept for that loop. If it
+    dies, running calls fail, and the next call restarts it. It ends with the loop, or with `close`.
     """
 
     name: str
@@ -89,14 +89,14 @@ class MCPServer:
         return f"<MCPServer '{self.name}'>"
 
     async def tools(self) -> list[Tool]:
-        """Give the tools that are allowed, in the order of `allow`. Raises `BadInput` if one of them is missing or is
-        not what was pinned, and `ToolFailed` if the server cannot be reached."""
+        """Return the allowed tools, in the order of `allow`. Raise `BadInput` if one of them is missing or differs from
+        its pin, and `ToolFailed` if the server cannot be reached."""
         link = self._link()
         await link.client()
         return [*link.tools]
 
     async def close(self) -> None:
-        """End the connection that this event loop has, and the process if there is one; the next call makes another."""
+        """End this event loop's connection, and the process if there is one; the next call opens a new one."""
         for link in self._here():
             await link.close()
 
@@ -135,7 +135,7 @@ class MCPServer:
     # -- the connection ---------------------------------------------------------------------------------
 
     def _link(self) -> "Link":
-        """Give the connection of this loop; nothing is waited for, so that two who call at once get the same."""
+        """Return the connection of this loop. It does not wait, so two concurrent callers get the same connection."""
         for link in self._here():
             if not link.ended:
                 return link
@@ -144,7 +144,7 @@ class MCPServer:
         return link
 
     def _here(self) -> list["Link"]:
-        """List the connections of this loop: one, and those that are about to end."""
+        """Return the connections of this loop: the current one, and those about to end."""
         return [link for loop, link in tuple(self._links) if loop is asyncio.get_running_loop()]
 
     def _linked(self) -> "Link":
@@ -165,7 +165,7 @@ class MCPServer:
         return Link(self._title, dial, admit, self.opening, forget)
 
     def _reach(self) -> None:
-        """Check how the server is reached."""
+        """Check how the server is reached. Raise `BadInput` if that is unclear."""
         if bool(self.command) == bool(self.url):
             raise BadInput(f"{self._title} has either a command, as a list, or a url")
         if self.url and (self.env or self.cwd is not None):
@@ -180,7 +180,7 @@ class MCPServer:
 
 
 def _answered(what: str, message: str, link: "Link", said: str) -> str:
-    """Say what it means that a call was answered with an error, and leave a connection that leads nowhere."""
+    """Return what the error response of a call means, and end a connection that is of no use any more."""
     if message == link.CLOSED:
         link.over.set()
         return f"{what} was under way, and it may have been done: {link.lost()}"
@@ -223,7 +223,7 @@ def _revealed(secrets: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _address(url: object) -> Any:
-    """Check an address of the web; what is wrong with it is said without showing it."""
+    """Return a web address if it is valid. Raise `BadInput` otherwise, without showing the address."""
     text = plain(url, "the url of an MCP server", _ADDRESS)
     try:
         parts = urlsplit(text)

@@ -1,6 +1,6 @@
-"""The two ways to talk to a server: over the pipes of a process of our own, or over HTTP.
+"""The two ways to reach a server: over the pipes of a child process, or over HTTP.
 
-Whatever a server sends is bounded before it is read: a line, an event and a body have at most `MESSAGE` bytes.
+Everything that a server sends is limited before it is read: a line, an event and a body have at most `MESSAGE` bytes.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ Streams = tuple[Any, Any]  # what a session reads and where it writes, which mcp
 
 
 class Wire(Protocol):
-    """A connection to come: `transport` makes it, `status` is what was wrong with its last answer, and `why` says what
-    is known of its end."""
+    """A connection to be opened: `transport` opens it, `status` describes the error of its last response, and `why` the
+    reason of its end, as far as known."""
 
     status: str
 
@@ -43,7 +43,7 @@ class Wire(Protocol):
 
 
 class Pipes(Child):
-    """A server as a process of ours. `gone` is set when it will say nothing more."""
+    """A server as a child process. `gone` is set when it can send nothing more."""
 
     def __init__(self, command: list[str], env: Mapping[str, str], cwd: Any, grace: float, gone: asyncio.Event) -> None:
         super().__init__(command, _ERR, grace)
@@ -66,7 +66,7 @@ class Pipes(Child):
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[Streams]:
-        """Start the server and pass messages on, in the task of whoever enters this."""
+        """Start the server and pass messages on, in the caller's task."""
         async with self.living(self._env, self._cwd) as process:
             heard, hear = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             tell, told = anyio.create_memory_object_stream[SessionMessage](_UNSENT)
@@ -99,7 +99,7 @@ class Pipes(Child):
             stdin.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def _leave(self, stdin: asyncio.WriteTransport) -> None:
-        """Let the server go by itself: its stdin is closed. Whoever stays is ended."""
+        """Close the server's stdin and give it time to exit. Processes that stay are ended."""
         if not stdin.get_write_buffer_size():
             stdin.close()
             with anyio.move_on_after(self._patience):
@@ -192,8 +192,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _message(line: bytes) -> SessionMessage | None:
-    """Read a message; whatever else is printed is none. What is half of a character is replaced, because one that
-    cannot be read is an answer that never comes."""
+    """Return the message of a line, or None if it is not a message. Broken characters are replaced: a message that
+    cannot be read would be a response that never comes."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:

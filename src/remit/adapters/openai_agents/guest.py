@@ -1,4 +1,4 @@
-"""An agent of this framework as an agent of a team, together with those it hands off to inside the framework."""
+"""An agent of this framework as an agent of a team, with the agents it hands off to inside the framework."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -45,17 +45,16 @@ _ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither
 
 
 class OpenAIAgentsGuest:
-    """Runs an agent on the task of each turn and gives back its final output, as text or JSON.
+    """Runs an agent on the task of each turn and returns its final output, as text or JSON.
 
-    `prompt` makes the input of the turn, `context` the object that the agent's tools are given; `verbs` are those that
-    it has as tools, or says whether it has all of them. `team` are the names of those whom it may ask: if one of its
-    own `handoffs` is called so, the team hands the task over, as by the verb; any other is made inside the framework.
-    `run_config` is kept as far as it is not about models, retries, traces and tools that do not exist. The agent that
-    is given is not changed.
+    `prompt` makes the input from the turn, `context` the object that the agent's tools are given. `verbs` are its verbs
+    as tools; True means all of them. `team` are the names of the agents it may ask: a handoff to one of these names
+    hands the task over within the team, any other handoff stays inside the framework. `run_config` is used except for
+    its settings of models, retries, traces and unknown tools. The given agent is not changed.
 
-    `deps` is the same as `context`, or the object itself. Agents that it has as tools are in `members`: they become
-    members of the team under the names of their tools. With `ungoverned="allow"`, agents that its tools run and tools
-    that remit cannot govern are left alone.
+    `deps` is the same as `context`, or the object itself. The agents that it has as tools are in `members`: they become
+    members of the team under the names of their tools. With `ungoverned="allow"`, agents that its tools run, and tools
+    that remit cannot govern, are left alone.
     """
 
     tells_past = True  # the seam of its models tells what was said before in the session
@@ -92,18 +91,19 @@ class OpenAIAgentsGuest:
 
     @property
     def name(self) -> str:
-        """What the agent is called in its framework."""
+        """The agent's name in its framework."""
         return self._agent.name
 
     @property
     def instructions(self) -> str:
-        """What the agent is told, as far as it is the same for each task."""
+        """The agent's instructions, if they are the same for each task; otherwise ""."""
         said = self._agent.instructions
         return said if isinstance(said, str) else ""
 
     @property
     def tool_names(self) -> frozenset[str] | None:
-        """The names of its tools, and of those whom it hands off to; None if some are known only while it runs."""
+        """The names of its tools, and of the tools of agents it hands off to; None if some are known only while it
+        runs."""
         return self._family.tool_names
 
     @property
@@ -113,11 +113,11 @@ class OpenAIAgentsGuest:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The model that it asks, if the agent or the configuration names one."""
+        """The model of the agent, if the agent or the configuration names one."""
         return _choices(self._config.model or self._agent.model)
 
     async def __call__(self, turn: TurnLike) -> Json:
-        """Answer the turn."""
+        """Run the agent on the turn's task and return its result."""
         context = await deps_of(self._deps, turn)
         asked = await prompted(self._prompt, turn)
         async with Governing(turn, self._given, governed=self._agent, allow=self._allow):
@@ -128,8 +128,8 @@ class OpenAIAgentsGuest:
 
 
 class AgentAsTool:
-    """An agent that another has as a tool, as a member of the team under the name of the tool. It runs as the tool
-    would run it: with its own input, output and limits."""
+    """An agent that another agent has as a tool, as a member of the team under the name of the tool. It runs as the
+    tool would run it: with its own input, output and limits."""
 
     def __init__(self, tool: FunctionTool, deps: object, agents: "Mapping[str, FunctionTool]") -> None:
         self.tool = tool
@@ -142,17 +142,17 @@ class AgentAsTool:
 
     @property
     def name(self) -> str:
-        """What the tool is called."""
+        """The name of the tool."""
         return self.tool.name
 
     @property
     def role(self) -> str:
-        """What the tool is for, as the model is told."""
+        """The description of the tool."""
         return self.tool.description
 
     @property
     def instructions(self) -> str:
-        """What the agent is told, as far as it is the same for each task."""
+        """The agent's instructions, if they are the same for each task; otherwise ""."""
         said = self.agent.instructions
         return said if isinstance(said, str) else ""
 
@@ -163,7 +163,7 @@ class AgentAsTool:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The model that it asks, if the agent names one."""
+        """The model of the agent, if it names one."""
         return _choices(self._governed.model)
 
     @property
@@ -172,7 +172,7 @@ class AgentAsTool:
         return frozenset(self._family.asked)
 
     async def __call__(self, turn: TurnLike) -> Json:
-        """Answer the turn."""
+        """Run the agent on the turn's task and return its result."""
         given = encode({"input": await turn.prompt()}) if takes_input(self.tool) else turn.task
         context = ToolContext(
             await deps_of(self._deps, turn), tool_name=self.name, tool_call_id=turn.remit.id, tool_arguments=given
@@ -182,7 +182,7 @@ class AgentAsTool:
 
 
 def governed_config(given: RunConfig, max_tokens: int = MAX_TOKENS) -> RunConfig:
-    """Have the models of a run governed, asked once each, and not traced."""
+    """Return a run configuration with governed models, without retries and traces."""
     settings = given.model_settings
     return replace(
         given,
@@ -195,12 +195,12 @@ def governed_config(given: RunConfig, max_tokens: int = MAX_TOKENS) -> RunConfig
 
 
 class Family:
-    """An agent and all that it can hand off to inside the framework, each governed once: they may hand back to each
-    other. Only the first has the verbs, and hands over to members of the team.
+    """An agent and all agents it can hand off to inside the framework, each governed once, because they may hand back
+    to each other. Only the first has the verbs and hands over to members of the team.
 
-    `agents` are the agents that they have as tools, by the names of the tools, and `asked` the names of those that they
-    ask themselves. Once it `is_whole`, others that turn up are run inside the turn. An `inner` family is that of an
-    agent that a tool runs.
+    `agents` are the agents that they have as tools, by tool name, and `asked` the names of those that they ask
+    themselves. Once it `is_whole`, further agents run inside the turn. An `inner` family belongs to an agent that a
+    tool runs.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class Family:
         self.asked: set[str] = set()
 
     def member(self, agent: Agent[Any]) -> Agent[Any]:
-        """Give the governed copy of an agent."""
+        """Return the governed copy of an agent."""
         known = self._members.get(id(agent))
         if known is not None:
             return known[1]
@@ -253,7 +253,7 @@ class Family:
         return boxed(tool, inner=self._inner, allow=self._allow)
 
     def _is_member(self, tool: FunctionTool) -> bool:
-        """Whether a tool is an agent that is a member of the team, or becomes one."""
+        """Whether a tool is an agent that is or becomes a member of the team."""
         agent = agent_of(tool)
         if agent is None or self._allow:
             return False
@@ -265,7 +265,7 @@ class Family:
         return known is not None and agent_of(known) is agent
 
     def _boxing(self, found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaitable[list[Tool]]]:
-        """Box the tools of MCP servers, which are made anew for each request."""
+        """Box the tools of MCP servers, which are created again for each request."""
 
         async def get_mcp_tools(context: RunContextWrapper[Any]) -> list[Tool]:
             return [self._boxed(tool) for tool in await found(context)]
@@ -303,7 +303,7 @@ def _choices(model: object) -> tuple[Choice, ...]:
 
 
 def _context_type(agent: Agent[Any]) -> object:
-    """Return the type of the context that an agent was made for: `Agent[Shop](...)`; None if it does not say."""
+    """Return the context type that an agent declares, `Agent[Shop](...)`, or None."""
     given = get_args(getattr(agent, "__orig_class__", None))
     return given[0] if given and not isinstance(given[0], TypeVar) else None
 

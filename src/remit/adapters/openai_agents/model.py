@@ -1,4 +1,4 @@
-"""Models of this framework whose every request goes through the turn."""
+"""Models of this framework whose requests all go through the turn."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -41,7 +41,8 @@ _NEWER: Final = "max_completion_tokens"  # the limit, as OpenAI's newer models w
 
 
 class GovernedOpenAIModel(Model):
-    """A model that is asked through the turn under way: recorded, paid for, and not asked again when the task is."""
+    """A model that is asked through the current turn: recorded, paid for, and not asked again when the task is
+    rerun."""
 
     def __init__(self, inner: Model, max_tokens: int = MAX_TOKENS) -> None:
         self.inner = inner
@@ -49,7 +50,7 @@ class GovernedOpenAIModel(Model):
         self._most = max_tokens
 
     async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
-        """Ask, with what the framework gives a model."""
+        """Ask the model with the framework's arguments."""
         turn = the_turn(f"the model {self.name}")
         given = dict(_SIGNATURE.bind(self, *args, **named).arguments)
         del given["self"]
@@ -64,16 +65,16 @@ class GovernedOpenAIModel(Model):
         return await conversed(turn, DIALECT, _items(given["input"]), make, hops=hops)
 
     async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
-        """Ask, and tell the whole answer as a stream."""
+        """Ask the model, and yield the whole answer as a stream."""
         for event in events(await self.get_response(*args, **named), self.name):
             yield event
 
     async def close(self) -> None:
-        """Let the model release what it holds."""
+        """Close the inner model."""
         await self.inner.close()
 
     def _call(self, given: dict[str, Any], request: NextRequest[dict[str, Any]], shown: list[Tool]) -> ModelCall:
-        """Make the call of a request. The model is shown these of its tools, and may call all of them."""
+        """Return the call of a request. The model is shown the tools in `shown`, and may call all of them."""
         asked = _Asked.read(given)
 
         async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
@@ -100,8 +101,8 @@ class GovernedOpenAIModel(Model):
         )
 
     async def _sent(self, asked: dict[str, Any], hear: Hear | None) -> ModelResponse:
-        """Send one request. If anyone listens, it is streamed and taken in whole here, so that a stream that breaks is
-        a request that failed."""
+        """Send one request. With a listener it is streamed and collected here, so that a broken stream is a failed
+        request."""
         if hear is None:
             return await self.inner.get_response(**asked)
         asked["model_settings"] = replace(asked["model_settings"], include_usage=True)
@@ -118,7 +119,7 @@ class GovernedOpenAIModel(Model):
         return settings.max_tokens or (settings.extra_args or {}).get(_NEWER) or self._most
 
     def _limited(self, settings: ModelSettings, most: int) -> ModelSettings:
-        """Say how long the answer may be, in the words of the API."""
+        """Return the settings with the output limit, under the name that the API expects."""
         extra: Mapping[str, Any] = settings.extra_args or {}
         if _NEWER in extra or (settings.max_tokens is None and _is_openai_chat(self.inner)):
             return replace(settings, max_tokens=None, extra_args={**extra, _NEWER: most})
@@ -126,23 +127,23 @@ class GovernedOpenAIModel(Model):
 
 
 class GovernedProvider(ModelProvider):
-    """Gives governed models by name, so that agents that are handed off to are governed too."""
+    """Returns governed models by name, so that agents in handoffs are governed too."""
 
     def __init__(self, inner: ModelProvider, max_tokens: int = MAX_TOKENS) -> None:
         self.inner = inner
         self._most = max_tokens
 
     def get_model(self, model_name: str | None) -> Model:
-        """Give the model of this name."""
+        """Return the governed model of this name."""
         return governed(self.inner.get_model(model_name), self._most)
 
     async def aclose(self) -> None:
-        """Let the provider release what it holds."""
+        """Close the inner provider."""
         await self.inner.aclose()
 
 
 def governed(model: Model, max_tokens: int = MAX_TOKENS) -> GovernedOpenAIModel:
-    """Govern a model, once."""
+    """Return the model as a governed one; a governed model is returned as it is."""
     return model if isinstance(model, GovernedOpenAIModel) else GovernedOpenAIModel(model, max_tokens)
 
 
@@ -164,8 +165,8 @@ def _items(said: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks: `items` is the conversation, `frame` what is sent around it, and `names` those of the tools
-    that may be called."""
+    """The content of a request: `items` is the conversation, `frame` everything that is sent with it, and `names` the
+    tools that may be called."""
 
     items: list[dict[str, Any]]
     settings: ModelSettings
@@ -184,7 +185,7 @@ class _Asked:
         return cls(items, given["model_settings"], frame, names)
 
     def shortened(self, trim: int) -> list[dict[str, Any]]:
-        """Give the conversation with the results of its tools cut."""
+        """Return the conversation with shortened tool results."""
         results = [item for item in self.items if isinstance(item.get("output"), str)]
         texts = shortened([one["output"] for one in results], trim)
         cut = {id(item): text for item, text in zip(results, texts, strict=True)}

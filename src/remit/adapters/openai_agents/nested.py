@@ -1,6 +1,6 @@
 """Agents of openai-agents that a tool runs itself: their requests and tools go through the turn of the tool.
 
-`Runner` leaves its work to a default runner, which the framework lets others replace; ours wraps the one that is there.
+`Runner` leaves its work to a default runner, which the framework allows to be replaced; ours wraps the existing one.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from remit.errors import BadInput
 
 
 class NestingRunner(AgentRunner):
-    """Looks whether a run begins inside a turn, and leaves everything else to the runner that was there before."""
+    """Checks whether a run starts inside a turn, and leaves everything else to the previous runner."""
 
     def __init__(self, before: AgentRunner) -> None:
         self._before = before
@@ -48,7 +48,7 @@ class NestingRunner(AgentRunner):
 def _governed(
     mark: Governing, agent: Agent[Any], given: object, options: dict[str, Any]
 ) -> tuple[Agent[Any], dict[str, Any]]:
-    """Return what is to be run instead of an agent, and how."""
+    """Return the agent and options to run in place of the given ones."""
     if mark.allow or (is_own(mark, agent) and agent is mark.governed):
         return agent, options
     if isinstance(given, RunState):
@@ -61,5 +61,5 @@ def _governed(
 
 
 def install() -> None:
-    """Have every run of this framework look whether it begins inside a turn."""
+    """Make every run of this framework check whether it starts inside a turn."""
     set_default_agent_runner(NestingRunner(get_default_agent_runner()))

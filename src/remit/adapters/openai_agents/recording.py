@@ -1,4 +1,4 @@
-"""A response of this framework as text and back, and as the events that a stream of it would have had."""
+"""Responses of this framework as text and back, and as stream events."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -29,9 +29,9 @@ _ITEM: Final[TypeAdapter[TResponseOutputItem]] = TypeAdapter(ResponseOutputItem)
 
 
 def recorded(response: ModelResponse, taken: Iterable[str] = ()) -> tuple[str, ModelResponse]:
-    """Give the text of a response and the response that it is: without what no store keeps, and with calls told apart
-    that came under one id, here or among those `taken` earlier in the conversation. Calls beyond those that one answer
-    may have are left out, which is said in their place."""
+    """Return the text of a response, and the response that the text stands for: without characters that no store can
+    hold, and with a new id for each call whose id occurs twice, here or among those `taken` earlier in the
+    conversation. Calls beyond the limit of one answer are left out, with a note."""
     told: dict[str, Any] = {
         "output": [_dumped(item) for item in _with_few_calls(response.output)],
         "usage": serialize_usage(response.usage),
@@ -67,7 +67,7 @@ def _dumped(item: TResponseOutputItem | dict[str, Any]) -> dict[str, Any]:
 
 
 def restored(text: str) -> ModelResponse:
-    """Read a response again."""
+    """Return the response of a recorded text."""
     told = cast("dict[str, Any]", json.loads(text))
     return ModelResponse(
         output=[_ITEM.validate_python(item) for item in told["output"]],
@@ -78,7 +78,7 @@ def restored(text: str) -> ModelResponse:
 
 
 def events(response: ModelResponse, model: str) -> Iterator[TResponseStreamEvent]:
-    """Tell a whole response as a stream does: its text, its items, its end."""
+    """Yield a whole response as a stream would: its text, its items, its end."""
     number = 0
     for at, item in enumerate(response.output):
         for index, text in _texts(item):
@@ -126,7 +126,7 @@ def _response(response: ModelResponse, model: str) -> Response:
 
 
 def completed(response: Response) -> ModelResponse:
-    """Take the response at the end of a stream."""
+    """Return the response at the end of a stream."""
     told, usage = response.usage, Usage(requests=1)
     if told is None and not response.output:
         raise ModelBehaviorError("the stream said nothing")  # as one that is no stream of a model's at all

@@ -1,4 +1,4 @@
-"""Conversations of openai-agents as they are kept."""
+"""The dialect of openai-agents for recorded conversations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -82,7 +82,7 @@ DIALECT: Final = OpenAIDialect()
 
 
 def hops_of(names: Collection[str]) -> Hops | None:
-    """Make what lists the handoffs in an answer; these are the names of those that it may call."""
+    """Return a function that lists the handoffs in an answer, or None if no handoff can be called."""
     return (lambda answer: [one["name"] for one in answer if one.get("name") in names]) if names else None
 
 

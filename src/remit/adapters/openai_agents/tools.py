@@ -30,9 +30,11 @@ _SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framew
 
 
 def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
-    """Have a tool used through the turn. What runs at the provider is left as it is: it is a part of the answer.
+    """Return a tool that is used through the turn. Tools that run at the provider are unchanged: they are part of the
+    answer.
 
-    `inner` tools are those of an agent that a tool runs; with `allow`, tools that cannot be governed are left alone.
+    `inner` tools belong to an agent that a tool runs. With `allow`, tools that cannot be governed are unchanged;
+    otherwise raise `BadInput` for them.
     """
     if isinstance(tool, _OUT_OF_REACH) and not allow:
         raise BadInput(
@@ -56,8 +58,8 @@ def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
 
 
 def delegating(tool: FunctionTool, to: str) -> Tool:
-    """Have the member of the team asked that an agent has as a tool: by the turn, as any other delegation. If the tool
-    takes more than an input, the task is all of it, as JSON."""
+    """Return a tool that delegates to the member of the team which an agent has as a tool. If the tool takes more than
+    one text, the task is all its arguments as JSON."""
     _refuse_approval(tool)
 
     ask = verb_function(_CALL)
@@ -74,19 +76,19 @@ def _task(arguments: dict[str, Any]) -> str:
 
 
 def agent_of(tool: Tool) -> Agent[Any] | None:
-    """Return the agent that `Agent.as_tool` made a tool of; None if it is another tool."""
+    """Return the agent of a tool that `Agent.as_tool` made, or None for another tool."""
     found = getattr(tool, "_agent_instance", None) if getattr(tool, "_is_agent_tool", False) else None
     return cast("Agent[Any] | None", found)
 
 
 def takes_input(tool: FunctionTool) -> bool:
-    """Whether an agent as a tool takes nothing but a text."""
+    """Whether an agent as a tool takes only a text."""
     return set(tool.params_json_schema.get("properties", ())) == {_INPUT}
 
 
 def raising(tool: FunctionTool) -> FunctionTool:
-    """Have the errors of a tool go to the turn, which tells them to the model in one way, unless the tool has words of
-    its own for them."""
+    """Return the tool with its errors raised to the turn, which reports them to the model in one form, unless the tool
+    has its own error function."""
     said = getattr(tool, "_failure_error_function", None)
     plain = bool(getattr(tool, "_use_default_failure_error_function", False)) or said is default_tool_error_function
     silent = {"_use_default_failure_error_function": False, "_failure_error_function": None}
@@ -104,20 +106,20 @@ def _replaced(tool: FunctionTool, invoke: Invoke) -> Tool:
 
 
 def verb_tools(verbs: Iterable[Verb]) -> list[Tool]:
-    """Give verbs as tools."""
+    """Return the verbs as tools."""
     return [_verb_tool(verb) for verb in verbs]
 
 
 def is_shown(tool: Tool, offers: Offers) -> bool:
-    """Whether a model is shown a tool: not if it may not use it, or if it is a verb that cannot succeed now."""
+    """Whether a model is shown a tool: only if it may use it and, for a verb, if it can succeed now."""
     if not isinstance(tool, FunctionTool):
         return offers.at_provider(tool.name)
     return offers.shows(tool.name) or (tool.name.startswith(_HANDS) and offers.shows(_HANDOFF.name))
 
 
 def handoff_tool(agent: Agent[Any]) -> Tool:
-    """Give what the framework offers for a handoff to this agent, as a call of the verb: the team hands the task over,
-    and what it refuses is told to the model."""
+    """Return the framework's handoff to this agent as a call of the verb: the team hands the task over, and a refusal
+    goes to the model."""
     do = verb_function(_HANDOFF)
     schema = cast("dict[str, Any]", _HANDOFF.schema)
 
@@ -146,7 +148,8 @@ def _verb_tool(verb: Verb) -> Tool:
 
 
 def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction], *, inner: bool = False, to: str = "") -> Invoke:
-    """Have a tool used through the turn; `to` is the member of the team that it asks, if it does."""
+    """Return a function that uses a tool through the turn; `to` is the member of the team that the tool asks, if
+    any."""
 
     async def invoke(context: ToolContext[Any], given: str) -> Any:
         arguments = _arguments(given)
@@ -169,7 +172,7 @@ def _arguments(given: str) -> dict[str, Json] | None:
 
 
 def _quoted(value: Json) -> Json:
-    """Quote what a tool brought from outside; in what the framework sends as what it is, only the text."""
+    """Return an untrusted result with its text quoted; in a result with typed parts, only the text parts."""
     if not _is_shaped(value):
         return quoted(told(value))
     parts = cast("list[dict[str, Json]]", value if isinstance(value, list) else [value])

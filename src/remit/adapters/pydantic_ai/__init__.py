@@ -1,4 +1,4 @@
-"""Agents that are models with tools, by pydantic-ai (`remit[llm]`)."""
+"""Agents that are models with tools, based on pydantic-ai (`remit[llm]`)."""
 
 from remit.adapters.pydantic_ai.agent import GuestAgent, ModelAgent, guest, prompt_of
 from remit.adapters.pydantic_ai.clients import Clients, key_in_environment

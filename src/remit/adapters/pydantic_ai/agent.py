@@ -1,7 +1,7 @@
-"""Agents that are models with tools: made of their parts, or a guest that somebody made with pydantic-ai.
+"""Agents that are models with tools: built from parts, or a guest that was made with pydantic-ai.
 
-Everything is put together once, when an agent is registered. While it runs, the model and the tools find the turn that
-they belong to by themselves.
+Everything is assembled once, when an agent is registered. While it runs, the model and the tools find their turn
+themselves.
 """
 
 import copy
@@ -59,16 +59,16 @@ _NO_LIMITS: Final = UsageLimits(request_limit=None)  # how often a model is aske
 
 
 async def prompt_of(turn: TurnLike) -> str:
-    """Give what the turn tells a model: an untrusted task is quoted in it."""
+    """Return the turn's prompt, in which an untrusted task is quoted."""
     return await turn.prompt()
 
 
 @dataclass(kw_only=True)
 class ModelAgent:
-    """An agent made of models, instructions and tools. `models` are asked in their order; `keys`, `base_url` and
-    `key_of` are as `Clients` takes them. `verbs` are those that it has, or says whether it has all of them, `output`
-    what its result must look like, a type or a JSON Schema, `settings` go to the provider with every request, such as
-    `{"temperature": 0.2}`, and `prompt` makes what the model is asked out of a turn."""
+    """An agent made of models, instructions and tools. `models` are tried in order; `keys`, `base_url` and `key_of` are
+    those of `Clients`. `verbs` are its verbs; True means all of them. `output` is the form of its result, a type or a
+    JSON Schema. `settings` go to the provider with every request, such as `{"temperature": 0.2}`. `prompt` makes the
+    prompt from a turn."""
 
     tells_past: ClassVar[bool] = True  # the seam of its models tells what was said before in the session
     name: str
@@ -113,26 +113,26 @@ class ModelAgent:
             leave_out_idle(self.agent)
 
     async def __call__(self, turn: TurnLike) -> Any:
-        """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
+        """Run the task. Return text, the JSON of a structured result, or the command of a handoff."""
         prompt = await _prompt(self.prompt or prompt_of, turn)
         async with Governing(turn, self.agent):
             return await _delivered(self.agent.run(prompt, usage_limits=_NO_LIMITS, infer_name=False))
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The models that it asks, in their order."""
+        """The models that it asks, in order."""
         return self.model.clients.choices
 
     async def aclose(self) -> None:
-        """Close the connections that this event loop has to the models."""
+        """Close this event loop's connections to the models."""
         await self.model.clients.aclose()
 
 
 @dataclass(kw_only=True)
 class GuestAgent:
-    """An agent that somebody made with pydantic-ai, governed while it works on a task and left as it is otherwise.
-    `deps` are its dependencies, or a function of the turn that makes them. With `ungoverned="allow"`, agents that its
-    tools run are left alone."""
+    """An agent that was made with pydantic-ai, governed while it works on a task and otherwise unchanged. `deps` are
+    its dependencies, or a function of the turn that returns them. With `ungoverned="allow"`, agents that its tools run
+    are left alone."""
 
     tells_past: ClassVar[bool] = True  # the seam of its models tells what was said before
     agent: AbstractAgent[Any, Any]
@@ -161,14 +161,15 @@ class GuestAgent:
 
     @property
     def instructions(self) -> str:
-        """The instructions that are the same for each task. What functions return is known only while it runs."""
+        """The instructions that are the same for each task. Those that functions return are known only while it
+        runs."""
         agent: Any = _innermost(self.agent)
         # The framework keeps them under private names only; without those the card has no instructions.
         given = [getattr(one, "instruction", one) for one in getattr(agent, "_instructions", ())]
         return "\n".join(text for text in (*getattr(agent, "_system_prompts", ()), *given) if isinstance(text, str))
 
     async def __call__(self, turn: TurnLike) -> Any:
-        """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
+        """Run the task. Return text, the JSON of a structured result, or the command of a handoff."""
         prompt = await _prompt(self.prompt or prompt_of, turn)
         mine, *others = self.agent.toolsets
         self._govern([mine])
@@ -181,15 +182,15 @@ class GuestAgent:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The models that it asks, in their order."""
+        """The models that it asks, in order."""
         return self.model.clients.choices
 
     async def aclose(self) -> None:
-        """Close the connections that this event loop has to the models."""
+        """Close this event loop's connections to the models."""
         await self.model.clients.aclose()
 
     def _govern(self, toolsets: Sequence[AbstractToolset[Any]]) -> None:
-        """Wrap the tools that were registered with the agent itself, again only if there are new ones."""
+        """Wrap the tools that were registered with the agent itself; repeat this only if there are new ones."""
         held = [toolset for toolset in toolsets if isinstance(toolset, FunctionToolset)]
         tools = [tool for toolset in held for tool in toolset.tools.values()]
         if self._tools and [*map(id, tools)] == [*map(id, self._seen)]:
@@ -209,12 +210,12 @@ def guest(
     max_tokens: int = MAX_TOKENS,
     prompt: Prompt | None = None,
 ) -> GuestAgent:
-    """Take in an agent of pydantic-ai: its model, its tools and what it is told go through the turn."""
+    """Return an agent of pydantic-ai as a guest: its model, its tools and its prompt go through the turn."""
     return GuestAgent(agent=agent, verbs=verbs, deps=deps, ungoverned=ungoverned, max_tokens=max_tokens, prompt=prompt)
 
 
 def _innermost(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
-    """Return the agent that does the work of one that wraps others."""
+    """Return the agent inside all wrappers."""
     while isinstance(agent, WrapperAgent):
         agent = agent.wrapped
     return agent
@@ -226,7 +227,8 @@ async def _prompt(prompt: Prompt, turn: TurnLike) -> str:
 
 
 async def _delivered(run: Awaitable[AgentRunResult[Any]]) -> Any:
-    """Wait for a run. What the framework raises is said anew, and nothing of it is kept: it may quote a provider."""
+    """Return the result of a run. An error of the framework is raised again as ours, without its cause, which may quote
+    a provider."""
     try:
         result = await run
     except HandedOver as handed:
@@ -247,10 +249,10 @@ def _result(output: object) -> Any:
 
 
 def settings_of(given: Mapping[str, Any], most: int) -> ModelSettings:
-    """Check what goes along with every request to a model.
+    """Return the settings for every request to a model. Raise `BadInput` for an unknown one.
 
-    The framework drops a setting that it does not know without a word, so the names are checked here. Settings of one
-    provider begin with its name, such as `openai_reasoning_effort`.
+    The framework silently drops an unknown setting, so the names are checked here. Settings of one provider begin with
+    its name, such as `openai_reasoning_effort`.
     """
     of_type(given, Mapping, "settings takes a mapping, such as {'temperature': 0.2}")
     known = ModelSettings.__annotations__.keys()
@@ -269,7 +271,7 @@ def settings_of(given: Mapping[str, Any], most: int) -> ModelSettings:
 
 
 def form_of(output: Any) -> Any:
-    """Return the type of an answer: a JSON Schema becomes one that checks what a model answered against it."""
+    """Return the type of an answer; for a JSON Schema, a type that checks the answer against it."""
     if not isinstance(output, Mapping):
         return str if output is None else output
     try:

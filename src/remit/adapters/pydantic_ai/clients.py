@@ -1,6 +1,6 @@
 """The models that a request may go to, and the clients that send it: one for each model, key and event loop.
 
-A client keeps connections, and those belong to the event loop that opened them. So each loop has its own.
+A client keeps connections, which belong to the event loop that opened them. So each loop has its own clients.
 """
 
 import asyncio
@@ -43,13 +43,13 @@ _NO_KEY: Final = "no-key"  # what is sent where an address is said and no key: n
 
 
 def _is_name(key: str) -> bool:
-    """Whether this can be the name of a variable. Some keys could be one: those are known by how they begin."""
+    """Whether this can be the name of a variable. Some keys could be one too: they are recognized by their prefix."""
     pasted = len(key) >= _LONG_NAME and key.startswith(_BEGINNINGS)
     return key.isascii() and key.isidentifier() and not pasted
 
 
 def key_in_environment(name: str) -> str:
-    """Give the key that an environment variable holds."""
+    """Return the key in an environment variable. Raise `MissingKey` if it is not set."""
     key = os.environ.get(name, "")
     if not key:
         raise MissingKey(
@@ -64,12 +64,12 @@ class _Made(NamedTuple):
 
 
 class Clients:
-    """Models in the order in which they are asked, and their clients.
+    """Models in the order in which they are tried, and their clients.
 
-    A model is named as `provider:model`, or is one of pydantic-ai's own objects, which brings its own client; a pair
-    gives such an object a name. `keys` are names of keys, and hold for the endpoint of the first model; `base_url` is
-    where its provider is reached. As dictionaries they go by model or by provider. A key belongs to an endpoint: where
-    a model has an address of its own and no keys, it is asked without any. `key_of` looks a key up by its name.
+    A model is named as `provider:model`, or is a model object of pydantic-ai, which has its own client; a pair gives
+    such an object a name. `keys` are names of keys for the endpoint of the first model; `base_url` is its address. As
+    dictionaries they go by model or provider. A key belongs to an endpoint: a model with an address of its own and no
+    keys is asked without one. `key_of` returns a key by its name.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Clients:
         self.choices = tuple(self._choice(name, own) for name, own in self._given.items())
 
     def choices_now(self) -> tuple[Choice, ...]:
-        """Give the choices with the marks of their keys as they are now: an owner may have corrected one."""
+        """Return the choices with the digests of their keys as they are now: an owner may have corrected one."""
         return tuple(self._marked(choice) if choice.keys else choice for choice in self.choices)
 
     def _marked(self, choice: Choice) -> Choice:
@@ -116,14 +116,15 @@ class Clients:
         return Choice(name, (usual_key,) if usual_key and self._is_usual(usual_key, endpoint) else (), endpoint)
 
     def _is_usual(self, key: str, endpoint: str) -> bool:
-        """Whether the usual variable is asked for: where the environment has an address and no key, there is none."""
+        """Whether the provider's usual variable applies: if the environment has an address and no key, there is
+        none."""
         return self._key_of is key_in_environment and ("@" not in endpoint or bool(os.environ.get(key)))
 
     def _endpoint(self, name: str) -> str:
         return endpoint_of(provider_of(name), _of(self._urls, name))
 
     def _mark(self, key: str) -> str:
-        """Tell one value of a key from another."""
+        """Return a digest of a key's value, or "" if the key is missing."""
         try:
             return key_mark(self._key_of(key))
         except BadInput:
@@ -131,12 +132,12 @@ class Clients:
 
     @property
     def own(self) -> list[Model]:
-        """The models that were given as objects: whoever made them looks after their clients."""
+        """The models that were given as objects; their creators manage their clients."""
         return [model for model in self._given.values() if model is not None]
 
     async def find(self, name: str, key: str, secret: Secret | None = None) -> Model:
-        """Give the model of that name with that key, as this event loop can use it. `secret` is the key itself where
-        its name is not enough to look it up. Either may have another value than the last time. Raises MissingKey."""
+        """Return the model of that name with that key, for this event loop. `secret` is the key itself where its name
+        is not enough. Both may have changed since the last call. Raise `MissingKey` if there is no key."""
         own = self._given[name]
         if own is not None:
             return own
@@ -151,24 +152,24 @@ class Clients:
         return made[which]
 
     def opened(self, key: str) -> Secret | None:
-        """Give the key of this name, to be kept out of whatever is written; None for a word that stands for none."""
+        """Return the key of this name, so that it can be redacted, or None if it is a placeholder."""
         value = self._key_of(key)
         return Secret(value) if len(value) >= _SHORTEST_KEY else None
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The values of keys that were used: they are taken out of what a provider says."""
+        """The values of used keys, which are removed from a provider's messages."""
         return frozenset(self._sent)
 
     async def aclose(self) -> None:
-        """Close the clients that were made for this event loop."""
+        """Close the clients of this event loop."""
         loop = self._loops.pop(asyncio.get_running_loop(), None)
         for model in loop.models.values() if loop is not None else ():
             await model.__aexit__(None, None, None)
 
     def _keys_of(self, name: str) -> tuple[str, ...]:
-        """Give the names of the keys for a model: those said for it, for its endpoint, or for its provider, unless it
-        has an address that the others of its provider do not have."""
+        """Return the names of the keys for a model: those given for the model, for its endpoint, or for its provider.
+        The provider's keys do not apply to a model with an address of its own."""
         provider = provider_of(name)
         apart = self._urls.get(name) is not None and "@" in self._endpoint(name)
         found = (self._keys.get(one) for one in (name, self._endpoint(name), *(() if apart else (provider,))))
@@ -208,26 +209,25 @@ def _place(url: str | None) -> str:
 
 
 def asks_again(model: Model) -> bool:
-    """Tell whether a model's client sends a request again by itself. Whether to do that, and to whom, is not its to
-    say."""
+    """Whether a model's client retries by itself. It must not: the turn decides about retries."""
     inside = _inside(model)
     return inside.provider is not None and bool(getattr(inside.provider.client, "max_retries", 0))
 
 
 def http_clients(model: Model) -> tuple[Any, ...]:
-    """Give the HTTP clients that a model's answers come through, as far as they can be found."""
+    """Return the HTTP clients of a model, as far as they can be found."""
     provider: Any = _inside(model).provider
     return () if provider is None else (getattr(provider, "_own_http_client", None), http_of(provider.client))
 
 
 def key_in(model: Model) -> Secret | None:
-    """Return the key that a model of the owner's own brings along in its client, if there is one."""
+    """Return the key in the client of the owner's model object, or None."""
     provider: Any = _inside(model).provider
     return None if provider is None else key_inside(provider.client)
 
 
 def streams(model: Model) -> bool:
-    """Tell whether a model can give its answer piece by piece."""
+    """Whether a model can stream its answer."""
     return type(_inside(model)).request_stream is not Model.request_stream
 
 
@@ -238,7 +238,8 @@ def _inside(model: Model) -> Model:
 
 
 def _listed(models: Sequence[ModelGiven]) -> Iterator[tuple[str, Model | None]]:
-    """Name each model, and give its object if it has one. Names must differ: keys and rests go by them."""
+    """Yield each model's name and its object, if it has one. Raise `BadInput` for a repeated name: keys and cooldowns
+    go by names."""
     seen: set[str] = set()
     for given in models:
         for name, own in _one(given):
@@ -279,7 +280,7 @@ def _of(given: Mapping[str, T], name: str) -> T | None:
 
 
 def _preload(name: str) -> None:
-    """Import what a model needs now, not in the middle of a turn; and find out whether there is such a provider."""
+    """Import the packages of a model now, not in the middle of a turn. Raise `BadInput` for an unknown provider."""
     if name == "test":
         return
     provider = name.partition(":")[0]

@@ -1,5 +1,5 @@
-"""What the errors of pydantic-ai mean, by their type and status. What a provider wrote is never judged by: it may be in
-any words. It is shown to people, without the key that it may quote."""
+"""The meaning of pydantic-ai's errors, by type and status. A provider's message never decides, because its wording may
+change; it is shown to people, without any key in it."""
 
 import math
 import re
@@ -42,20 +42,20 @@ _PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # o
 
 
 class MissingKey(BadInput):
-    """A key is not set on this machine. The model is not asked with it; another may be."""
+    """A key is not set on this machine. The model is not asked with it; another model may be."""
 
 
 class EmptyAnswer(pai.UnexpectedModelBehavior):
-    """A model answered in good form, and said nothing."""
+    """A model gave a valid answer without content."""
 
 
 class AgentStopped(RuntimeError):
-    """An agent of a framework could not go on. The sentence has no words of a provider's, and no links."""
+    """A framework's agent could not continue. The message has no provider's text and no links."""
 
 
 def failure_of(error: Exception, secrets: Iterable[str] = ()) -> ModelFailure | None:
-    """Tell what a failed request means; None if the error is not the model's. `secrets` are taken out of what the
-    provider said."""
+    """Return the meaning of a failed request, or None if it is not a model failure. `secrets` are removed from the
+    provider's message."""
     if isinstance(error, MissingKey):
         return ModelFailure("no-key", sent=False, said=str(error))
     if why := unreadable(error):
@@ -76,7 +76,7 @@ def failure_of(error: Exception, secrets: Iterable[str] = ()) -> ModelFailure | 
 
 
 def stopped(error: Exception) -> AgentStopped:
-    """Say in a plain sentence why a framework's agent could not go on."""
+    """Return the error that says in one sentence why a framework's agent could not continue."""
     failure = failure_of(error) if isinstance(error, pai.ModelAPIError | pai.FallbackExceptionGroup) else None
     if failure is not None:
         status = "" if failure.status is None else f" ({failure.status})"
@@ -87,7 +87,7 @@ def stopped(error: Exception) -> AgentStopped:
 
 
 def said(error: Exception) -> str:
-    """Give what the framework itself says, without sentences that only point to a page, and never at length."""
+    """Return the framework's own message, shortened, without sentences that only refer to a page."""
     text = error.message if isinstance(error, pai.AgentRunError | pai.UserError) else str(error)
     kept = [sentence for sentence in _SENTENCES.split(" ".join(text.split())) if not _LINK.search(sentence)]
     told = " ".join(kept) or type(error).__name__

@@ -1,6 +1,6 @@
-"""A conversation as values: what it says, its rough size, a shorter one, and an answer as text that can be read again.
+"""Conversations as values: their content, their rough size, a shorter version, and an answer as text and back.
 
-All of it is pure. Nothing here depends on when something was said, in which run, or by which provider.
+All functions are pure. Nothing here depends on the time, the run, or the provider of a message.
 """
 
 import json
@@ -56,7 +56,7 @@ _ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # what is bad once 
 
 
 def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 0) -> int:
-    """Count roughly how many tokens are read, with the context shortened so far."""
+    """Return a rough count of the input tokens, with the context shortened to level `trim`."""
     shorter = trimmed(messages, trim)
     told = sum(PER_MESSAGE + sum(map(tokens_in, _texts(message))) for message in shorter)
     schemas = [_canonical([tool.parameters_json_schema, tool.description]) for tool in parameters.tool_defs.values()]
@@ -64,7 +64,7 @@ def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 
 
 
 def _output(parameters: ModelRequestParameters) -> str:
-    """What the answer must look like."""
+    """Return the required form of the answer as text."""
     whole = parameters.output_object
     if whole is None and not parameters.output_tools:
         return ""
@@ -74,7 +74,7 @@ def _output(parameters: ModelRequestParameters) -> str:
 
 
 def _instructions(messages: Messages) -> str:
-    """Only those of the last request are sent."""
+    """Return the instructions of the last request; only those are sent."""
     last = next((one for one in reversed(messages) if isinstance(one, ModelRequest)), None)
     return "" if last is None else last.instructions or ""
 
@@ -92,7 +92,7 @@ def _told(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _canonical(value: object) -> str:
-    """Write a value in the one way in which equal values are equal. It may be no JSON: it is never read."""
+    """Return a text that is equal for equal values. It need not be JSON: it is never parsed."""
     return _write(to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True))
 
 
@@ -100,9 +100,9 @@ def _canonical(value: object) -> str:
 
 
 def trimmed(messages: Messages, level: int) -> list[ModelMessage]:
-    """Shorten a conversation: 1 cuts long results of tools; 2 leaves out the older half; from 3 on results are cut
-    shorter and as much is left out as can be. What is first and what is last always stays, and a tool's call is never
-    parted from its result."""
+    """Return a shorter conversation. Level 1 cuts long tool results; level 2 drops the older half; from level 3 on,
+    results are cut shorter and as much as possible is dropped. The first and the last message always stay, and a tool
+    call is never separated from its result."""
     if level <= 0:
         return list(messages)
     if level == 1:
@@ -129,7 +129,7 @@ def _short_result(part: ToolReturnPart, most: int) -> ToolReturnPart:
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut text at the end of a line if one is near, and say how much is missing."""
+    """Return text that is cut, at the end of a line if one is near, with a note of how much is missing."""
     if len(text) <= most:
         return text
     end = text.rfind("\n", most - NEAR, most)
@@ -138,7 +138,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def _halved(messages: Messages, *, most: bool = False) -> list[ModelMessage]:
-    """Leave out what is oldest after the first message, until half of it is gone, or as much as can be."""
+    """Return the conversation without its oldest messages after the first, until half of it is gone, or as much as
+    possible."""
     safe = _safe_cuts(messages)
     if not safe:
         return list(messages)
@@ -149,8 +150,8 @@ def _halved(messages: Messages, *, most: bool = False) -> list[ModelMessage]:
 
 
 def _safe_cuts(messages: Messages) -> list[int]:
-    """List where a conversation may go on after its first message: with an answer, so that the two sides still take
-    turns, and where no result is left without its call. Something must be left out, and the last message must stay."""
+    """Return the indexes where a conversation may continue after its first message: with an answer, so that both sides
+    still alternate, and where every result has its call. Something must be dropped, and the last message must stay."""
     found: list[int] = []
     wanting: set[str] = set()  # results whose calls stand before
     for at in range(len(messages) - 1, 1, -1):
@@ -175,7 +176,7 @@ def _with_note(message: ModelMessage, left_out: int) -> ModelMessage:
 
 
 def encoded(answer: ModelResponse) -> str:
-    """Give an answer as text, whole: what is read back is equal to it."""
+    """Return an answer as text; `decoded` returns an equal answer."""
     plain = _plain(answer, frozenset())
     if plain is not None:
         try:
@@ -186,7 +187,7 @@ def encoded(answer: ModelResponse) -> str:
 
 
 def as_json(message: ModelMessage, without: frozenset[str] = frozenset()) -> Json:
-    """Give a message as JSON, without the fields of these names."""
+    """Return a message as JSON, without these fields."""
     plain = _plain(message, without)
     if plain is not None:
         return plain
@@ -196,8 +197,8 @@ def as_json(message: ModelMessage, without: frozenset[str] = frozenset()) -> Jso
 
 
 def _plain(thing: object, without: frozenset[str]) -> dict[str, Json] | None:
-    """Write a message of plain parts, without the fields that say nothing unusual. The framework's own way asks every
-    part which of all kinds it is, and takes ten times as long. None if something in here is not plain."""
+    """Return a message of plain parts as JSON, without default values, or None if a part is not plain. The framework's
+    own serializer checks every part against all kinds and takes ten times as long."""
     kind = _KINDS.get(type(thing))
     if kind is None:
         return None
@@ -217,7 +218,7 @@ def _plain(thing: object, without: frozenset[str]) -> dict[str, Json] | None:
 
 
 def _plain_value(value: object, without: frozenset[str]) -> Json:
-    """Write what a field says; None if that is not plain."""
+    """Return the value of a field as JSON, or None if it is not plain."""
     kind = type(value)
     if kind is int:
         return cast("int", value)
@@ -246,7 +247,7 @@ def _is_json(value: object) -> bool:
 
 
 def _usual_value(field: Field[Any]) -> Any:
-    """Return what a field says unless it is told otherwise. The kind of a message is always written."""
+    """Return the default of a field, or MISSING. The kind of a message is always written."""
     if field.name in ("kind", "part_kind"):
         return MISSING
     if field.default_factory is MISSING:
@@ -256,7 +257,7 @@ def _usual_value(field: Field[Any]) -> Any:
 
 
 class _Kind(NamedTuple):
-    """A kind of message or part: the names of its fields, what each says usually, and what reads them all at once."""
+    """A kind of message or part: its field names, their defaults, and a getter for all values at once."""
 
     names: tuple[str, ...]
     usual: tuple[Any, ...]
@@ -288,7 +289,7 @@ _KINDS: Final = {
 
 
 def decoded(text: str) -> ModelResponse:
-    """Read an answer that `encoded` gave."""
+    """Return the answer that `encoded` wrote."""
     (answer,) = ModelMessagesTypeAdapter.validate_json(text)
     if not isinstance(answer, ModelResponse):
         raise ValueError("this is no answer of a model")  # noqa: TRY004 - it is text that says something else
@@ -296,18 +297,18 @@ def decoded(text: str) -> ModelResponse:
 
 
 def said_in(message: ModelMessage) -> list[str]:
-    """Give what a message says, without ids of the provider's and times."""
+    """Return the content of a message, without the provider's ids and times."""
     return [message.kind, *_texts(message)]
 
 
 def calls_of(answer: ModelResponse) -> tuple[str, ...]:
-    """Name the tools that an answer calls."""
+    """Return the names of the tools that an answer calls."""
     return tuple(call.tool_name for call in _calls(answer))
 
 
 def is_empty(answer: ModelResponse) -> bool:
-    """Tell whether an answer says nothing, although nothing held it back. One that ran out of tokens or into a filter
-    would do so again."""
+    """Whether an answer has no content without a reason. An answer that hit the token limit or a filter would be empty
+    again."""
     nothing = all(isinstance(part, TextPart) and not part.content for part in answer.parts)
     return nothing and answer.finish_reason not in ("length", "content_filter")
 
@@ -317,9 +318,9 @@ def _calls(answer: ModelResponse) -> list[ToolCallPart]:
 
 
 def cleaned(answer: ModelResponse, taken: Iterable[str] = ()) -> ModelResponse:
-    """Take out of an answer what no store keeps and no client sends, NUL and halves of surrogate pairs, and tell calls
-    apart that came under the same id, in this answer or among those `taken` earlier in the conversation. Calls beyond
-    those that one answer may have are left out, which is said in their place."""
+    """Return an answer without NUL and half surrogate pairs, which no store can hold and no client sends, and with a
+    new id for each call whose id occurs twice, here or among those `taken` earlier in the conversation. Calls beyond
+    the limit of one answer are left out, with a note."""
     answer, seen = _with_few_calls(answer), {*taken}
     parts = [_clean_part(part, seen) for part in answer.parts]
     same = all(part is before for part, before in zip(parts, answer.parts, strict=True))
@@ -372,5 +373,5 @@ def _clean(value: object) -> object:
 
 
 def clean_text(text: str) -> str:
-    """Take NUL out of text, and put the mark for a lost character in place of half a surrogate pair."""
+    """Return text without NUL, and with U+FFFD in place of half a surrogate pair."""
     return _BAD.sub(lambda found: "" if found[0] == "\0" else "\ufffd", text) if _BAD.search(text) else text

@@ -1,4 +1,4 @@
-"""A model of pydantic-ai whose requests go through the turn that is under way, where journal and money are."""
+"""A model of pydantic-ai whose requests go through the current turn, which has the journal and the money."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -46,7 +46,7 @@ _STUMBLES: Final = (AssertionError, AttributeError, LookupError, TypeError, Valu
 
 
 def turn_under_way(what: str) -> TurnLike:
-    """Give the turn that the calling code runs in. Raises BadInput outside of one."""
+    """Return the turn that the calling code runs in. Raise `BadInput` outside of one."""
     turn = current_turn()
     if turn is None:
         raise BadInput(f"{what} works inside of a turn only; run the agent through its runtime, not by itself")
@@ -54,9 +54,9 @@ def turn_under_way(what: str) -> TurnLike:
 
 
 class GovernedModel(Model[Any]):
-    """One model to pydantic-ai, in fact whichever of several answers. It has no profile of its own: what is asked is
-    prepared for each model when it is asked. `empty` says that an answer without a word is a good one, and `rewrites`
-    that its agent may change what was said before."""
+    """One model for pydantic-ai, and in fact whichever of several answers. It has no profile of its own: a request is
+    prepared for each model when it is sent. `empty` says that an answer without content is valid, and `rewrites` that
+    its agent may change the earlier conversation."""
 
     def __init__(
         self, clients: Clients, *, max_tokens: int = MAX_TOKENS, empty: bool = False, rewrites: bool = True
@@ -81,7 +81,7 @@ class GovernedModel(Model[Any]):
 
     @property
     def settings(self) -> ModelSettings | None:
-        """The settings that the first model brings along, if it was given as an object."""
+        """The settings of the first model, if it was given as an object."""
         return None if self.clients.first is None else self.clients.first.settings
 
     def prepare_request(
@@ -95,7 +95,7 @@ class GovernedModel(Model[Any]):
         return messages
 
     def _start_request_deadline(self, model_settings: ModelSettings | None, *, stream: bool) -> None:
-        """Have no time limit around all that is tried: each try has its own."""
+        """Set no time limit over all tries: each try has its own."""
 
     def _refresh_http_client(self) -> None:
         for model in self.clients.own:
@@ -107,7 +107,7 @@ class GovernedModel(Model[Any]):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask through the turn; when the task is run again, this gives the answer that it was given before."""
+        """Ask through the turn. If the task is run again, return the recorded answer."""
         turn = turn_under_way(f"model {self.model_id}")
         every = frozenset(model_request_parameters.tool_defs)
         shown = await _shown(turn, model_request_parameters, every)
@@ -125,13 +125,14 @@ class GovernedModel(Model[Any]):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Ask as ever, and give the whole answer as a stream: only a whole answer is recorded and can be relied on."""
+        """Ask as in `request`, and yield the whole answer as a stream: only a whole answer is recorded."""
         answer = await self.request(messages, model_settings, model_request_parameters)
         yield CompletedStreamedResponse(answer, model_request_parameters=model_request_parameters, replay_events=True)
 
 
 async def _shown(turn: TurnLike, parameters: ModelRequestParameters, every: frozenset[str]) -> ModelRequestParameters:
-    """Leave out the tools that the model may not use for this task, and the verbs that cannot succeed now."""
+    """Return the parameters without the tools that the model may not use for this task, and without verbs that cannot
+    succeed now."""
     if not parameters.function_tools and not parameters.native_tools:
         return parameters
     offers = await turn.offers()
@@ -146,7 +147,7 @@ async def _shown(turn: TurnLike, parameters: ModelRequestParameters, every: froz
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One request, before it is known who answers it."""
+    """One request, before a model is chosen."""
 
     model: GovernedModel
     request: NextRequest[ModelMessage]
@@ -175,7 +176,7 @@ class _Asked:
         return failure_of(error, self.model.clients.secrets)
 
     async def ready(self, tried: ModelTry) -> Secret | None:
-        """Make the client that a request needs, with its key."""
+        """Create the client for a request. Return its key."""
         clients = self.model.clients
         model = await clients.find(tried.model, tried.key, tried.secret)
         if tried.secret is not None:
@@ -183,7 +184,7 @@ class _Asked:
         return clients.opened(tried.key) if tried.key else key_in(model)
 
     async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
-        """Send it once, to this model with this key."""
+        """Send the request once, to this model with this key."""
         model = await self.model.clients.find(tried.model, tried.key, tried.secret)
         limit = (self.settings or {}).get("request_timeout")
         with bounded(*http_clients(model)):
@@ -194,7 +195,7 @@ class _Asked:
         raise ModelRequestTimeout(tried.model, limit)
 
     async def _read(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
-        """Get an answer. A client may stumble over one that is not as it should be, in as many ways as there are."""
+        """Return the answer. A client may fail on a malformed answer in many ways."""
         try:
             return await self._answer(model, tried, most, hear)
         except _STUMBLES as error:
@@ -232,7 +233,7 @@ class _Asked:
 
 
 async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> ModelResponse:
-    """Read a stream to its end and tell its text as it comes."""
+    """Read a stream to its end, pass its text on as it arrives, and return the answer."""
     async for event in stream:
         match event:
             case PartStartEvent(part=TextPart(content=str() as text)) if text:
@@ -248,7 +249,7 @@ async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> Model
 
 
 def usage_of(answer: ModelResponse) -> Usage | None:
-    """Give what the provider counted; None if it did not, or if what it says cannot be true."""
+    """Return the provider's token count, or None if it reported none that can be true."""
     told = answer.usage
     counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
     if told.unmeasured_requests or not are_counts(*counts):

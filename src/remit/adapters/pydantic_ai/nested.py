@@ -1,7 +1,7 @@
 """Agents of pydantic-ai that a tool runs itself: their requests and tools go through the turn of the tool.
 
-The framework has capabilities, which wrap the model and the tools of a run, but no place for one that every run has. So
-`Agent.iter`, which every run goes through, is replaced by one that adds ours inside a turn, and only there.
+The framework has capabilities, which wrap the model and the tools of a run, but no way to add one to every run. So
+`Agent.iter`, which every run goes through, is replaced by a version that adds ours inside a turn, and only there.
 """
 
 from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ _ITER: Final = Agent.iter
 
 
 class NestedModel(GovernedModel):
-    """A governed model of a run that may have an event loop of its own, in a thread."""
+    """The governed model of a run that may have an event loop of its own, in a thread."""
 
     async def request(
         self,
@@ -34,13 +34,13 @@ class NestedModel(GovernedModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask on the loop of the turn."""
+        """Ask on the turn's event loop."""
         return await on_loop_of_turn(super().request(messages, model_settings, model_request_parameters))
 
 
 @dataclass
 class Governed(AbstractCapability[Any]):
-    """Brings the requests and the tools of one run to the turn that the run began in."""
+    """Sends the requests and tool calls of one run through the turn in which the run started."""
 
     _models: dict[int, GovernedModel] = field(default_factory=dict[int, GovernedModel])
 
@@ -73,5 +73,5 @@ async def _run_inside(
 
 
 def install() -> None:
-    """Have every run of this framework look whether it begins inside a turn."""
+    """Make every run of this framework check whether it starts inside a turn."""
     setattr(Agent, "iter", _iter)  # noqa: B010 - the types know one signature of it only

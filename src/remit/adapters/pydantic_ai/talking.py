@@ -1,4 +1,4 @@
-"""Conversations of pydantic-ai as they are kept."""
+"""The dialect of pydantic-ai for recorded conversations."""
 
 import copy
 import re
@@ -56,7 +56,8 @@ class PydanticDialect:
         return {part.tool_call_id: part for one in messages for part in one.parts if type(part) is ToolReturnPart}
 
     def written(self, messages: Sequence[ModelMessage], elsewhere: Collection[str]) -> Json:
-        """Instructions are not written: those of the next request count. Nor is when and in which run it was told."""
+        """Return messages as JSON, without instructions, of which only the next request's count, and without times and
+        run ids."""
         return [as_json(_without(one, elsewhere) if elsewhere else one, _NOT_WRITTEN) for one in messages]
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[ModelMessage]:
@@ -103,14 +104,14 @@ DIALECT: Final = PydanticDialect()
 
 
 def made_by(answer: ModelResponse, model: str) -> ModelResponse:
-    """Note in an answer which model gave it."""
+    """Return an answer with a note of the model that gave it."""
     return _changed(answer, metadata={**(answer.metadata or {}), _MADE_BY: model})
 
 
 def portable(messages: Sequence[ModelMessage], model: str) -> list[ModelMessage]:
-    """Prepare a conversation for a model: what another one gave has none of its ids, signatures and thoughts. A
-    provider does not know those of another, and some APIs of one provider do not know each other's. Its calls have ids
-    that every provider takes."""
+    """Return a conversation for a model: answers of another model lose their ids, signatures and thoughts, which a
+    provider does not accept from another, and some APIs of one provider do not accept from each other. Their calls get
+    ids that every provider accepts."""
     if not any(isinstance(one, ModelResponse) and _is_foreign(one, model) for one in messages):
         return [*messages]
     seen = {call for one in messages for call in DIALECT.calls(one)}
@@ -144,7 +145,7 @@ def _stripped(answer: ModelResponse, renamed: Mapping[str, str]) -> ModelRespons
 
 
 def _with_ids(message: ModelRequest, renamed: Mapping[str, str]) -> ModelRequest:
-    """Name the results of calls as the calls are named now."""
+    """Return the results of calls with the new ids of the calls."""
     parts: list[Any] = []
     for part in message.parts:
         call = part.tool_call_id if isinstance(part, ToolReturnPart) else ""
@@ -168,7 +169,7 @@ def _without(message: ModelMessage, elsewhere: Collection[str]) -> ModelMessage:
 
 
 def _changed(thing: Any, **changes: Any) -> Any:
-    """Return a copy with other values in some fields; the framework's types have many, and few of them change."""
+    """Return a copy with other values in some fields."""
     made = copy.copy(thing)
     for name, value in changes.items():
         setattr(made, name, value)
@@ -176,7 +177,7 @@ def _changed(thing: Any, **changes: Any) -> Any:
 
 
 def _with(message: ModelMessage, results: Mapping[str, Any]) -> ModelMessage:
-    """Put results where they were: the part as this run has it, or the recorded value."""
+    """Return the message with results in their places: the part of this run, or the recorded value."""
     if not isinstance(message, ModelRequest):
         return message
     parts: list[Any] = []

@@ -1,7 +1,7 @@
-"""Functions and verbs as tools of pydantic-ai whose calls go through the turn that is under way.
+"""Functions and verbs as tools of pydantic-ai whose calls go through the current turn.
 
-A tool is governed by wrapping its function, once. What the model wrote is handed to the turn as JSON, and read against
-the function's own schema again when it is called: somebody may have changed it in between.
+A tool is governed by wrapping its function, once. The model's arguments go to the turn as JSON, and are validated
+against the function's own schema again when it is called, because a hook or a person may have changed them.
 """
 
 import copy
@@ -42,8 +42,8 @@ _OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(
 
 
 def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
-    """Make a tool of a function, or of a tool, whose calls go through the turn. The model is shown the same as before.
-    `seconds` is how long the function may take unless the tool says so itself."""
+    """Return a tool, made from a function or a tool, whose calls go through the turn. The model sees the same as
+    before. `seconds` limits the function's time unless the tool has a limit of its own."""
     if isinstance(given, SharedTool):
         return _shared_tool(given)
     tool = _tool(given)
@@ -79,13 +79,13 @@ def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
 
 
 def verb_tools(verbs: Iterable[Verb]) -> list[AnyTool]:
-    """Make verbs tools."""
+    """Return verbs as tools."""
     return [_verb_tool(verb) for verb in verbs]
 
 
 def define_once(agent: Agent[None, Any], retries: int) -> None:
-    """Make the definitions of an agent's own tools once. The framework makes them again for every request, each with a
-    context of its own for a `prepare` function, so an agent that has such a tool is left as it is."""
+    """Create the definitions of an agent's own tools once. The framework creates them again for every request, with a
+    context for a `prepare` function, so an agent that has such a tool is left as it is."""
     mine = agent.toolsets[0]
     if not isinstance(mine, FunctionToolset) or any(tool.prepare is not None for tool in mine.tools.values()):
         return
@@ -114,16 +114,16 @@ def define_once(agent: Agent[None, Any], retries: int) -> None:
 
 
 def needs_run(tool: AnyTool) -> bool:
-    """Whether any code of a tool is given the context of the framework's run, or the model finds it by a search."""
+    """Whether any code of a tool uses the context of the framework's run, or the model finds the tool by a search."""
     given = tool.takes_ctx or tool.prepare is not None or tool.args_validator is not None
     return given or bool(tool.defer_loading)
 
 
 def leave_out_idle(agent: Agent[None, Any]) -> None:
-    """Leave out the two capabilities that the framework gives to every agent: a queue for messages that come from code
-    with the context of the run, and a search for tools that are loaded later. It asks each of them some thirty times in
-    a run, every time with a copy of the context; that is an eighth of the processor time of a run with two requests.
-    Only for an agent none of whose tools `needs_run`. The framework has no public way to say so."""
+    """Remove the two capabilities that the framework gives to every agent: a queue for messages from code with the
+    context of the run, and a search for tools that are loaded later. It calls each of them some thirty times in a run,
+    every time with a copy of the context; that is an eighth of the processor time of a run with two requests. Only for
+    an agent none of whose tools `needs_run`. The framework has no public way to do this."""
     if {type(one).__name__ for one in agent.root_capability.capabilities} == _IDLE and hasattr(agent, _ROOT):
         setattr(agent, _ROOT, CombinedCapability[None]([]))
 
@@ -131,7 +131,7 @@ def leave_out_idle(agent: Agent[None, Any]) -> None:
 @dataclass
 class GovernedToolset(WrapperToolset[Any]):
     """Tools that are found while an agent runs, such as those of a server: each call goes through the turn. `inner`
-    tools are those of an agent that a tool runs."""
+    tools belong to an agent that a tool runs."""
 
     inner: bool = False
 
@@ -150,7 +150,7 @@ class GovernedToolset(WrapperToolset[Any]):
 
 
 def told(value: object, name: str) -> object:
-    """Give what a tool returned as JSON: what is recorded, and what the model is told."""
+    """Return a tool's result as JSON, for the record and for the model. Raise `BadInput` if it cannot be recorded."""
     if isinstance(value, ToolReturn):
         if value.content:
             raise BadInput(f"{name} returned content beside its value, which cannot be recorded; return one value")
@@ -172,7 +172,7 @@ def _tool(given: Callable[..., Any] | AnyTool) -> AnyTool:
 
 
 def _with_key(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that takes an idempotency key the key of its call; the model is not shown that parameter."""
+    """Return the function with the idempotency key of its call filled in; the model does not see that parameter."""
     takes = inspect.signature(function)
     if KEY not in takes.parameters:
         return function
@@ -208,7 +208,7 @@ async def _through_turn(
 
 
 async def _called(tool: AnyTool, context: RunContext[Any], arguments: dict[str, Any]) -> object:
-    """Call a tool's own function; in a thread if it would hold everyone else up."""
+    """Call a tool's own function; in a thread if it would block the event loop."""
     schema = tool.function_schema
     given: list[Any] = [context] if schema.takes_ctx else []
     given += [arguments.pop(field) for field in schema.positional_fields]
@@ -221,7 +221,7 @@ async def _called(tool: AnyTool, context: RunContext[Any], arguments: dict[str, 
 
 
 def _checking(validator: SchemaValidator) -> SchemaValidator:
-    """Make a validator that refuses what the other one does, and gives back what it was given."""
+    """Return a validator that rejects what the other one does, and returns its input unchanged."""
 
     def check(arguments: Any, info: core_schema.ValidationInfo) -> Any:
         validator.validate_json(to_json(arguments), context=cast("Any", info.context))
@@ -231,7 +231,7 @@ def _checking(validator: SchemaValidator) -> SchemaValidator:
 
 
 def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
-    """Hand what a tool's own check expects: arguments as the function takes them."""
+    """Return a tool's own check with the arguments converted as its function takes them."""
 
     async def checked(context: RunContext[Any], /, **arguments: Any) -> None:
         found = check(context, **read(arguments, context))
@@ -242,7 +242,7 @@ def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> 
 
 
 def _shared_tool(tool: SharedTool) -> AnyTool:
-    """Make a tool of one that is described by its schema: a program, or what a server offers."""
+    """Return a tool for one with a schema: a program, or a tool of a server."""
 
     async def use(arguments: dict[str, Any]) -> object:
         value = await tool.call(arguments)
