@@ -1,4 +1,4 @@
-"""`remit agents`: who can be asked, without importing a team; or a team, as it is put together."""
+"""`remit agents`: published agents, without importing a team; or the agents of a team, as they are configured."""
 
 import asyncio
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def _team(where: str, *, as_json: bool) -> None:
 
 
 def _parts(one: AgentStack) -> Iterator[tuple[str, str]]:
-    """Say what there is to say, in the order in which a tool call comes by it; what is not there is left out."""
+    """Yield the settings of an agent, in the order in which a tool call passes them; missing ones are left out."""
     card = one.card
     told = {
         "models": ", then ".join(_model(one, model) for model in one.models),
@@ -105,7 +105,7 @@ def _model(one: AgentStack, model: str) -> str:
 
 
 def _own(tools: Names) -> Names:
-    """Leave out the verbs: whoever may ask others has them."""
+    """Return the tools without the verbs, which every agent that may ask others has."""
     return tools if tools is ANY else tools - GROUPS["agents"] - GROUPS["context"] - GROUPS["people"]
 
 

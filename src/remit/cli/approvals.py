@@ -1,4 +1,5 @@
-"""`remit approvals`, `remit approve`, `remit reject`, `remit answer`: what agents ask people, and what people say."""
+"""`remit approvals`, `remit approve`, `remit reject`, `remit answer`: the questions of agents to people, and the
+answers."""
 
 import asyncio
 import json as jsons
@@ -76,7 +77,7 @@ def approvals(
 
 
 def _show(inquiry: Inquiry, now: int, where: str, *, as_json: bool) -> None:
-    """Show one question whole, and how to answer it or what was answered."""
+    """Print one question in full, and how to answer it, or the answer."""
     if as_json:
         emit(wire.named(inquiry))
         return
@@ -172,7 +173,7 @@ def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSE
 
 
 def arguments(typed: str) -> Json:
-    """Read the arguments of an action as a person types them."""
+    """Return the arguments of an action as a person typed them. Raise `BadInput` if they are not a JSON object."""
     try:
         given = jsons.loads(typed)
     except ValueError as error:
@@ -185,7 +186,8 @@ def arguments(typed: str) -> Json:
 def print_question(
     console: Console, inquiry: Inquiry, now: int, *, size: int | None = None, choices: bool = True
 ) -> bool:
-    """Print a question with all that its answer permits, in at most `size` characters. Return whether all is shown."""
+    """Print a question with everything that its answer permits, in at most `size` characters. Return whether all is
+    shown."""
     left = f"{duration(inquiry.until - now)} left" if inquiry.until > now else "its time is up"
     head = Text.assemble(
         (inquiry.id, "bold"),
@@ -205,14 +207,14 @@ def print_question(
 
 
 def _hint(inquiry: Inquiry, now: int, where: str, *, whole: bool) -> str:
-    """Say how to answer; or, if that is to come first, how to read the question whole."""
+    """Return how to answer; or, if a part is hidden, how to read the question in full first."""
     if inquiry.until <= now:
         return f"it has expired at {moment(inquiry.until)} and is not answered any more"
     return how_to(inquiry, where) if whole else f"not all of it is shown; read it whole: {to_read(inquiry)}{where}"
 
 
 def how_to(inquiry: Inquiry, where: str) -> str:
-    """Say how to answer from a terminal."""
+    """Return the command that answers a question."""
     if inquiry.kind == "ask":
         word = "CHOICE" if inquiry.choices else "ANSWER"
         return f"remit answer {inquiry.id} {word}{where}"
@@ -220,7 +222,7 @@ def how_to(inquiry: Inquiry, where: str) -> str:
 
 
 def _decided(one: Inquiry) -> Iterator[Text]:
-    """Write what came of a question: who said so, over which channel, when, and why."""
+    """Yield the lines of a decided question: who decided, over which channel, when, and why."""
     who = f" by {escaped(one.by, 64)}" if one.by else ""
     where = f" over {escaped(one.channel, 40)}" if one.channel else ""
     when = f" at {moment(one.answered_at)}" if one.answered_at is not None else ""

@@ -1,4 +1,4 @@
-"""`remit backup`: copy a store while it is used."""
+"""`remit backup`: copy a store while it is in use."""
 
 import asyncio
 import shlex

@@ -1,4 +1,4 @@
-"""`remit breakers` and `remit breaker`: agents that are not asked because they fail, and how to change that."""
+"""`remit breakers` and `remit breaker`: circuit breakers of agents that fail, and how to set them."""
 
 import asyncio
 
@@ -89,7 +89,7 @@ def breaker_state(state: str) -> Text:
 
 
 def next_for(breaker: Breaker, now: int) -> str:
-    """Say what it takes until the agent can be asked."""
+    """Return when the agent can be called again."""
     if breaker.state == "closed":
         return "can be asked"
     if breaker.until == UNTIL_RESET:

@@ -1,4 +1,4 @@
-"""`remit cancel`: stop a task and everything below it, wherever it runs."""
+"""`remit cancel`: stop a task and all its subtasks, wherever they run."""
 
 import asyncio
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ STOP_SECONDS: Final = 5.0  # how long `cancel` waits until everything has stoppe
 
 
 class Stopping(NamedTuple):
-    """Tasks that have not stopped yet; `abandoned` if their processes are gone, `alone` if there is no process."""
+    """Tasks that have not stopped yet; `abandoned` if their processes are gone, `alone` if no process runs."""
 
     tasks: list[str]
     abandoned: bool
@@ -66,13 +66,13 @@ async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as
 
 
 def _subtree(view: View, typed: str) -> list[Record]:
-    """List the task, then what is open below it."""
+    """Return the task, then its open subtasks."""
     record = task_of(view, typed)
     return [record, *(below for below in view.below(record.id) if below.id != record.id)]
 
 
 async def _stopped(workspace: Workspace, tasks: list[str]) -> Stopping:
-    """Wait a few seconds until they have stopped; give back which have not."""
+    """Wait a few seconds until the tasks have stopped. Return those that have not."""
     loop = asyncio.get_running_loop()
     until = loop.time() + STOP_SECONDS
     async with workspace.following() as follow:

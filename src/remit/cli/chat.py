@@ -1,4 +1,4 @@
-"""`remit chat`: talk to an agent, a run for each thing that is said, and what was said before goes along."""
+"""`remit chat`: talk to an agent, one run for each message, with the earlier conversation."""
 
 import asyncio
 import sys
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Talk(NamedTuple):
-    """Whom one talks to, in which session, and for how much each time."""
+    """The agent of a chat, its session, and the budget of each run."""
 
     runtime: Runtime
     agent: str
@@ -104,7 +104,7 @@ async def _chat(talk: Talk) -> int:
 
 
 async def _unless_told(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
-    """Wait for a line, or for Ctrl-C."""
+    """Wait for a line. Return None on Ctrl-C."""
     typing = asyncio.ensure_future(work)
     told = asyncio.create_task(heard.first.wait())
     await asyncio.wait((typing, told), return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +116,7 @@ async def _unless_told(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
 
 
 async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupts) -> None:
-    """Have a thing that was said answered by a run, which is told what was said before."""
+    """Answer a message with a run, which gets the earlier conversation."""
     workspace, runs = talk.runtime.workspace, list[str]()
     how: Starting = {"session": talk.session}
     if talk.credits is not None:

@@ -1,4 +1,4 @@
-"""`remit check`: everything that is wrong with a team's file, before anything runs."""
+"""`remit check`: all problems of a team's file, before anything runs."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`remit context`: the entries that agents share, as the owner of the workspace sees them."""
+"""`remit context`: the shared entries, as the owner of the workspace sees them."""
 
 import asyncio
 import sys
@@ -133,7 +133,7 @@ async def _remove(workspace: Workspace, namespace: str, key: str, act: Acting) -
 
 
 def _session(namespace: str) -> str | None:
-    """Give the session whose board a namespace is; None if it is none."""
+    """Return the session whose board a namespace is, or None."""
     return namespace.removeprefix(BOARD_PREFIX) if namespace.startswith(BOARD_PREFIX) else None
 
 

@@ -1,4 +1,4 @@
-"""`remit cooling`: keys and models that rest after a failure, and how to have them asked again at once."""
+"""`remit cooling`: keys and models on cooldown after a failure, and how to clear it."""
 
 import asyncio
 import os
@@ -73,5 +73,5 @@ def _named(one: Resting, names: dict[str, str]) -> str:
 
 
 def _names_here() -> dict[str, str]:
-    """Give the variables of this environment by the marks of their values."""
+    """Return the environment variables by the digests of their values."""
     return {key_mark(value): name for name, value in sorted(os.environ.items(), reverse=True) if value}

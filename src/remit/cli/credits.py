@@ -1,4 +1,4 @@
-"""`remit credits`: the account of a workspace, and what its owner does with it."""
+"""`remit credits`: the account of a workspace."""
 
 import asyncio
 from typing import Annotated

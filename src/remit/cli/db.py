@@ -49,7 +49,7 @@ def _sentence(where: str, done: str, before: int | None, now: int) -> str:
 
 
 def _version(path: Path) -> int:
-    """Read the schema's number of a file, 0 if it has none; what else is wrong with it is said by whoever opens it."""
+    """Return the schema version of a file, 0 if it has none. Other problems are reported when the file is opened."""
     if not path.is_file() or path.stat().st_size == 0:
         return 0
     try:
@@ -60,7 +60,7 @@ def _version(path: Path) -> int:
 
 
 def _server(store: str) -> tuple[int | None, Database]:
-    """Open a server's store; of a server it is only known whether its schema was up to date."""
+    """Open a server's store. For a server it is only known whether its schema was up to date."""
     try:
         return max(migrations("postgres")), _postgres(store, migrate=False)
     except NotFound:

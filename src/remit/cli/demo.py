@@ -1,4 +1,4 @@
-"""`remit demo`: the main job in a few seconds, on the embedded store, without a key or a server."""
+"""`remit demo`: the main features in a few seconds, on the embedded store, without a key or a server."""
 
 import asyncio
 import sys
@@ -80,7 +80,7 @@ async def _run(runtime: Runtime, console: Console | None, who: Answering) -> Nod
 async def _answered(
     runtime: Runtime, drawing: Drawing, console: Console | None, who: Answering
 ) -> AsyncGenerator[None]:
-    """Have the question of the run answered while the body runs."""
+    """Answer the run's question while the body runs."""
     workspace, runs = runtime.workspace, list[str]()
     stop = workspace.watch(lambda events: runs.extend(event.run for event in events if event.task == event.run))
     typist = Typist(sys.stdin.fileno(), out()) if who.ask and console is not None and sys.stdin.isatty() else None
@@ -100,7 +100,7 @@ async def _answered(
 
 
 async def approving(workspace: Workspace, pace: float) -> None:
-    """Say yes to what is asked, after as long as a person may take to read it."""
+    """Approve every question, after the time that a person may take to read it."""
     async with workspace.following(kinds=frozenset(("question.asked",)), after=await workspace.head()) as follow:
         while True:
             for event in await follow.next():
@@ -143,7 +143,7 @@ def _tell(root: Node, store: str) -> None:
 
 
 def _steps(root: Node) -> Iterator[Text]:
-    """Say of each step of every plan who did it, what it had to wait for, and what became of it."""
+    """Yield for each plan step its agent, its dependencies and its outcome."""
     for step in (step for node in root.walk() for plan in node.plans for step in plan):
         after = f", after {' and '.join(step.after)}" if step.after else ""
         what = f"  {step.agent}: {escaped(step.title, 60)}"
@@ -153,7 +153,7 @@ def _steps(root: Node) -> Iterator[Text]:
 
 
 def _handoffs(root: Node) -> Iterator[Text]:
-    """Say who gave which task to whom."""
+    """Yield each handoff: the task, the sender and the recipient."""
     for node in root.walk():
         for handoff in node.trail:
             whom = f"{handoff.sender} > {', '.join(handoff.to)}"
@@ -162,14 +162,14 @@ def _handoffs(root: Node) -> Iterator[Text]:
 
 
 def _questions(root: Node) -> Iterator[Text]:
-    """Say what a person was asked, and who said what."""
+    """Yield each question to a person, and the answer."""
     for question in (question for node in root.walk() for question in node.questions):
         said = f"{question.state} by {question.by}" if question.by else question.state
         yield Text.assemble((f"{mark('completed')} ", "green"), escaped(question.text, 100), (f"  {said}", "dim"))
 
 
 def _paid(root: Node) -> Iterator[Text]:
-    """Say who spent what; what each spent comes to what the run did."""
+    """Yield the spending of each task, and the total of the run."""
     spent = [(node.agent, node.credits) for node in root.walk() if node.credits]
     for agent, amount in spent:
         yield Text.assemble((f"  {dollars(amount):>8}  ", "cyan"), (agent, "bold"))

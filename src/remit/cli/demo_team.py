@@ -25,7 +25,7 @@ Work: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 def team(store: str, pace: float) -> Runtime:
-    """Make the team: a lead who plans, delegates and hands over, those who research and build for it, a releaser."""
+    """Return the team: a lead that plans, delegates and hands over, researchers, builders and a releaser."""
     rt = Runtime(store)
 
     async def work(seconds: float) -> None:
@@ -64,7 +64,7 @@ def team(store: str, pace: float) -> Runtime:
 
 
 def _add_researchers(rt: Runtime, work: Work) -> None:
-    """Add those who do the steps of the plan; one of them has a bad day."""
+    """Add the agents of the plan's steps; one of them fails."""
 
     @rt.agent(can="read documents")
     async def docs_reader(turn: Turn) -> str:
@@ -89,7 +89,7 @@ def _add_researchers(rt: Runtime, work: Work) -> None:
 
 
 def _add_builders(rt: Runtime, work: Work) -> None:
-    """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
+    """Add a coder, a reviewer and a linter, each delegating to the next; two of them make a forbidden call."""
 
     @rt.agent(can="write code", asks=["reviewer"], reads=["codebase"], writes=["codebase"])
     async def coder(turn: Turn) -> str:

@@ -1,4 +1,4 @@
-"""`remit doctor`: verify that a store keeps what it promises."""
+"""`remit doctor`: verify the integrity of a store."""
 
 import asyncio
 from collections.abc import Generator
@@ -44,7 +44,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
 
 @contextmanager
 def _telling() -> Generator[Tell]:
-    """Tell a person who waits at a terminal how far it is."""
+    """Show the progress on a terminal."""
     console = aside()
     with console.status("the database itself", spinner="line") if console.is_terminal else nullcontext() as status:
 
@@ -56,7 +56,7 @@ def _telling() -> Generator[Tell]:
 
 
 def _hash(given: str) -> str:
-    """Take a hash as it is printed, with or without the number before it."""
+    """Return a hash as it is printed, without the number before it."""
     found = given.strip().lower().rpartition(" ")[2]
     mark, _, plain = found.rpartition("-")
     hexadecimal = len(plain) == 64 and not set(plain) - set("0123456789abcdef")
@@ -66,7 +66,7 @@ def _hash(given: str) -> str:
 
 
 def show_health(health: Health, where: str) -> None:
-    """Print what the doctor found out about the store that is there."""
+    """Print the findings about the store."""
     console = out()
     for finding in health.findings:
         colour = "red" if finding.level == "broken" else "yellow"

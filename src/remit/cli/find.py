@@ -1,4 +1,4 @@
-"""`remit find`: who can do something, and who would be asked for it."""
+"""`remit find`: agents by capability, and the one that a delegation would choose."""
 
 import asyncio
 from pathlib import Path

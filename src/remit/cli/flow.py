@@ -46,7 +46,7 @@ def flow(
 
 
 def coloured(picture: str) -> Text:
-    """Colour the lines of what went wrong, from their mark on."""
+    """Return the picture with failed lines in colour, from their mark on."""
     text = Text(picture)
     for state in _WRONG:
         text.highlight_regex(rf"(?m)(?<=[─╌┄] ){mark(state)} .*$|^{mark(state)} .*$", colour(state))

@@ -50,7 +50,7 @@ def history(
 
 
 async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) -> None:
-    """Print page by page: however many events are asked for, few are held."""
+    """Print page by page, so that few events are in memory, however many are printed."""
     console = out()
     with emitted() if as_json else nullcontext() as emit:
         async for events in _latest(workspace, span, most):
@@ -65,13 +65,13 @@ async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) 
 
 
 def long_answers(events: Sequence[Event], view: View) -> dict[int, str]:
-    """Read the answers that are kept beside these events, by the number of the event."""
+    """Return the answers that are stored next to these events, by event number."""
     found = {event.seq: view.blob(event.seq) for event in events if is_blob(event.answer)}
     return {seq: text for seq, text in found.items() if text is not None}
 
 
 async def _latest(workspace: Workspace, span: Span, most: int) -> AsyncGenerator[list[Event]]:
-    """Give the latest events in order, page by page: back to the first of them, and then forward."""
+    """Yield the latest events in order, page by page: back to the first of them, and then forward."""
 
     async def read(**place: Any) -> list[Event]:
         page = replace(span, **place)

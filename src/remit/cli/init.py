@@ -1,4 +1,4 @@
-"""`remit init`: a team to begin with, which runs at once and without a key."""
+"""`remit init`: a first team, which runs at once and without a key."""
 
 import json
 import shlex
@@ -55,7 +55,7 @@ def init(folder: Path = Path(), *, template: Template = "support") -> int:
 
 
 def _files(folder: Traversable, above: str = "") -> dict[str, str]:
-    """Give the files of a template, the one that is the team first."""
+    """Return the files of a template, the team's file first."""
     found = dict(_walked(folder, above))
     return dict(sorted(found.items(), key=lambda item: (item[0] != "remit.toml", item[0])))
 

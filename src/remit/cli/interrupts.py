@@ -1,7 +1,6 @@
-"""Ctrl-C and SIGTERM: the first asks politely, the second stops.
+"""Ctrl-C and SIGTERM: the first requests a clean stop, the second stops at once.
 
-Python's own handlers are used and not the loop's: an agent may block the loop, and then nothing is called that the loop
-would call.
+Python's own signal handlers are used, not the loop's: if an agent blocks the loop, the loop's handlers are not called.
 """
 
 import asyncio
@@ -19,7 +18,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """`first` is set by the first signal; the second cancels the task that listens, and all it has begun."""
+    """The received signals. `first` is set by the first signal; the second cancels the listening task and everything it
+    started."""
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
@@ -41,7 +41,7 @@ class Interrupts:
             os._exit(INTERRUPTED)
 
     def again(self) -> None:
-        """From here on a first signal asks for something else."""
+        """Start again: the next signal counts as a first one."""
         self.count = 0
         self.first.clear()
 
@@ -52,9 +52,9 @@ class Interrupts:
 
 @contextmanager
 def interrupts() -> Generator[Interrupts]:
-    """Listen for signals while the body runs; elsewhere than in the main thread there are none to hear.
+    """Listen for signals while the body runs. Outside of the main thread there are none.
 
-    After a second signal it goes on listening, because what is left of the process may need a third.
+    It keeps listening after a second signal, because the rest of the process may need a third.
     """
     heard = Interrupts()
     if threading.current_thread() is not threading.main_thread():

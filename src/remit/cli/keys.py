@@ -1,4 +1,4 @@
-"""`remit keys`: a workspace's own keys to providers, sealed. Keys go in here, and none is ever printed."""
+"""`remit keys`: a workspace's own provider keys, encrypted. No key is ever printed."""
 
 import asyncio
 import getpass
@@ -115,7 +115,7 @@ def master() -> None:
 
 
 def _given(name: str) -> Secret:
-    """Read a key from a pipe, or ask for it."""
+    """Return the key from a pipe, or prompt for it."""
     if sys.stdin.isatty():
         return Secret(getpass.getpass(f"the key of {escaped(name, 64)} (not shown): ").strip())
     # What is no text is refused as a secret, not where it is decoded.

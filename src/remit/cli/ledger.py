@@ -1,4 +1,4 @@
-"""`remit ledger`: calls that nobody knows the cost of, and whether everything adds up."""
+"""`remit ledger`: calls of uncertain cost, and the audit of the ledger."""
 
 import asyncio
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`remit limits`: how much of a team's limits is used."""
+"""`remit limits`: the use of a team's limits."""
 
 import asyncio
 

@@ -1,5 +1,4 @@
-"""The runtime that a command works with: of a team's file, or found in a user's module, and put where the command
-says."""
+"""Loading the runtime of a command: from a team's file or a user's module, on the store that the command names."""
 
 from pathlib import Path
 from typing import Final
@@ -21,11 +20,11 @@ _TOML = ".toml"
 
 
 def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Team:
-    """Load a team: that of `module:name`, of a file, or of the file in this folder if nothing is said. What is
-    wrong with it is told in sentences. A team that does not run needs no keys.
+    """Return a team: that of `module:name`, of a file, or of the file in this folder if `where` is empty. Raise
+    `BadInput` with all its problems. A team that does not run needs no keys.
 
-    A command that only `looks` imports no module of a folder that is not trusted. Any other command trusts the folder:
-    its code has been run.
+    With `looks`, no module of an untrusted folder is imported. Any other command trusts the folder, because its code
+    has been run.
     """
     if not where and not has_file():
         raise BadInput(
@@ -53,17 +52,17 @@ def _seen(file: Path) -> Team:
 
 
 def is_file(where: str) -> bool:
-    """Tell whether a word means a team's file."""
+    """Whether a word names a team's file."""
     return where.endswith(_TOML)
 
 
 def has_file() -> bool:
-    """Tell whether there is a team's file in this folder."""
+    """Whether there is a team's file in this folder."""
     return Path(FILE_NAME).exists()
 
 
 def lasting(runtime: Runtime, why: str) -> Runtime:
-    """Give the runtime back, if others can see its store."""
+    """Return the runtime if other processes can see its store. Raise `BadInput` otherwise."""
     if not runtime.workspace.database.lasting:
         raise BadInput(f"this runtime keeps everything in memory, so {why}; add --store FILE")
     return runtime

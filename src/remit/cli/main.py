@@ -1,4 +1,4 @@
-"""`remit`: the commands, and what their exit codes mean."""
+"""`remit`: the commands, and their exit codes."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ EXIT_CODES: Final = (
 
 
 def _shown_default(value: object) -> str | None:
-    """Return a default as help shows it; None hides one that says nothing."""
+    """Return a default as help shows it, or None to hide an empty one."""
     return None if value in ("", False, None) else str(value)
 
 
@@ -108,18 +108,18 @@ app.register_install_completion_command(help="Install command completion for you
 
 
 def exit_code(error: RemitError) -> int:
-    """Choose the most telling code for an error."""
+    """Return the exit code of an error."""
     codes = ((BadInput, 2), (Refused, 3), (Conflict, 3), (NotFound, 4), (StoreError, 5))
     return next((code for kind, code in codes if isinstance(error, kind)), 1)
 
 
 def _say(sentence: str) -> None:
-    """Say what was wrong. It may quote what was typed or what is stored: no password is shown, no escape code acts."""
+    """Print an error. It may quote input or stored text, so passwords are removed and escape codes are escaped."""
     sys.stderr.write(f"remit: {block(redacted(sentence)).strip()}\n")
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run a command; an error of ours is a sentence and a code, never a traceback."""
+    """Run a command. An error of remit is printed as a sentence, with an exit code and without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; Ctrl-C is heard all the same
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the screen is the run's

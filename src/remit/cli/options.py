@@ -1,4 +1,4 @@
-"""Options that several commands share, and how commands print."""
+"""Options that several commands share, and output."""
 
 import getpass
 import json
@@ -38,7 +38,7 @@ AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Where:
-    """The store and the workspace that a command works on."""
+    """The store and the workspace of a command."""
 
     store: OwnStore = None
     """SQLite file or postgresql:// URL. [default: from remit.toml, else remit.db]"""
@@ -51,7 +51,7 @@ HERE = Where()
 
 
 class Doing(TypedDict):
-    """What an owner's verb is told besides what it does."""
+    """The keywords that every action of an owner takes."""
 
     op: str
     by: str
@@ -60,7 +60,7 @@ class Doing(TypedDict):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Acting:
-    """Who does what a command does, and under which operation."""
+    """The person that acts, and the operation id."""
 
     by: str = ""
     """Name of the actor, for the journal. [default: the user of this terminal]"""
@@ -77,8 +77,8 @@ MYSELF = Acting()
 
 
 def store_at(given: str | None) -> str:
-    """Say which store a command works on: the one that is given, that of the team in this folder, or the usual one.
-    Raise BadInput if the folder is not trusted and its file names a server."""
+    """Return the store of a command: the given one, that of the team in this folder, or the default. Raise `BadInput`
+    if the folder is not trusted and its file names a server."""
     if not given:
         refuse_server(Path(FILE_NAME))
     return given or _usual_store()
@@ -89,8 +89,8 @@ def _usual_store() -> str:
 
 
 def refuse_server(file: Path) -> None:
-    """Raise BadInput if a file names a server and its folder is not trusted: a server that is connected to can ask for
-    the password of the environment or of a password file, and gets it."""
+    """Raise `BadInput` if a file names a server and its folder is not trusted: a server could request the password from
+    the environment or a password file, and would get it."""
     store = place_of(file).store
     if store and names_server(store) and not is_trusted(file):
         raise BadInput(
@@ -101,24 +101,24 @@ def refuse_server(file: Path) -> None:
 
 
 def workspace_at(given: str | None) -> str:
-    """Say which workspace a command works on, in the same way."""
+    """Return the workspace of a command, in the same way."""
     return given or place_of(Path(FILE_NAME)).workspace or DEFAULT_WORKSPACE
 
 
 @contextmanager
 def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
-    """Open the workspace of a command; looking never makes a new file."""
+    """Open the workspace of a command. Without `create`, no new file is created."""
     with Workspace(store_at(place.store), workspace_at(place.workspace), create=create) as workspace:
         yield workspace
 
 
 def where_is(database: Database) -> str:
-    """Give a store's address as people may see it: without a password."""
+    """Return a store's address without its password."""
     return str(getattr(database, "where", "the store"))
 
 
 def options_for(database: Database, workspace: str, given: str | None = None) -> str:
-    """Write what another command needs to find the same place, to be copied: ` --store team.db`."""
+    """Return the options that another command needs to find the same store, to be copied: ` --store team.db`."""
     store = given or where_is(database)
     words: list[str] = []
     if store != (os.environ.get("REMIT_STORE") or _usual_store()):
@@ -129,7 +129,7 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
 
 
 def at_terminal() -> str:
-    """Name whoever sits at this terminal: terminal:ann"""
+    """Return the name of the user at this terminal: terminal:ann."""
     try:
         return f"terminal:{getpass.getuser()}"
     except (OSError, KeyError):  # a user without a name, as in some containers
@@ -137,8 +137,9 @@ def at_terminal() -> str:
 
 
 def with_unit(given: str | None, what: str = "--credits") -> str | None:
-    """Give the amount back if it says its unit. In double quotes a shell makes of "$0.50" its own name and ".50", of
-    "$5" nothing and of "$10" "0": what has no unit may be the rest of an amount, so not even 0 is believed."""
+    """Return the amount if it has a unit. Raise `BadInput` otherwise. In double quotes a shell turns "$0.50" into its
+    own name and ".50", "$5" into nothing and "$10" into "0": an amount without a unit may be such a rest, so not even 0
+    is accepted."""
     if given is None:
         return None
     text = given.strip()
@@ -152,8 +153,8 @@ def with_unit(given: str | None, what: str = "--credits") -> str | None:
 
 
 def write_beside(file: Path, text: str) -> None:
-    """Write a file by the umask, whole or not at all: beside it, then in its place. A link is replaced and not
-    followed: it may lead to a file that nobody meant."""
+    """Write a file by the umask, atomically: to a temporary file, then in its place. A symbolic link is replaced, not
+    followed, because it may point to an unrelated file."""
     if file.is_dir():
         raise BadInput(f"{file} is a folder; name a file in it")
     draft = file.with_name(f".{file.name}.{os.getpid()}")
@@ -169,10 +170,10 @@ def write_beside(file: Path, text: str) -> None:
 
 
 class Output(Console):
-    """A console. When its reader goes away, as `| head` does, the work goes on silently; `quiet` says so.
+    """A console. If its reader goes away, as with `| head`, the command continues silently; `quiet` says so.
 
-    What is printed may come from agents, or from a stranger's file: nothing in it is markup, and characters that would
-    act on a terminal are written out. That is done here once, where everything passes.
+    Output may contain text from agents or from an untrusted file: none of it is markup, and control characters are
+    escaped. This is done here, where all output passes.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -194,23 +195,23 @@ class Output(Console):
 
 
 def out() -> Console:
-    """Print for people. Agent text is printed as plain text, never as markup."""
+    """Return the console for people. Agent text is printed as plain text, never as markup."""
     return Output()
 
 
 def aside() -> Console:
-    """Print for people what is not the answer: programs that read the answer do not see it."""
+    """Return the console for everything but the result, so that programs that read the result do not see it."""
     return Output(stderr=True)
 
 
 def emit(data: object) -> None:
-    """Print for programs: one JSON document. Programs pass it on to terminals, so nothing in it acts there."""
+    """Print one JSON document for programs. Programs pass it on to terminals, so control characters are escaped."""
     sys.stdout.write(harmless(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
 
 
 @contextmanager
 def emitted() -> Generator[Callable[[object], None]]:
-    """Print for programs: one JSON document that is a list, of which each part is printed when it is given."""
+    """Yield a function that prints the items of one JSON list, each when it is given."""
     before = "[\n"
 
     def emit_one(data: object) -> None:

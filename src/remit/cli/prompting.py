@@ -1,4 +1,4 @@
-"""Asking the person at the terminal, when a run waits for an answer; where there is none, saying how to answer."""
+"""Prompting the person at the terminal when a run waits for an answer; without a terminal, printing how to answer."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ _PART: Final = "not all of it is shown; w to read it whole: "
 
 
 class TypedAnswer(NamedTuple):
-    """What a person typed: approve, reject or answer, and with what."""
+    """A typed answer: approve, reject or answer, and its value."""
 
     verb: Literal["approve", "reject", "answer"]
     value: Json = None
@@ -40,7 +40,7 @@ class TypedAnswer(NamedTuple):
 
 
 class Typist:
-    """The person at a terminal. What was typed before it was asked for is not taken for an answer."""
+    """The person at a terminal. Text that was typed before the question does not count as an answer."""
 
     def __init__(self, descriptor: int, console: Console) -> None:
         self._descriptor = descriptor
@@ -48,13 +48,13 @@ class Typist:
         self._rest = b""
 
     def forget(self) -> None:
-        """Drop what was typed ahead."""
+        """Drop text that was typed ahead."""
         self._rest = b""
         with suppress(termios.error):  # not a terminal, as in a test
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     async def read(self, text: str) -> str | None:
-        """Show a text and wait for a line."""
+        """Show a text and return the next line, or None at the end of the input."""
         self.console.print(Text(text, "bold"), end="")
         while b"\n" not in self._rest:
             chunk = await self._chunk()
@@ -65,7 +65,7 @@ class Typist:
         return line.decode(errors="replace").strip()
 
     async def _chunk(self) -> bytes:
-        """Wait without a thread: whoever waits can be cancelled, and nothing is left behind that reads."""
+        """Wait for input without a thread, so that the wait can be cancelled and no reader stays behind."""
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         with suppress(PermissionError):  # a file, which never has to be waited for
@@ -81,8 +81,8 @@ class Typist:
 
 
 class PromptDesk(NamedTuple):
-    """Where questions of a run are answered or told of. Without a `typist` nobody can answer here, and `aside` tells
-    how to do it from elsewhere: `where` are the options for that, None if nobody else can see the store."""
+    """How the questions of a run are answered. Without a `typist`, `aside` prints how to answer from elsewhere: `where`
+    are the options for that, or None if no other process can see the store."""
 
     aside: Console
     pause: Pause
@@ -96,8 +96,8 @@ class PromptDesk(NamedTuple):
 async def decided_by(
     question: Inquiry, read: Read, say: Callable[[str], None], show: Callable[[], object] | None = None
 ) -> TypedAnswer | None:
-    """Ask until there is a verdict; None if the person leaves it open. With `show`, which shows all of a question of
-    which a part was shown, nothing else is taken before that."""
+    """Ask until there is an answer; None if the person leaves it open. `show` prints the full question, if only a part
+    was shown; until then no other answer is accepted."""
     take = _choice if question.kind == "ask" else _approval
     while True:
         line = await read(_hint(question) if show is None else _PART)
@@ -141,7 +141,7 @@ async def _approval(question: Inquiry, line: str, read: Read) -> TypedAnswer | N
 
 
 async def _edited(question: Inquiry, read: Read) -> TypedAnswer | None:
-    """Take the task or the arguments as they are approved; nothing typed is no verdict yet."""
+    """Return the approval with the edited task or arguments, or None if nothing was typed."""
     if question.kind == "hop":
         text = await read("the task as you approve it: ")
         return TypedAnswer("approve", text) if text else None
@@ -165,7 +165,7 @@ async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | No
 
 @asynccontextmanager
 async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk) -> AsyncGenerator[None]:
-    """Answer or tell of what is asked in a run while the body runs; `runs` begins with it as soon as it has begun."""
+    """Answer or announce the questions of a run while the body runs; `runs` gets its id as soon as it has started."""
     head, idle = await workspace.head(), asyncio.Event()
     idle.set()
     task = asyncio.create_task(_attend(workspace, runs, desk, head, idle))
@@ -208,7 +208,7 @@ async def _handle(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> 
 async def _either(
     workspace: Workspace, question: Inquiry, desk: PromptDesk, show: Callable[[], object] | None = None
 ) -> None:
-    """Wait for what is typed here, or for what someone says elsewhere: whichever comes first."""
+    """Wait for an answer typed here or given elsewhere, whichever comes first."""
     here = asyncio.create_task(_typed(workspace, question, desk, show))
     elsewhere = asyncio.create_task(_elsewhere(workspace, question))
     try:
@@ -267,7 +267,7 @@ def _say(desk: PromptDesk, sentence: str) -> None:
 
 
 def _tell(question: Inquiry, desk: PromptDesk, *, left_open: bool = False) -> None:
-    """Say how to answer from elsewhere."""
+    """Print how to answer from elsewhere."""
     whole = left_open or (question.kind == "ask" and shown_question(question, _TOLD).whole)
     head = _LATER if left_open else f"the run waits for a person: {escaped(question.text, _TOLD)}; answer with"
     if desk.where is None:

@@ -51,7 +51,7 @@ def prune(
 
 
 def _pruned(workspace: Workspace, days: float, act: Acting) -> int:
-    """Prune, and say on a terminal how far it is: of many runs it takes a while."""
+    """Prune, and show the progress on a terminal: many runs take a while."""
     console = aside()
     if not console.is_terminal:
         return asyncio.run(workspace.prune(days, **act.said))

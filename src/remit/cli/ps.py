@@ -1,4 +1,4 @@
-"""`remit ps`: the tasks that are open, and the processes that run them."""
+"""`remit ps`: the open tasks, and the processes that run them."""
 
 import asyncio
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _SPELLED_OUT: Final = 3  # announcements; the rest is counted
 
 
 class Snapshot(NamedTuple):
-    """What was read of a store at one moment."""
+    """The data of `remit ps`, read at one moment."""
 
     tasks: list[TaskLine]
     crew: Crew
@@ -100,7 +100,7 @@ def ps(
 
 
 def _asker(given: str) -> str | None:
-    """Read whose tasks are wanted: of anyone, of people, or of an agent."""
+    """Return whose tasks to list: None for all, "" for people, or an agent."""
     if not given:
         return None
     return "" if given == _PERSON else canonical(given)
@@ -135,7 +135,7 @@ def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
 
 
 def took(record: Record, now: int) -> str:
-    """Say how long a task has been worked on; what is pending has not been."""
+    """Return how long a task has been running, or "" for a pending one."""
     if record.state == "pending":
         return ""
     began = record.claimed_at if record.claimed_at is not None else record.asked_at
@@ -143,7 +143,7 @@ def took(record: Record, now: int) -> str:
 
 
 def where(record: Record, crew: Crew, now: int) -> str:
-    """Say who runs a task, or when it is due."""
+    """Return the worker of a task, or when it is due."""
     if record.ended_at is not None:
         return ""
     if record.state == "pending" and record.ready_at > now:
@@ -152,7 +152,7 @@ def where(record: Record, crew: Crew, now: int) -> str:
 
 
 def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:
-    """Say who is there, and what nobody has read."""
+    """Yield the lines about processes and undelivered results."""
     crew = snapshot.crew.workers
     workers = [worker for worker in crew if worker.hands]
     others = [worker for worker in crew if not worker.hands]

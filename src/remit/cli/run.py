@@ -1,4 +1,4 @@
-"""`remit run`: ask an agent of a team that is a file, or of a runtime that lives in a Python module."""
+"""`remit run`: run a task with a team from a file or from a Python module."""
 
 import asyncio
 import sys
@@ -64,8 +64,8 @@ _OPEN = Limits()
 
 
 class Ask(NamedTuple):
-    """What is asked, and how it is to be shown. `store` is as it was given, for the hints. With `lead` a plan is
-    carried out, or the agent leads a team to its goal."""
+    """A request and how to show it. `store` is as the user gave it, for the hints. With `lead`, a plan is carried out,
+    or the agent leads a team."""
 
     agent: str
     task: str
@@ -130,12 +130,12 @@ def run(
 
 
 def has_task(request: tuple[str, ...]) -> bool:
-    """Whether a task is among the words; without one, they name a file at most, whose plan is meant."""
+    """Whether the words contain a task; otherwise they name at most a file, whose plan is meant."""
     return not (has_file() if not request else len(request) == 1 and is_file(request[0]))
 
 
 class AskedFor(NamedTuple):
-    """Who is asked for what; with `lead` the agent leads a team, or without an agent a plan is carried out."""
+    """The agent and its task; with `lead` the agent leads a team, or without an agent a plan is carried out."""
 
     agent: str
     task: str
@@ -143,7 +143,7 @@ class AskedFor(NamedTuple):
 
 
 def asked_for(defaults: RunDefaults, agent: str, task: str, command: str = "run") -> AskedFor:
-    """Put together who is asked for what: as was said, and as the file says where nothing was."""
+    """Return the agent and the task from the command line, with the file's defaults for what is missing."""
     lead, plan = defaults.lead, defaults.lead.plan
     if agent or (task and defaults.agent):
         return AskedFor(agent or defaults.agent, task)
@@ -158,7 +158,7 @@ def asked_for(defaults: RunDefaults, agent: str, task: str, command: str = "run"
 
 
 def words_of(request: tuple[str, ...], command: str = "run") -> tuple[str, str, str]:
-    """Read [WHERE] [AGENT] TASK; what is not said is empty."""
+    """Return [WHERE] [AGENT] TASK; missing ones are empty."""
     match request:
         case (task,):
             return "", "", task
@@ -177,7 +177,7 @@ def words_of(request: tuple[str, ...], command: str = "run") -> tuple[str, str, 
 
 
 def asked_by(defaults: RunDefaults, command: str = "run") -> str:
-    """Give the agent that a file says is asked."""
+    """Return the default agent of a file. Raise `BadInput` if it has none."""
     if not defaults.agent:
         how = f"remit {command} AGENT 'task'; or name one in the file, with agent = ... below [run]"
         raise BadInput(f"say whom to ask: {how}")
@@ -185,7 +185,7 @@ def asked_by(defaults: RunDefaults, command: str = "run") -> str:
 
 
 def _how(limits: Limits, amount: str | None, defaults: RunDefaults) -> Starting:
-    """Put together what was said and what the file says where nothing was."""
+    """Return the options of the run from the command line, with the file's defaults for what is missing."""
     how: Starting = {
         "within": Bounds(depth=limits.depth) if limits != _OPEN else TOP,
         "tier": limits.tier or defaults.tier,
@@ -221,12 +221,12 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
 
 
 def _beside(console: Console) -> Console:
-    """Give where everything goes that is not the answer: to the same terminal, or beside a pipe."""
+    """Return the console for everything but the result: the same terminal, or standard error next to a pipe."""
     return console if console.is_terminal else aside()
 
 
 def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
-    """Say where questions are answered: here, if a person sits at a terminal, or else from elsewhere."""
+    """Return where questions are answered: here, if a person is at a terminal, otherwise from elsewhere."""
     workspace, console = runtime.workspace, out()
     lasting = workspace.database.lasting
     where = options_for(workspace.database, workspace.name, ask.store) if lasting else None
@@ -238,8 +238,8 @@ Hearing: TypeAlias = Callable[[Event | TextChunk], None]
 
 
 async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], hear: Hearing | None = None) -> Outcome:
-    """Ask, and tell what came of it; the first signal cancels the run, which then ends like any other. `runs` is told
-    which run it is, and `hear` what happens and is said in it."""
+    """Run the request and return the outcome. The first signal cancels the run, which then ends like any other. `runs`
+    gets the run's id, and `hear` its events and text."""
 
     def note(events: Sequence[Event]) -> None:
         runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)
@@ -295,7 +295,7 @@ async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome
 
 
 async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
-    """Wait for what the run left running in this process; then take nothing more, and requeue the rest."""
+    """Wait for the rest of the run in this process; then claim nothing more, and requeue the rest."""
     if not heard.count and runtime.hands:
         await _wait_for_rest(runtime, run, heard)
     others = await runtime.workspace.read(_held)
@@ -325,7 +325,7 @@ async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
 
 
 def _rest(view: View, run: str, *, lasting: bool) -> int:
-    """Count the tasks of the run that are open and that this process runs or can run."""
+    """Return the number of open tasks of the run that this process runs or can run."""
     found = [record for record, _ in view.tasks(Which(state="open", run=run, limit=100_000))]
     if not lasting:
         return len(found)
@@ -333,17 +333,17 @@ def _rest(view: View, run: str, *, lasting: bool) -> int:
 
 
 def _held(view: View) -> int:
-    """Count the tasks from the queue that this process has begun and not ended."""
+    """Return the number of queued tasks that this process has started and not ended."""
     return sum(record.asked_how != "delegate" for worker in _here(view) for record in view.held(worker))
 
 
 def _here(view: View) -> set[str]:
-    """Tell what this process is called in the store."""
+    """Return the names of this process in the store."""
     return {beat.worker for beat in view.workers() if beat.home == process_address()}
 
 
 async def _results(workspace: Workspace, run: str, plan: Plan | None) -> Text:
-    """Give the results of a plan that was carried out: those of the steps that no other waits for."""
+    """Return the results of a plan: those of the steps on which no other step depends."""
     assert plan is not None
     done = await workspace.task(run).plan_outcome()
     waited_for = {before for step in plan.steps for before in step.after}

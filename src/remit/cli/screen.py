@@ -1,4 +1,4 @@
-"""Watching runs: trees that grow in a terminal and below them what models say; plain lines everywhere else."""
+"""Watching runs: growing trees in a terminal, with the models' text below them; plain lines everywhere else."""
 
 from collections import deque
 from collections.abc import Generator, Sequence
@@ -32,16 +32,16 @@ _LEAST: Final = 3  # lines that the words get, however high the tree is
 
 
 class _Speech(NamedTuple):
-    """What an agent says, as far as it has come."""
+    """The text of an agent so far."""
 
     agent: str
     text: str
 
 
 class Words:
-    """What the models of a run say while they say it: the one who answers the person in full, of others the last line.
+    """The streamed text of a run's models: the one that answers the person in full, the last line of the others.
 
-    What was heard of a try that was cut off is dropped when the next one begins.
+    The text of an interrupted try is dropped when the next one begins.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Words:
         self._over = False
 
     def hear(self, one: Event | TextChunk) -> None:
-        """Take in the next piece; events tell which run it is and when somebody has said all."""
+        """Take the next piece. Events say which run it is and when an answer is complete."""
         if isinstance(one, TextChunk):
             before = "" if one.begins or one.task not in self._speeches else self._speeches[one.task].text
             self._speeches[one.task] = _Speech(one.agent, (before + one.text)[-_SAID:])
@@ -62,23 +62,23 @@ class Words:
             self._speeches[one.task] = _Speech(one.agent, f"{one.agent}{detail(one)}")
 
     def end(self) -> None:
-        """Show nothing more: what the answer was in the end is printed by somebody else."""
+        """Show nothing more: other code prints the final result."""
         self._over = True
 
     @property
     def answer(self) -> str:
-        """What the person is being answered."""
+        """The answer to the person so far."""
         speech = self._speeches.get(self._run)
         return "" if speech is None or self._over else block(speech.text).strip()
 
     def others(self) -> list[tuple[str, str]]:
-        """List who else speaks, and what they said so far on one line."""
+        """Return the other speakers, and their text so far on one line."""
         found = [(task, speech) for task, speech in tuple(self._speeches.items()) if speech.text and not self._over]
         return [(one.agent, " ".join(one.text.split())) for task, one in found if task != self._run][:_SPEAKERS]
 
 
 class Spoken:
-    """A picture with the words below it, of which there is always the end to be seen."""
+    """A picture with the text below it; the end of the text is always visible."""
 
     def __init__(self, above: RenderableType | None, words: Words) -> None:
         self._above = above
@@ -107,13 +107,13 @@ class Spoken:
 
 
 def _line(agent: str, said: str, width: int) -> Text:
-    """coder  … and that is what the module does"""
+    """Return a line such as: coder … and that is what the module does."""
     name = block(agent)
     return Text.assemble((name, "bold"), "  ", (_tail(block(said), width - cell_len(name) - 3), "dim"), no_wrap=True)
 
 
 def _tail(text: str, cells: int) -> str:
-    """Give the end of a text that fits into so many cells of a terminal."""
+    """Return the end of a text that fits into so many cells of a terminal."""
     if cell_len(text) <= cells:
         return text
     kept = text[-max(cells, 1) :]
@@ -123,15 +123,15 @@ def _tail(text: str, cells: int) -> str:
 
 
 class Drawable(Protocol):
-    """What can be drawn again and again."""
+    """An object that can be drawn repeatedly."""
 
     def picture(self) -> RenderableType:
-        """Give what is to be seen now."""
+        """Return the present picture."""
         ...
 
 
 class Talking:
-    """The words alone, without a tree: for a talk. Nothing of it stays when it is over."""
+    """The text alone, without a tree, for a chat. Nothing of it stays afterwards."""
 
     def __init__(self, agent: str, words: Words) -> None:
         self._idle = Text(f"{agent} is at work …", "dim")
@@ -142,9 +142,9 @@ class Talking:
 
 
 class Screen:
-    """The trees of some runs as they grow, and what became of breakers meanwhile.
+    """The trees of some runs as they grow, and changes of breakers.
 
-    With a `task`, only its part of the tree; with `words`, only the first run that begins, and what its models say.
+    With a `task`, only its part of the tree; with `words`, only the first run that starts, and its models' text.
     """
 
     def __init__(self, task: str = "", *, words: Words | None = None, idle: str = "nothing is open") -> None:
@@ -176,7 +176,7 @@ class Screen:
         return whole if self._words is None else Spoken(whole, self._words)
 
     def roots(self) -> list[Node]:
-        """List what ended last and what is open."""
+        """Return the runs that ended last, and the open ones."""
         roots = [tree.root for tree in tuple(self._trees.values()) if tree.root is not None]
         if self._task:
             roots = [node for root in roots for node in root.walk() if node.id == self._task]
@@ -185,7 +185,7 @@ class Screen:
         return ended[-_ENDED:] + [root for root, still in zip(roots, open_, strict=True) if still]
 
     def _forget(self) -> None:
-        """Whoever watches for days does not want to keep all that has ended."""
+        """Drop ended runs, so that watching for days does not fill the memory."""
         over = [run for run, tree in self._trees.items() if tree.root is None or not _is_open(tree.root)]
         self._trees = {run: tree for run, tree in self._trees.items() if run not in over[:-_ENDED]}
 
@@ -195,13 +195,13 @@ def _is_open(root: Node) -> bool:
 
 
 def _notice(event: Event) -> Text:
-    """breaker coder: open after 3 failures: no disk"""
+    """Return a line such as: breaker coder: open after 3 failures: no disk."""
     return Text.assemble(("breaker ", "dim"), (event.agent, "bold"), (detail(event), "yellow"))
 
 
 class Drawing:
-    """Draws a picture while the body runs, if there is a terminal to draw on. It can be paused, for a person to type.
-    What is `transient` leaves nothing behind."""
+    """Draws a picture while the body runs, if there is a terminal. It can be paused, for a person to type. A
+    `transient` drawing leaves nothing behind."""
 
     def __init__(self, shown: Drawable, console: Console | None, *, transient: bool = False) -> None:
         self._shown = shown
@@ -232,8 +232,8 @@ class Drawing:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Leave the terminal alone meanwhile; afterwards the screen is drawn anew, below what was typed, unless what is
-        drawn has ended."""
+        """Stop drawing while the body runs; afterwards draw again below the typed text, unless the drawing has
+        ended."""
         drawing = self._live is not None
         self._stop()
         try:
@@ -244,12 +244,12 @@ class Drawing:
 
 
 def on_screen(screen: Screen, console: Console | None) -> Drawing:
-    """Draw the screen while the body runs, if there is a terminal to draw on."""
+    """Draw the screen while the body runs, if there is a terminal."""
     return Drawing(screen, console)
 
 
 def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
-    """Put new events on the screen; where nothing is drawn, an event is a line."""
+    """Add new events to the screen; without a drawing, print a line for each."""
     screen.add(events)
     if not console.is_terminal:
         for event in events:
@@ -258,8 +258,8 @@ def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
 
 @contextmanager
 def watching(runtime: Runtime, console: Console | None, words: Words | None = None) -> Generator[Drawing]:
-    """Show the run that this runtime carries out while the body runs, if there is a console; of the words of its models
-    nothing stays on the screen."""
+    """Show this runtime's run while the body runs, if there is a console; the models' text does not stay on the
+    screen."""
     words = words or Words()
     screen = Screen(words=words, idle="starting …")
     if console is None:
@@ -278,7 +278,7 @@ def watching(runtime: Runtime, console: Console | None, words: Words | None = No
 
 @contextmanager
 def starting(console: Console | None) -> Generator[None]:
-    """Say that something comes while a team is loaded, which may take a second or two, and nothing of it afterwards."""
+    """Show that something is coming while a team is loaded, which may take a second or two; nothing stays."""
     if console is None or not console.is_terminal:
         yield
         return

@@ -1,4 +1,4 @@
-"""`remit show`: one run, with all that is known of it."""
+"""`remit show`: one run in full."""
 
 import asyncio
 from typing import Annotated, Final
@@ -117,7 +117,7 @@ def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
 
 
 def root_of(typed: str, place: Where) -> Node:
-    """Read the tree of a run; `typed` is as much of its id as a person types."""
+    """Return the tree of a run; `typed` is as much of its id as a person types."""
 
     def look(view: View) -> tuple[str, list[Event]]:
         run = run_of(view, typed)

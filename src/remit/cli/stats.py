@@ -1,4 +1,4 @@
-"""`remit stats`: figures of who works, how long, how often tasks change hands, what is refused."""
+"""`remit stats`: statistics of agents, durations, handoffs and refusals."""
 
 import asyncio
 import re
@@ -54,7 +54,7 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
 
 
 def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | None]:
-    """Read from when to when, as people write it."""
+    """Return the start and end of a period, as people type it."""
     start, end = _when(since, "--since", now), _when(until, "--until", now)
     if start is not None and start >= (now if end is None else end):
         raise BadInput("--since must be before --until, which is now unless told otherwise")
@@ -62,7 +62,7 @@ def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | Non
 
 
 def _when(typed: str, option: str, now: int) -> int | None:
-    """Read a moment as people write it: so long ago, or a date; without a time zone it is UTC, as everywhere here."""
+    """Return a time as people type it: an age, or a date. Without a time zone it is UTC."""
     if not typed:
         return None
     ago = _AGO.fullmatch(typed.strip())
@@ -107,7 +107,7 @@ def _overview(figures: Stats) -> Text:
 
 
 def _queue(figures: Stats) -> Iterable[tuple[str, str]]:
-    """Say how tasks fared that were put into a queue."""
+    """Yield the figures of queued tasks."""
     queue = figures.queue
     if queue.count:
         mean, late = duration(queue.mean), duration(queue.percentile(95))

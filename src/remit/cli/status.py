@@ -1,4 +1,4 @@
-"""`remit status`: one task, and how it came to be where it is."""
+"""`remit status`: one task and its history."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _FAILED: Final = 3  # of the tool calls that failed, the latest
 
 
 class Seen(NamedTuple):
-    """A task in detail, and the processes that were there when it was read."""
+    """A task in detail, and the processes at the time of reading."""
 
     detail: Detail
     crew: Crew
@@ -56,7 +56,7 @@ def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> 
 
 
 def read_task(view: View, typed: str) -> Seen:
-    """Read what the store has of a task; `typed` is as much of its id as a person types."""
+    """Return the details of a task; `typed` is as much of its id as a person types."""
     record = task_of(view, typed)
     events = [event for event in view.events(Span(run=record.run)) if event.task == record.id]
     run = [other for other, _ in view.tasks(Which(run=record.run, limit=MANY))]
@@ -110,7 +110,7 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
 
 
 def _place(seen: Seen) -> str:
-    """; here 4711"""
+    """Return text such as "; here 4711"."""
     if seen.record.ended is not None:
         return ""
     place = seen.crew.where(seen.record.worker)

@@ -1,4 +1,4 @@
-"""`remit submit`: put a task into the queue and come back at once."""
+"""`remit submit`: queue a task and return at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -123,7 +123,7 @@ def submit(
 
 
 def _sameness(key: str) -> StartingQueued:
-    """Say what makes two requests the same: their key, or all that is asked within a few minutes."""
+    """Return what makes two requests the same: their key, or equal content within a few minutes."""
     return {"key": key} if key else {"same_within": _SAME}
 
 
@@ -142,7 +142,7 @@ def _asked(owner: Workspace, asked: AskedFor, how: StartingQueued, *, remembers:
 
 
 def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tuple[str, str, str]:
-    """Give where the team is, the agent and the task, empty what is not said; a plan has no agent and no task."""
+    """Return the team, the agent and the task; missing ones are empty. A plan has neither agent nor task."""
     if plan is not None:
         if team or len(request) > 1:
             raise BadInput(
@@ -158,7 +158,7 @@ def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tupl
 
 
 def _read(plan: Path) -> Plan:
-    """Read a plan from its file."""
+    """Return the plan in a file."""
     try:
         return written(decode(plan.read_text(encoding="utf-8")))
     except OSError as error:
@@ -170,8 +170,8 @@ def _read(plan: Path) -> Plan:
 
 
 def _opened(where: str, store: str | None, workspace: str | None) -> tuple[Workspace, RunDefaults]:
-    """Open the workspace of an imported team, of the team of a file, or one that is looked at from outside; and tell
-    what the team asks for when nothing is said."""
+    """Return the workspace of an imported team, of a file's team, or one without a team; and the defaults of its
+    runs."""
     if not where and not has_file():
         return Workspace(store_at(store), workspace_at(workspace), create=False), RunDefaults()
     team = load_team(where, runs=False)

@@ -1,4 +1,4 @@
-"""How a conversation of a model looks in a terminal."""
+"""A model's conversation in a terminal."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,7 +18,7 @@ _NAME: Final = 64
 
 
 def print_talk(console: Console, talk: TaskTalk, *, whole: bool) -> None:
-    """Print a conversation: who said what, which tools were called and what they returned."""
+    """Print a conversation: messages, tool calls and their results."""
     about = f"  {escaped(talk.about, 60)}"
     console.print(Text.assemble((escaped(talk.agent, _NAME), "bold"), about, (f"  {talk.task}", "dim")))
     for line in talk.lines:
@@ -28,7 +28,7 @@ def print_talk(console: Console, talk: TaskTalk, *, whole: bool) -> None:
 
 
 def _indented(console: Console, text: Text, columns: int) -> RenderableType:
-    """Indent a text. In a terminal its long lines are wrapped within the margin; in a pipe they stay whole."""
+    """Return an indented text. In a terminal long lines are wrapped within the margin; in a pipe they stay whole."""
     if console.is_terminal:
         return Padding(text, (0, 0, 0, columns), expand=False)
     margin = " " * columns
@@ -36,7 +36,7 @@ def _indented(console: Console, text: Text, columns: int) -> RenderableType:
 
 
 def _head(line: TalkLine) -> Text:
-    """◆ openai:gpt-5  86 tokens"""
+    """Return a head such as: ◆ openai:gpt-5 86 tokens."""
     if line.who == "anew":
         return Text("-- begins again: the earlier one cannot be continued", "bold")
     if line.who == "prompt":

@@ -1,4 +1,4 @@
-"""How a run looks in a terminal."""
+"""A run in a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
@@ -55,7 +55,7 @@ AsOf: TypeAlias = tuple[int, Mapping[str, Subtotal]]  # now, and what each task 
 
 
 def state_text(state: str) -> Text:
-    """Write the word of a state in its colour."""
+    """Return the word of a state in its colour."""
     return Text(state, colour(state))
 
 
@@ -64,8 +64,8 @@ def colour(state: str) -> str:
 
 
 def tabled(names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: int = 1, gives_way: str = "") -> Table:
-    """Make a plain table, the first columns to the left and figures to the right. Only one column may give way when the
-    terminal is narrow: a name or a figure that is cut cannot be read or copied."""
+    """Return a plain table, the first columns left-aligned and figures right-aligned. Only one column may be cut in a
+    narrow terminal: a name or figure that is cut cannot be read or copied."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for index, name in enumerate(names):
         if name == gives_way:
@@ -85,7 +85,7 @@ def _cut(cell: Text | str) -> Text:
 
 
 def headline(node: Node, now: int, whole: Mapping[str, Subtotal]) -> Text:
-    """Write one task on one line; `whole` is what each task and all below it spent."""
+    """Return one task on one line; `whole` has the spending of each task with its subtasks."""
     text = Text.assemble(_mark(node.state), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
     for note in notes(node):
         text.append(f"  {note}", colour(node.state) if note == node.state else "dim")
@@ -116,20 +116,20 @@ def refusal_line(refusal: Refusal) -> Text:
 
 
 def retry_line(retry: Retry) -> Text:
-    """Write one line for an attempt that was tried again, with what it died of."""
+    """Return one line for a retried attempt, with its error."""
     return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
 
 
 def model_line(use: ModelUse) -> Text:
-    """Write one line for a model that was asked: how often, how many tokens that took, and what it cost."""
+    """Return one line for a model: its requests, tokens and cost."""
     calls, *figures = model_figures(use)
     line = Text.assemble((f"{MODEL} ", "blue"), model_name(use), (f"  {calls}", "yellow" if use.failed else "dim"))
     return line.append("".join(f"  {figure}" for figure in figures), "dim")
 
 
 def tool_drawn(use: ToolUse, branch: Tree) -> None:
-    """Draw a call of a tool: what it was given, how long it took and what it returned. Why one failed stands in red on
-    a line of its own, because a narrow terminal would cut it off."""
+    """Draw a tool call: its arguments, duration and result. An error has a red line of its own, because a narrow
+    terminal would cut it off."""
     mark_, look_ = (f"{TOOL} ", "blue") if use.outcome == "done" else _mark(use.outcome)
     line = Text.assemble((mark_, look_), (tool_call(use), "" if use.outcome == "done" else look_))
     if time := tool_time(use):
@@ -142,13 +142,13 @@ def tool_drawn(use: ToolUse, branch: Tree) -> None:
 
 
 def question_drawn(question: AskedPerson, branch: Tree) -> None:
-    """Say what a person has yet to answer, and how, on a line of its own: a narrow terminal would cut it off."""
+    """Draw an open question, and how to answer it on a line of its own, because a narrow terminal would cut it off."""
     below = branch.add(Text(f"{ASKS} {WAITS}: {escaped(question.text, 160)}", "yellow"))
     below.add(Text(how_to_answer(question), "yellow"))
 
 
 def handoff_line(handoff: HandoffMade) -> Text:
-    """Say who has the task next, or who got a part of it."""
+    """Return one line for a handoff: the next agent, or the agents of its parts."""
     whom = escaped(", ".join(handoff.to), 80)
     phase = f"  phase {escaped(handoff.phase, 40)}" if handoff.phase else ""
     return Text.assemble(
@@ -160,7 +160,7 @@ def handoff_line(handoff: HandoffMade) -> Text:
 
 
 def step_line(step: PlanStep) -> Text:
-    """Write one line for a step that has no task of its own: it waits, was skipped, or what it waited for failed."""
+    """Return one line for a step without a task: it waits, was skipped, or a dependency failed."""
     line = Text.assemble(_mark(step.state), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
     return line.append(_after(step), "dim")
 
@@ -170,7 +170,7 @@ def _after(step: PlanStep) -> str:
 
 
 def refusals(root: Node) -> Iterator[Text]:
-    """Write a line for every hop that was refused, with the sentence its asker was given."""
+    """Yield a line for every refused hop, with the sentence that its asker got."""
     for node in root.walk():
         for refusal in node.refusals:
             yield Text.assemble(
@@ -184,7 +184,7 @@ def refusals(root: Node) -> Iterator[Text]:
 
 
 def decided(root: Node) -> Iterator[Text]:
-    """Write a line for every question that was decided: what came of it, who said so, when and over which channel."""
+    """Yield a line for every decided question: the outcome, the person, the time and the channel."""
     for node in root.walk():
         for one in node.questions:
             if one.is_open:
@@ -203,8 +203,8 @@ def decided(root: Node) -> Iterator[Text]:
 
 
 def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
-    """Draw the run as a tree that rich can print, and print again while it grows. Of many beside each other only some
-    are drawn, those that failed or run first, unless the whole is wanted."""
+    """Return the run as a tree for rich, which can be printed again while it grows. Of many siblings only some are
+    drawn, failed and running ones first, unless `whole` is set."""
     most = None if whole else FOLD
     sums = subtotals(root)
     top = Tree(headline(root, now, sums), guide_style="dim")
@@ -235,7 +235,7 @@ def _plan_head(plan: list[PlanStep]) -> Text:
 def _plan_drawn(
     plan: list[PlanStep], node: Node, branch: Tree, as_of: AsOf, most: int | None
 ) -> Iterator[tuple[Node, Tree]]:
-    """Draw the steps of a plan, each once: as the task that carries it out, if it has one."""
+    """Draw the steps of a plan, each once: as its task, if it has one. Yield the tasks that are still to be drawn."""
     tasks = {child.id: child for child in node.children}
     shown, rest = steps_first(plan, most)
     for step in shown:
@@ -253,8 +253,8 @@ def _plan_drawn(
 def _rows_drawn(
     node: Node, children: list[Node], branch: Tree, as_of: AsOf, most: int | None
 ) -> Iterator[tuple[Node, Tree]]:
-    """Draw in order of time who was asked, who took over, which tools were used, what was refused and what was tried
-    again."""
+    """Draw requested tasks, handoffs, tool calls, refusals and retries in the order of time. Yield the tasks that are
+    still to be drawn."""
     moves = [number for number, handoff in enumerate(node.trail, 1) if not handoff.parallel]
     trail = [(number, handoff) for number, handoff in enumerate(node.trail, 1)]
     rows: list[tuple[tuple[int, int, int], Node | Text | ToolUse]] = [(order(child), child) for child in children]
@@ -274,7 +274,7 @@ def _rows_drawn(
 
 
 def _last(items: list[T], most: int | None, branch: Tree, what: str) -> list[T]:
-    """Take the latest that fit; how many came before is drawn first."""
+    """Return the latest items that fit; the number of earlier ones is drawn first."""
     if most is None or len(items) <= most:
         return items
     branch.add(Text(f"… {count(len(items) - most, what)} before; `remit show --all` lists them", "dim"))
@@ -286,7 +286,7 @@ def _more(number: int, which: str) -> Text:
 
 
 def summed_up(root: Node, now: int) -> RenderableType:
-    """Write the sentence and the figures of a run."""
+    """Return the sentence and the figures of a run."""
     figures = summary(root)
     time = took(root, root.elapsed(now), now)
     parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]
@@ -304,7 +304,7 @@ def summed_up(root: Node, now: int) -> RenderableType:
 
 
 def receipts(root: Node) -> Iterator[Text]:
-    """Say what each turn saw and why, and what was withheld from it; several that saw the same are told as one."""
+    """Yield what each turn saw and why, and what was withheld; equal receipts are combined."""
     told: dict[str, tuple[list[Text], int]] = {}
     for node in root.walk():
         turns = [(handoff.at, handoff.sender, handoff.receipt) for handoff in node.trail]
@@ -334,19 +334,19 @@ def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:
 
 
 def answer(root: Node) -> Text:
-    """Say what came of a run."""
+    """Return the result of a run, or its error."""
     if root.state == "completed":
         return Text(block(result_text(root)))
     return Text(block(root.error or root.state), "red" if root.state in _BAD else "dim")
 
 
 def outcome_text(state: str, result: Json, error: str) -> Text:
-    """Say what came of a task."""
+    """Return the result of a task, or its error."""
     if state == "completed":
         return Text(block(result if isinstance(result, str) else encode(result)))
     return Text(block(error or state), "red")
 
 
 def moment(at: int) -> str:
-    """2026-11-15T02:36:54Z"""
+    """Return a time such as 2026-11-15T02:36:54Z."""
     return f"{iso(at)[:19]}Z"

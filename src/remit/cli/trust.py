@@ -1,4 +1,4 @@
-"""`remit trust`: the folders whose remit.toml may name a server to connect to and modules to import."""
+"""`remit trust`: the folders whose remit.toml may name servers to connect to and modules to import."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`remit watch` and `remit wait`: follow what happens in a store, whichever process does it."""
+"""`remit watch` and `remit wait`: follow the events of a store, from all processes."""
 
 import asyncio
 from typing import Annotated, Final
@@ -70,7 +70,7 @@ async def _all(workspace: Workspace, console: Console) -> None:
 
 
 def _what_is_open(view: View) -> list[Event]:
-    """List the events of all runs with something open, and the latest event of the newest run, in order."""
+    """Return the events of all runs with open tasks, and the latest event of the newest run, in order."""
     runs = {record.run for record, _ in view.tasks(Which(state="open", limit=MANY))}
     events = [event for run in runs for event in view.events(Span(run=run))]
     for line in view.runs(1):
@@ -111,8 +111,7 @@ async def _wait(
 async def waited(
     workspace: Workspace, record: Record, seconds: float | None, console: Console | None
 ) -> tuple[Seen, Screen]:
-    """Wait until the task has ended or the time is up, and give back what is known of it; a terminal shows it
-    meanwhile."""
+    """Wait until the task has ended or the time is up. Return its details; a terminal shows it meanwhile."""
     screen = Screen(record.id)
     drawing = console if console is not None and console.is_terminal else None
     try:
@@ -134,7 +133,7 @@ def _ended(view: View, task: str) -> bool:
 
 
 def answered(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
-    """Print what came of waiting; give back the exit code."""
+    """Print the result of waiting. Return the exit code."""
     record = seen.record
     ended = record.state in TERMINAL
     if as_json:
@@ -149,7 +148,7 @@ def answered(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
 
 
 def print_end(console: Console, seen: Seen, screen: Screen) -> None:
-    """Print the end of a run: its sentence and figures, and what came of it."""
+    """Print the end of a run: its sentence, figures and result."""
     for root in screen.roots()[-1:]:
         console.print(summed_up(root, SystemClock().now()))
     console.print(outcome_text(seen.record.state, seen.detail.result, seen.detail.error))

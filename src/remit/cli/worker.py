@@ -1,4 +1,4 @@
-"""`remit worker`: carry out what is in the queue, until someone says stop."""
+"""`remit worker`: run queued tasks until stopped."""
 
 import asyncio
 from collections import Counter
@@ -95,7 +95,7 @@ async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float)
 
 
 async def _available(runtime: Runtime, heard: Interrupts) -> bool:
-    """Wait until the store is there; tells whether it is, or this process was told to stop before."""
+    """Wait until the store is reachable. Return False if this process was told to stop first."""
     waiting = asyncio.create_task(runtime.available())
     told = asyncio.create_task(heard.first.wait())
     await asyncio.wait((waiting, told), return_when=asyncio.FIRST_COMPLETED)
@@ -123,7 +123,7 @@ async def _until_told(serving: "asyncio.Task[None]", heard: Interrupts) -> None:
 
 
 async def drained(runtime: Runtime, log: "Log", seconds: float) -> None:
-    """Give what still runs so long, and requeue the rest."""
+    """Give running tasks this long to finish, and requeue the rest."""
     if log.open:
         still = f"{count(len(log.open), 'task')} still running"
         log.say(f"draining: {still}, press Ctrl-C again to stop now", "yellow")
@@ -131,7 +131,7 @@ async def drained(runtime: Runtime, log: "Log", seconds: float) -> None:
 
 
 class Log:
-    """A line for each task that is begun here, and for each that ends or goes back."""
+    """Prints a line for each task that starts here, and for each that ends or is requeued."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -165,7 +165,8 @@ class Log:
             self._line(event, "begun", "cyan", f"attempt {attempt}" if attempt != 1 else "")
 
     def _ended(self, event: Event) -> None:
-        """Tell of an end; what was not begun here has no receipt: its process is gone, or its time was up before."""
+        """Print a task's end. A task that was not started here has no duration: its process is gone, or its time was up
+        before."""
         word, colour = _TOLD[event.kind]
         self.counts[word] += 1
         began = self.open.pop(event.task, None)
@@ -175,7 +176,7 @@ class Log:
         self._line(event, word, colour, ": ".join(parts))
 
     def _line(self, event: Event, word: str, colour: str, more: str) -> None:
-        """2026-11-15T02:36:54Z completed    b7k2… coder after 1.3 s"""
+        """Print a line such as: 2026-11-15T02:36:54Z completed b7k2… coder after 1.3 s."""
         when = f"{iso(event.at)[:19]}Z "
         text = Text.assemble((when, "dim"), (f"{word:<12}", colour), event.task, " ", (event.agent, "bold"))
         self._console.print(text.append(f"  {more}" if more else "", "dim"), soft_wrap=True)
