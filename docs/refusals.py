@@ -12,7 +12,7 @@ from remit.core.money import Lease, Short, figures
 from remit.core.record import NO_RUN, RunFacts
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.repeats import ONCE, Repetition
-from remit.engine.door.said import Said, rejected
+from remit.engine.approvals import Said, rejected
 
 _NOW = 1_800_000_000_000_000
 _SECOND = 1_000_000

@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from remit import Runtime, Secret
-from remit.engine.presence import processes
+from remit.engine.presence import peers as processes
 
 
 def be_on_machine(name: str) -> None:

@@ -17,7 +17,7 @@ from remit.core.card import Card
 from remit.core.match import rank
 from remit.core.text import canonical, line, plain, shown, summary
 from remit.core.values import checked
-from remit.engine.plans.team import unfenced
+from remit.engine.team import unfenced
 from remit.errors import RemitError
 from remit.report.printable import block, escaped
 from remit.stores.addresses import is_server, redacted

@@ -16,10 +16,10 @@ from remit.core.record import Record, RunFacts
 from remit.core.recovery import Resting
 from remit.core.remit import Remit
 from remit.engine.attempt.live import Handoff
-from remit.engine.plans.running import PlanOutcome, StepOutcome
+from remit.engine.context import Board, Context
+from remit.engine.models.toolbox import Toolset
+from remit.engine.plans import PlanOutcome, StepOutcome
 from remit.engine.queue.task import Status, Task
-from remit.engine.sharing.context import Board, Context
-from remit.engine.toolset import Toolset
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine

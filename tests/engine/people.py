@@ -9,7 +9,7 @@ import anyio
 
 from engine.helping import PATIENCE, found
 from remit import Card, Outcome, Runtime, Turn
-from remit.engine.people.listing import Inquiry
+from remit.engine.people import Inquiry
 from remit.ports import View
 
 HOUR = 3_600.0

@@ -9,7 +9,7 @@ from engine.helping import PATIENCE, Shaky, ends, signed, sound
 from engine.people import counted, running, the_question
 from engine.test_approvals import Door, command, delegate, every_door, lead_by
 from remit import Card, Command, Runtime, Send, Turn
-from remit.engine.door.approving import WantedHop
+from remit.engine.approvals import WantedHop
 from remit.settings import Policy, System
 from remit.testing import FakeClock
 

@@ -109,10 +109,10 @@ async def does_nothing(*given: Any) -> None:
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
-_ANSWERS = "remit.engine.people.answers"
+_ANSWERS = "remit.engine.people"
 _CONTROL = "remit.engine.attempt.control:Control"
 _LIFE = "remit.core.life:Life"
-_PARKING = "remit.engine.door.parking"
+_PARKING = "remit.engine.approvals"
 Removed = tuple[tuple[str, Callable[..., Any]], ...]
 
 SAFEGUARDS: dict[str, tuple[Removed, Case]] = {
@@ -130,14 +130,14 @@ SAFEGUARDS: dict[str, tuple[Removed, Case]] = {
         a_line_waits_longer_than_its_timers,
     ),
     "of the whole line": (
-        (("remit.engine.people.questions:clocks_stand_still", only_its_own),),
+        (("remit.engine.people:clocks_stand_still", only_its_own),),
         a_line_waits_longer_than_its_timers,
     ),
     "the counter": (((f"{_LIFE}.answered", at_the_first_answer),), two_stop_the_clock_until_the_second),
     "a timer for who has none": (((f"{_CONTROL}.arm", nothing),), who_hangs_beside_a_question_is_stopped),
     "a said deadline": (((f"{_LIFE}.answered", with_all_that_was_left),), a_deadline_comes_after_an_answer),
     "a said deadline of the question": (
-        (("remit.engine.people.questions:Questions._until", a_week),),
+        (("remit.engine.people:Questions._until", a_week),),
         a_question_ends_with_the_deadline,
     ),
     "withdrawing": (
@@ -161,7 +161,7 @@ SAFEGUARDS: dict[str, tuple[Removed, Case]] = {
         others_go_on_beside_a_question,
     ),
     "only who can look and say": (
-        (("remit.engine.door.approving:analysis_only", yes),),
+        (("remit.engine.approvals:analysis_only", yes),),
         who_has_tools_is_asked_about,
     ),
 }

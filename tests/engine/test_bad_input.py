@@ -23,8 +23,8 @@ from remit.engine.asking import (
     Submitting,
     SubmittingPlan,
 )
-from remit.engine.money.verbs import Calling
-from remit.engine.sharing.context import Board, Context
+from remit.engine.context import Board, Context
+from remit.engine.money import Calling
 from remit.errors import BadInput, RemitError, StoreError
 from remit.ports.models import ToolCall
 from remit.runtime.models import AboutModel

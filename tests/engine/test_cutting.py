@@ -10,7 +10,7 @@ from remit import Card, Runtime, Turn
 from remit.core.events import Gap, Mark
 from remit.core.kinds import Begun, ended, message_sent, messages_taken, place, started
 from remit.core.message import Message
-from remit.engine.upkeep.cutting import gaps_left_by
+from remit.engine.upkeep.prune import gaps_left_by
 from remit.errors import Conflict
 from remit.ports import Decision
 from remit.testing.clauses.making import Dice, first_remit

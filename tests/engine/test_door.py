@@ -8,8 +8,8 @@ from engine.helping import PATIENCE, quiet, serving, sound
 from remit import Bounds, Card, Command, Pass, Refused, Runtime, Send, Turn
 from remit.core.guards import ALLOW, PASSAGES, Answer, Facts, Passage, Verdict
 from remit.core.remit import Origin, Remit, begin
-from remit.engine.admission import Admission, Admitted, Proposal
 from remit.engine.directory import Agent, Directory
+from remit.engine.door import Admission, Admitted, Proposal
 from remit.errors import StoreError
 from remit.ports import View
 from remit.runtime.opening import Opening, settings

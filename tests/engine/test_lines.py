@@ -8,8 +8,7 @@ from engine.test_slots import Crowd
 from remit import Card, Runtime, Turn
 from remit.core.bounds import TOP
 from remit.core.remit import Origin, Pass, begin
-from remit.engine.attempt.alive import LiveTasks
-from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.operations import Attempt
 from remit.engine.directory import Agent
 from teams import echo, team

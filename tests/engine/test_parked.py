@@ -10,7 +10,7 @@ import pytest
 from engine.helping import PATIENCE, doomed, found, life, quiet, reached, sound, take_over
 from engine.people import HOUR, asked, counted, deployer, settled, the_question
 from remit import Bounds, Card, Refused, Runtime, Task, Turn
-from remit.engine.people.listing import Inquiry
+from remit.engine.people import Inquiry
 from remit.errors import Conflict
 from remit.ports import View
 from remit.testing import FakeClock, pass_time

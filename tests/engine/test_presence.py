@@ -21,10 +21,9 @@ from forking import in_a_fork
 from inside import last_look
 from remit import Card, Runtime, Turn
 from remit.core.times import SECOND
-from remit.engine.presence.beating import LoopWatch
+from remit.engine.presence.heartbeat import LoopWatch
 from remit.engine.presence.peers import PATIENCE as TIMES
-from remit.engine.presence.peers import Peers
-from remit.engine.presence.processes import Fate, ProcessTable, process_address, process_ended, process_number
+from remit.engine.presence.peers import Fate, Peers, ProcessTable, process_address, process_ended, process_number
 from remit.errors import StoreError
 from remit.ports import Beat, Decide, Decision, View
 from remit.stores.opening import database_at

@@ -120,7 +120,7 @@ def lowest(*given: Any) -> int:
 
 
 _GUARDS: Final = "remit.core.guards"
-_ACCESS: Final = "remit.engine.sharing.access:HolderAccess"
+_ACCESS: Final = "remit.engine.context:HolderAccess"
 _LIVE: Final = "remit.engine.attempt.live:LiveTask"
 
 SAFEGUARDS: Final = (
@@ -143,7 +143,7 @@ SAFEGUARDS: Final = (
     Safeguard("remit.core.repeats:repeated", false),
     Safeguard("remit.core.plan:faults", no_list),
     Safeguard("remit.engine.directory:askable", everyone),
-    Safeguard("remit.engine.sharing.inbox:Inbox._may_write_to", nothing),
+    Safeguard("remit.engine.inbox:Inbox._may_write_to", nothing),
     Safeguard("remit.core.chain:Chain.depth", lowest),
     Safeguard("remit.core.chain:Chain.replace_holder", as_given),
     # Bounds only get narrower
@@ -164,14 +164,14 @@ SAFEGUARDS: Final = (
     Safeguard(f"{_LIVE}._wrote", whatever_it_wrote),  # the ceiling holds for that too
     Safeguard(f"{_ACCESS}._may_write", nothing),
     Safeguard(f"{_ACCESS}._may_write", nothing, "spy"),
-    Safeguard("remit.engine.sharing.entries:Sight.must_cover", nothing),
-    Safeguard("remit.engine.sharing.entries:Sight.must_cover", nothing, "spy"),
+    Safeguard("remit.engine.context:Sight.must_cover", nothing),
+    Safeguard("remit.engine.context:Sight.must_cover", nothing, "spy"),
     Safeguard("remit.core.remit:Rights.given", as_wished),  # an asker passes on what it does not have
     Safeguard("remit.core.remit:Rights.given", as_wished, "spy"),
     Safeguard("remit.core.remit:handed_to", everything_too),
     Safeguard("remit.core.scope:board_of", one_board),
     Safeguard("remit.core.scope:board_of", one_board, "spy"),
-    Safeguard("remit.engine.sharing.context:_own", as_given),
+    Safeguard("remit.engine.context:_own", as_given),
     # What is from outside stays so
     Safeguard(f"{_LIVE}.take", nothing),
     Safeguard(f"{_LIVE}.says", inside),

@@ -6,7 +6,7 @@ import pytest
 
 from oracle import spying
 from remit import Turn
-from remit.engine.sharing.context import Context
+from remit.engine.context import Context
 from remit.stores.opening import database_at
 from remit.stores.postgres.database import PostgresDatabase
 

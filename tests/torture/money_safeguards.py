@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from remit.core import lifecycle
 from remit.core.money import ACCOUNT, LeaseMove, Short, closed_moves, first_line
-from remit.engine.door.resolving import holds_resolve, resolved
-from remit.engine.money.bills import _Room  # pyright: ignore[reportPrivateUsage]
+from remit.engine.accounts import _Room  # pyright: ignore[reportPrivateUsage]
+from remit.engine.funding import holds_resolve, resolved
 from remit.ports import Decision
 
 Patch = tuple[str, Callable[..., Any]]
@@ -180,9 +180,9 @@ def whatever_key(self: Any, purse: Any) -> Any:
 _BOOK: Final = "remit.core.money:Book"
 _LEASES: Final = "remit.core.money"
 _MOVES: Final = "remit.core.money"
-_DOOR: Final = "remit.engine.door.resolving"
-_HOLDING: Final = "remit.engine.money.holding"
-_BILLS: Final = "remit.engine.money.bills"
+_DOOR: Final = "remit.engine.funding"
+_HOLDING: Final = "remit.engine.money"
+_BILLS: Final = "remit.engine.accounts"
 _LIVE: Final = "remit.engine.attempt.live:LiveTask"
 _ENDS: Final = "test_money_ends:test_however_a_task_ends_what_was_held_is_released_and_what_left_is_charged"
 _ZOMBIE: Final = "test_money_ends:test_after_a_takeover_the_dead_settle_and_pay_nothing"
@@ -228,7 +228,7 @@ SAFEGUARDS: Final = (
     _one("waiting for others", f"{_BOOK}.shorts", not_for_good, _EIGHT),
     _one(
         "a batch judged whole",
-        "remit.engine.attempt.busy:Batch.wait",
+        "remit.engine.attempt.slots:Batch.wait",
         nothing_later,
         _BATCH,
     ),
@@ -257,7 +257,7 @@ SAFEGUARDS: Final = (
     _one("sharers leave", f"{_DOOR}:_shared", nobody_shares, _OUTLIVES),
     _one(
         "expiry",
-        "remit.engine.money.accounts:Accounts.expire",
+        "remit.engine.accounts:Accounts.expire",
         nothing_later,
         _EXPIRED,
     ),
@@ -273,7 +273,7 @@ SAFEGUARDS: Final = (
     _one("what is unused goes back once", f"{_MOVES}:_resolved", given_back_twice, _GRANTS),
     _one(
         "release before the start",
-        "remit.engine.money.paying:PaidCall.__aexit__",
+        "remit.engine.money:PaidCall.__aexit__",
         charged_before_start,
         _BEFORE,
     ),
@@ -305,7 +305,7 @@ SAFEGUARDS: Final = (
     # Afterwards
     _one(
         "what is pruned is carried",
-        "remit.engine.upkeep.carrying:carried",
+        "remit.engine.upkeep.prune:carried",
         no_list,
         _PRUNED,
     ),

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from remit import Runtime, Task
-from remit.engine.people.listing import Inquiry
+from remit.engine.people import Inquiry
 from remit.ports import View
 from workers.crew import PATIENCE, Crew, gone, sound
 

@@ -15,7 +15,7 @@ from remit.cli.terminal import moment
 from remit.core.checks import limit as checked_limit
 from remit.core.text import shown
 from remit.core.values import Json, encode
-from remit.engine.people.listing import Inquiry
+from remit.engine.people import Inquiry
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import age, duration

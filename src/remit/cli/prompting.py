@@ -14,7 +14,7 @@ from rich.text import Text
 from remit.cli.approvals import CHANNEL, arguments, how_to, print_question
 from remit.cli.options import at_terminal
 from remit.core.values import Json
-from remit.engine.people.listing import Inquiry
+from remit.engine.people import Inquiry
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.report.inquiries import shown_question, to_read
 from remit.report.printable import escaped

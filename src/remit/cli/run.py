@@ -25,7 +25,7 @@ from remit.core.outcome import Outcome
 from remit.core.plan import Plan
 from remit.core.session import RemembersGiven
 from remit.engine.asking import Starting, StartingPlan
-from remit.engine.presence.processes import process_address
+from remit.engine.presence.peers import process_address
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict
 from remit.ports import View, Which

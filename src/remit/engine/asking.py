@@ -25,7 +25,7 @@ from remit.core.tiers import Classify, tier
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
 from remit.core.values import digest, encode
-from remit.engine.plans.running import Approves, PlanOptions
+from remit.engine.plans import Approves, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 

@@ -6,57 +6,45 @@ from typing import NamedTuple
 
 from remit.core.loops import Loops
 from remit.core.redaction import Redaction
-from remit.engine.admission import Admission, TaskLimits
-from remit.engine.attempt.alive import LiveTasks
-from remit.engine.attempt.busy import BusyAgents
-from remit.engine.attempt.effects import Effects
+from remit.engine.accounts import Accounts
+from remit.engine.acts import Breakers
+from remit.engine.approvals import Approving
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
-from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.slots import Slots
-from remit.engine.attempt.stops import StopListener
+from remit.engine.attempt.live import LiveTask, LiveTasks, StopListener
+from remit.engine.attempt.replay import Effects
+from remit.engine.attempt.slots import BusyAgents, Slots
 from remit.engine.attempt.turns import Conductor
 from remit.engine.consequences import Consequent
+from remit.engine.context import Entries
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
-from remit.engine.door.approving import Approving
+from remit.engine.door import Admission, TaskLimits
 from remit.engine.finding import Finder
 from remit.engine.ground import Ground
-from remit.engine.models.anew import Anew
-from remit.engine.models.asking import Models
+from remit.engine.inbox import Inbox
+from remit.engine.models.asking import Costs, Models
 from remit.engine.models.circling import Circles
-from remit.engine.models.costs import Costs
-from remit.engine.models.offering import Offering
-from remit.engine.models.prompting import Prompting
+from remit.engine.models.prompting import ModelServices, Offering, Prompting
 from remit.engine.models.remembering import Remembering
-from remit.engine.models.talking import KeptTalks
+from remit.engine.models.talking import Anew, KeptTalks
 from remit.engine.models.toolbox import Toolbox
-from remit.engine.models.verbs import ModelServices
-from remit.engine.money.accounts import Accounts
-from remit.engine.money.holding import Holding
-from remit.engine.money.paying import InstalledPrices, OwnersPrices, Paying, Tariff
-from remit.engine.money.verbs import MoneyServices
-from remit.engine.people.answers import Answers
-from remit.engine.people.questions import Questions
-from remit.engine.people.verbs import PeopleServices
-from remit.engine.plans.leading import Leading
-from remit.engine.plans.running import PlanRunner, Schemas
+from remit.engine.money import Holding, InstalledPrices, MoneyServices, OwnersPrices, Paying, Tariff
+from remit.engine.people import Answers, PeopleServices, Questions
+from remit.engine.plans import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
-from remit.engine.presence.peers import Peers
-from remit.engine.presence.timely import TimelyStore
+from remit.engine.presence.peers import Peers, TimelyStore
 from remit.engine.queue.control import TaskControl
-from remit.engine.queue.serving import ResidentWorker
 from remit.engine.queue.submitting import TaskQueue
-from remit.engine.queue.succession import Succession
+from remit.engine.queue.takeover import Succession
+from remit.engine.queue.worker import ResidentWorker
 from remit.engine.services import Services
 from remit.engine.settings import Policy, Serving, System
-from remit.engine.sharing.entries import Entries
-from remit.engine.sharing.inbox import Inbox
 from remit.engine.system import SystemClock
+from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
-from remit.engine.upkeep.breakers import Breakers
 from remit.engine.upkeep.keys import Coolings, Keys
 from remit.ports import Database, Prices, Store, Vault
 

@@ -21,9 +21,8 @@ from remit.core.record import Record, Standing
 from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
-from remit.engine.door.approving import withdrawn
-from remit.engine.door.parking import has_question, is_part, parked, parts, unparked
-from remit.engine.door.resolving import holds_resolve, leases_close
+from remit.engine.approvals import has_question, is_part, parked, parts, unparked, withdrawn
+from remit.engine.funding import holds_resolve, leases_close
 from remit.engine.ground import StoreAround
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 

@@ -24,17 +24,16 @@ from remit.core.remit import Pass, Remit, expires, known_pass
 from remit.core.repeats import ONCE, Repetition
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
-from remit.engine.admission import Admitted, Proposal
+from remit.engine.approvals import Said
 from remit.engine.attempt import outcomes
-from remit.engine.attempt.busy import ALONE, Attempted, Batch, Ticket
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
-from remit.engine.attempt.resume import Resumed, asked, next_of, origin_of, resume
+from remit.engine.attempt.replay import Resumed, asked, next_of, origin_of, resume
+from remit.engine.attempt.slots import ALONE, Attempted, Batch, Ticket
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of, action_of_all
 from remit.engine.directory import Agent
-from remit.engine.door.said import Said
-from remit.engine.hops import first_proposed, place_of, proposed
+from remit.engine.door import Admitted, Proposal, first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decision, View

@@ -17,7 +17,7 @@ from remit.core.card import Card
 from remit.core.match import CALIBRATED, Certainty, Index, Match, about, behind, choice, unclear
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
-from remit.engine.owners import owners_function
+from remit.engine.traces import owners_function
 from remit.errors import Refused
 from remit.ports import View
 

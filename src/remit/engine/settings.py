@@ -18,9 +18,9 @@ from remit.core.text import shown
 from remit.core.tiers import Classify, tier_by_rules
 from remit.core.times import DAY, SECOND, patience, span
 from remit.core.toolgroups import Groups, own_groups
-from remit.engine.door.approving import Approve
+from remit.engine.approvals import Approve
 from remit.engine.finding import Embed
-from remit.engine.sharing.inbox import INBOX
+from remit.engine.inbox import INBOX
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
 from remit.ports import Channel, Clock, Ids, Prices, Vault

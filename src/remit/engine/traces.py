@@ -1,9 +1,15 @@
-"""Where an agent failed: the frames of its traceback, as the journal keeps them. Only places, never values."""
+"""Where an agent, or a function of the owner, failed: places in the code, never values."""
+
+from __future__ import annotations
 
 import sysconfig
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
 from typing import Final, NamedTuple, cast
+
+from remit.errors import RemitError
 
 TRACE_LIMIT: Final = 8_000  # characters; what is nearest to the failure is kept
 _CHAIN_LIMIT: Final = 8  # errors that led to one another
@@ -68,3 +74,34 @@ def _frames(error: BaseException) -> list[Frame]:
     walked = walk_tb(error.__traceback__)
     frames = [Frame(one.f_code.co_filename, line, one.f_code.co_name) for one, line in walked]
     return [frame for frame in frames if not frame.is_ours]
+
+
+class OwnersFunctionFailed(Exception):
+    """A function of the owner raised. `role` says which one it is, `error` is what it raised."""
+
+    def __init__(self, role: str, error: Exception) -> None:
+        super().__init__(f"{role} raised {type(error).__name__}: {error}")
+        self.role = role
+        self.error = error
+
+
+@contextmanager
+def owners_function(role: str) -> Generator[None]:
+    """Call a function of the owner inside. An error of remit, such as Refused, is its answer; any other fails the task
+    in whose name it is called."""
+    try:
+        yield
+    except (RemitError, OwnersFunctionFailed):
+        raise
+    except Exception as error:
+        raise OwnersFunctionFailed(role, error) from error
+
+
+def owners_fault(error: BaseException | None) -> OwnersFunctionFailed | None:
+    """Find the function of the owner that an error comes from, also among several that came at once."""
+    while error is not None and not isinstance(error, OwnersFunctionFailed):
+        if isinstance(error, BaseExceptionGroup):
+            inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+            return next((found for one in inside if (found := owners_fault(one)) is not None), None)
+        error = error.__cause__
+    return error

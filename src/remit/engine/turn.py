@@ -20,25 +20,23 @@ from remit.core.text import INT_LIMIT, NAME_LIMIT, line, plain, shown
 from remit.core.trust import UNTRUSTED, Trust, least
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
-from remit.engine.attempt.busy import Batch
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
+from remit.engine.attempt.slots import Batch
+from remit.engine.context import Context, Entries, HolderAccess
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.finding import Finder
-from remit.engine.models.verbs import ModelServices, ModelVerbs
-from remit.engine.money.verbs import MoneyServices, MoneyVerbs
-from remit.engine.people.verbs import PeopleServices
-from remit.engine.plans.running import PlanOutcome, PlanRunner
+from remit.engine.inbox import Inbox
+from remit.engine.models.prompting import ModelServices, ModelVerbs
+from remit.engine.models.toolbox import Toolset
+from remit.engine.money import MoneyServices, MoneyVerbs
+from remit.engine.people import PeopleServices
+from remit.engine.plans import PlanOutcome, PlanRunner
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import TaskQueue
 from remit.engine.queue.task import Task
-from remit.engine.sharing.access import HolderAccess
-from remit.engine.sharing.context import Context
-from remit.engine.sharing.entries import Entries
-from remit.engine.sharing.inbox import Inbox
 from remit.engine.timing import together
-from remit.engine.toolset import Toolset
 from remit.errors import BadInput
 
 Wish: TypeAlias = Pass | tuple[str, str]

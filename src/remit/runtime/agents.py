@@ -6,7 +6,7 @@ from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.text import plain
 from remit.engine.acts import act_of
-from remit.engine.owners import OwnersFunctionFailed
+from remit.engine.traces import OwnersFunctionFailed
 from remit.runtime.opening import Opening
 
 

@@ -12,7 +12,7 @@ from remit.core.plan import Plan, assigned
 from remit.engine.asking import Asked
 from remit.engine.assembly import Engine
 from remit.engine.delegation import Led
-from remit.engine.plans.running import PlanOptions, PlanOutcome
+from remit.engine.plans import PlanOptions, PlanOutcome
 from remit.engine.queue.submitting import Accepted, Submission
 from remit.errors import BadInput
 

@@ -20,7 +20,7 @@ from remit.core.redaction import Redaction
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
-from remit.engine.plans.running import Schemas
+from remit.engine.plans import Schemas
 from remit.engine.presence.insisting import until_there
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError

@@ -16,7 +16,7 @@ from remit.core.redaction import Redaction
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
 from remit.engine.directory import Directory
-from remit.engine.plans.running import PlanOutcome
+from remit.engine.plans import PlanOutcome
 from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.turn import Turn

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from remit.core.record import Record
-from remit.engine.presence.processes import process_ended, process_number
+from remit.engine.presence.peers import process_ended, process_number
 from remit.ports import Beat
 
 GONE: Final = "gone"

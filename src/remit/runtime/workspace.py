@@ -17,12 +17,11 @@ from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
 from remit.engine.acts import ActContent, act_of
 from remit.engine.asking import NO_GOAL, Submitting, SubmittingPlan
+from remit.engine.context import Context, OwnerAccess
 from remit.engine.directory import Directory
 from remit.engine.queue.submitting import Submission
 from remit.engine.queue.task import Status, Task
 from remit.engine.settings import Policy, Serving, System
-from remit.engine.sharing.access import OwnerAccess
-from remit.engine.sharing.context import Context
 from remit.engine.upkeep.doctor import Health, examine
 from remit.engine.upkeep.prune import Pruning, prune
 from remit.engine.upkeep.tallying import figures

@@ -1,4 +1,4 @@
-"""A clock under the test's control: time passes only when the test says so, and then the timers fire."""
+"""A clock under the test's control: time passes when the test says so, and then whatever waited for it happens."""
 
 import asyncio
 import heapq
@@ -13,7 +13,7 @@ PATIENCE = 30.0  # real seconds after which whoever waits in vain is told so
 
 
 class FakeTimer:
-    """A timer of the fake clock."""
+    """Something that happens when the clock has been moved far enough."""
 
     __slots__ = ("_call",)
 
@@ -30,9 +30,9 @@ class FakeTimer:
 
 
 class FakeClock:
-    """A clock that stands still until `advance` moves it. Due timers fire in order, before the call returns, each at
-    its own time. A timer that is set again meanwhile, like a heartbeat, fires once more at the end, not for every
-    interval."""
+    """A clock that stands still until `advance` moves it. Timers that are due fire in order, before the call
+    returns; each sees the time it was due. One that is set again meanwhile, as a heartbeat is, fires once more at the
+    end, not as often as it would have in all that time."""
 
     def __init__(self, now: int = 1_800_000_000 * SECOND) -> None:
         self._now = now
@@ -58,7 +58,7 @@ class FakeClock:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Let time pass and fire the due timers."""
+        """Let time pass; whoever waits for it is woken."""
         if seconds < 0:
             raise ValueError("time does not go back; jump sets the wall clock")
         self._until = until = self._ticks + round(seconds * SECOND)
@@ -69,7 +69,7 @@ class FakeClock:
         self._move(until)
 
     def jump(self, seconds: float) -> None:
-        """Set the wall clock forwards or backwards, as a person would; no time passes and no timer fires."""
+        """Set the wall clock forwards or backwards, as people and programs do; no time passes and no timer fires."""
         self._now += round(seconds * SECOND)
 
     def _move(self, ticks: int) -> None:
@@ -78,8 +78,8 @@ class FakeClock:
 
 
 async def pass_time(clock: FakeClock, until: Callable[[], Awaitable[object]], *, step: float = 1.0) -> None:
-    """Let time pass in steps until a condition is true. Between two steps, woken code runs and a moment of real time
-    passes, because a store on disk works in threads, which do not use this clock."""
+    """Let time pass in steps until something is so. Between two steps whatever was woken gets to run, and a moment of
+    real time passes: a store on disk works in threads, which know nothing of this clock."""
     with anyio.fail_after(PATIENCE):
         while not await until():
             clock.advance(step)

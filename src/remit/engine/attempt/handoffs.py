@@ -22,14 +22,13 @@ from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, kno
 from remit.core.repeats import ONCE, Repetition, repeated
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.admission import Admission, Admitted, Handing, Proposal
 from remit.engine.attempt import outcomes
-from remit.engine.attempt.alive import LiveTasks
-from remit.engine.attempt.busy import Batch
 from remit.engine.attempt.endings import turn_data
-from remit.engine.attempt.live import Handoff, LiveTask
+from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
+from remit.engine.attempt.slots import Batch
 from remit.engine.directory import Agent
+from remit.engine.door import Admission, Admitted, Handing, Proposal
 from remit.engine.ground import Ground
 from remit.engine.timing import together
 from remit.errors import BadInput, Refused

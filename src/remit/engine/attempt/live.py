@@ -1,13 +1,14 @@
-"""What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
+"""Live tasks: the tree of tasks that run in this process, each with its state; and stops from other processes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
@@ -15,7 +16,7 @@ from remit.core.allow import ANY
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
-from remit.core.kinds import Lineage, Place, place
+from remit.core.kinds import Cancelling, Lineage, Place, place, read
 from remit.core.lead import Lead
 from remit.core.life import Life
 from remit.core.lifecycle import TERMINAL
@@ -23,18 +24,20 @@ from remit.core.loops import Echoes, Rounds, same
 from remit.core.money import Amounts
 from remit.core.offers import Offers, Room
 from remit.core.outcome import Outcome
-from remit.core.receipt import Receipt, Why, kept_back
+from remit.core.receipt import Receipt, Slice, Why, kept_back
 from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights
 from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json
-from remit.engine.attempt.control import Control
+from remit.engine.attempt.calls import Call
+from remit.engine.attempt.control import Control, Hands, Line
 from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
-from remit.errors import Failed, Refused
-from remit.ports import Clock, Decide, Decision, View, Wants
+from remit.engine.timing import While
+from remit.errors import Failed, NewerStore, Refused, StoreError
+from remit.ports import Clock, Decide, Decision, Span, Store, View, Wants
 from remit.ports.models import EarlierRun
 
 T = TypeVar("T")
@@ -429,3 +432,176 @@ class Elsewhere:
             del tasks[self._task]
         if not tasks and self._live.alone is not None:
             self._live.alone.set()
+
+
+class LiveTasks:
+    """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
+
+    __slots__ = ("_live", "hands")
+
+    def __init__(self) -> None:
+        self._live: dict[str, LiveTask] = {}
+        self.hands = Hands(0)  # of this process's worker, once there is one
+
+    def enter(self, live: LiveTask) -> LiveTask:
+        """Make a task alive, in the line of its asker or in one of its own."""
+        self._live[live.remit.id] = live
+        line = live.control.line
+        if line is None:
+            line = live.control.line = Line(self.hands if live.attempt.queued else None)
+        line.enter(live.remit.id, live)
+        return live
+
+    def leave(self, live: LiveTask) -> None:
+        """Forget a task that is over, in whoever's hands it ended."""
+        last = self.latest(live)
+        live.over = last.over = True
+        last.life.end()
+        if self._live.get(live.remit.id) is last:
+            del self._live[live.remit.id]
+        line = last.control.line
+        assert line is not None  # it was alive
+        line.leave(last.remit.id, waits=last.life.waits > 0, last=last.attempt.queued)
+
+    def latest(self, live: LiveTask) -> LiveTask:
+        """Return the turn of the present holder under the same claim; a later claim of the same task does not count."""
+        now = self._live.get(live.remit.id)
+        return now if now is not None and now.control is live.control else live
+
+    def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
+        """List the queued tasks that run here although their claim is not ours any more. `held` has the fences of those
+        that are."""
+        queued = (live for live in self._live.values() if live.attempt.queued)
+        return [live for live in queued if held.get(live.remit.id) != live.attempt.fence]
+
+    def nested_in(self, live: LiveTask) -> list[LiveTask]:
+        """List the task and those it is nested in, as far as they are alive here."""
+        line: list[LiveTask] = []
+        above: LiveTask | None = live
+        while above is not None:
+            line.append(above)
+            above = self._live.get(above.remit.parent)
+        return line
+
+    def under(self, life: Life) -> list[LiveTask]:
+        """List the tasks that one waits for, as far as they are alive here."""
+        return [live for live in self._live.values() if live.life.is_under(life)]
+
+    def calls_inside(self, call: Call) -> list[Call]:
+        """List the calls that are under way inside of this one."""
+        control = next((live.control for live in self._live.values() if call in live.control.calls), None)
+        if control is None:
+            return []
+        own = control.calls[control.calls.index(call) + 1 :]
+        return own + [one for live in self.under(control.life) for one in live.control.calls]
+
+    def get(self, task: str) -> LiveTask | None:
+        return self._live.get(task)
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+
+_NOTHING: Final = frozenset[tuple[str, str, int]]()
+
+
+class Before(NamedTuple):
+    """What the turn had seen and written when the code began."""
+
+    saw: frozenset[tuple[str, int, str]]
+    wrote: frozenset[tuple[str, str, int]]
+
+
+def before(live: LiveTask) -> Before:
+    """Note where the turn stands."""
+    return Before(frozenset(live.receipt.saw), _written(live))
+
+
+def marks(live: LiveTask, then: Before) -> dict[str, Json]:
+    """Return what has come since, as it is recorded; empty if nothing has."""
+    found: dict[str, Json] = {}
+    if live.took != TRUSTED:
+        found["took"] = live.took
+    if saw := [[*part] for at, part in live.receipt.saw.items() if at not in then.saw]:
+        found["saw"] = cast("Json", saw)
+    if wrote := sorted(_written(live) - then.wrote):
+        found["wrote"] = cast("Json", [[*one] for one in wrote])
+    return found
+
+
+def apply(live: LiveTask, marks: dict[str, Any]) -> None:
+    """Do to the turn what the code did that is skipped now."""
+    if not marks:
+        return
+    live.take(marks.get("took", TRUSTED))
+    live.receipt.beside(Slice(*part) for part in marks.get("saw", ()))
+    for namespace, key, version in marks.get("wrote", ()):
+        live.has_written(namespace, key, version)
+
+
+def _written(live: LiveTask) -> frozenset[tuple[str, str, int]]:
+    return frozenset((*where, version) for where, version in live.wrote.items()) if live.wrote else _NOTHING
+
+
+WHY: Final = "cancelled from another process"
+_CANCELLING: Final = frozenset(("task.cancelling",))
+
+_log = logging.getLogger("remit")
+
+
+class StopListener:
+    """Stops what another process cancelled. It listens while there is work here."""
+
+    def __init__(self, store: Store, alive: LiveTasks, worker: str) -> None:
+        self._store = store
+        self._alive = alive
+        self._worker = worker
+        self._users = 0
+        self._unsubscribe: Callable[[], None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._working = While(self._enter, self._leave)
+
+    def while_working(self) -> While:
+        """Listen while the body runs: there is work here."""
+        return self._working
+
+    def _enter(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # what listened in an earlier loop ended with it
+            self._loop, self._users, self._unsubscribe, self._looking = loop, 0, None, None
+        self._users += 1
+        if self._unsubscribe is None:
+            self._unsubscribe = self._store.listen(self._changed)
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if not self._users and self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _changed(self) -> None:
+        if len(self._alive) and self._loop is not None and (self._looking is None or self._looking.done()):
+            self._looking = self._loop.create_task(self.look())
+
+    async def look(self) -> None:
+        """Stop what someone wants stopped."""
+        try:
+            wanted = await self._store.read(self._wanted)
+        except NewerStore:  # told by whoever serves, or by the work itself
+            return
+        except StoreError as error:  # the store calls again
+            _log.warning("could not look for what is to be stopped: %s", error)
+            return
+        for live, why in wanted:
+            live.control.stop(why)
+
+    def _wanted(self, view: View) -> list[tuple[LiveTask, str]]:
+        alive = (self._alive.get(task) for task in view.cancelling(self._worker))
+        return [(live, _why(view, live)) for live in alive if live is not None and live.life.stop != "cancelled"]
+
+
+def _why(view: View, live: LiveTask) -> str:
+    """Find the reason that whoever cancelled it gave."""
+    events = view.events(Span(run=live.remit.root, task=live.remit.id, kinds=_CANCELLING))
+    return read(events[0], Cancelling).get("why", WHY)

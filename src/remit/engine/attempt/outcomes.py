@@ -17,8 +17,8 @@ from remit.core.remit import Remit
 from remit.core.trust import TRUSTED
 from remit.core.values import Json
 from remit.engine import traces
-from remit.engine.owners import owners_fault
 from remit.engine.presence.bell import Bell
+from remit.engine.traces import owners_fault
 from remit.errors import BadInput, Cancelled, Failed, NoAnswer, OutOfRequests, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View
 

@@ -12,14 +12,12 @@ from remit.core.command import Command
 from remit.core.outcome import Outcome
 from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
-from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
-from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
-from remit.engine.attempt.leftover import tell_left_over
-from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
+from remit.engine.attempt.replay import tell_left_over, unaccounted
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Failed, Refused, StoreBusy, StoreError

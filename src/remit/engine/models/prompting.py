@@ -1,25 +1,111 @@
-"""The prompt is the remit: what a holder is told is what it was given, and nothing else."""
+"""What a model is told and offered: the prompt, the verbs that can succeed, and the verbs that adapters use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from remit.core import scope
+from remit.core import offers, scope
+from remit.core import remit as remits
 from remit.core.allow import ANY
+from remit.core.checks import callable_, of_type
 from remit.core.credits import dollars
 from remit.core.entry import Entry
-from remit.core.offers import Room, hidden
+from remit.core.offers import Offers, Room, hidden
 from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, brief, cut
-from remit.core.scope import Scope, board_of, memory_of
-from remit.core.session import said_before
-from remit.core.values import encode
+from remit.core.record import RunFacts
+from remit.core.scope import Scope, Sees, board_of, memory_of
+from remit.core.session import EarlierExchange, said_before
+from remit.core.text import NAME_LIMIT, line
+from remit.core.toolgroups import GROUPS
+from remit.core.values import Json, encode
 from remit.engine.attempt.live import LiveTask
-from remit.engine.models.offering import Offering, has_verbs
+from remit.engine.context import Entries, HolderAccess
+from remit.engine.door import TaskLimits
+from remit.engine.ground import Ground
+from remit.engine.inbox import Inbox
+from remit.engine.models.asking import Models
 from remit.engine.models.remembering import Remembering
-from remit.engine.sharing.access import HolderAccess
-from remit.engine.sharing.entries import Entries
-from remit.engine.sharing.inbox import Inbox
+from remit.engine.models.talking import KeptTalk, KeptTalks
+from remit.engine.models.toolbox import Toolbox
+from remit.engine.people import PeopleVerbs
+from remit.ports import View
+from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
+
+_ASKING: Final = GROUPS["agents"] - GROUPS["context"]
+
+
+class Offering(NamedTuple):
+    """`hide` says whether verbs that cannot succeed are kept from models; those that no card allows always are."""
+
+    ground: Ground
+    limits: TaskLimits
+    hide: bool = True
+
+    async def room(self, live: LiveTask) -> Room:
+        """Tell how much room a holder has. The store is read only if there is someone whom it may ask; for a holder
+        that may ask nobody there is as much room until it writes something."""
+        if live.room is None or live.card.asks:
+            live.room = await self._room(live)
+        return live.room
+
+    async def _room(self, live: LiveTask) -> Room:
+        remit = live.remit
+        own = live.card.tools is not ANY and "ask_person" in live.card.tools  # it may be a tool of the agent's own
+        person = live.card.ask_person or own
+        if not self.hide:
+            return Room(person=person)
+        board = board_of(remit.session)
+        room = Room(
+            askable=self._may_ask(live),
+            deeper=remit.bounds.depth is None or remit.chain.depth < remit.bounds.depth,
+            reads=bool(live.sight),
+            writes=bool(live.reach),
+            board=_any_of(live.sight, board) or _any_of(live.reach, board),
+            person=person,
+        )
+        if not room.askable:
+            return room
+        run, spawned = await self.ground.store.read(lambda view: _facts(view, live))
+        most = remit.bounds.tasks
+        return room._replace(
+            tasks=most is None or run.tasks < most or (remit.led and run.tasks == most),
+            handoffs=self._may_hand(live, run),
+            spawns=spawned < self.limits.spawns,
+        )
+
+    async def offers(self, live: LiveTask) -> Offers:
+        """Tell which tools and verbs a model is shown with its next request."""
+        live.must_be_at_work()
+        room = await self.room(live)
+        if live.offered is None or live.offered[0] is not room:
+            # A card does not list the tools of agents that run inside the turn: the bounds and what it denies count.
+            kit = remits.kit(live.remit, live.card, inner=True)
+            live.offered = room, Offers(kit, offers.hidden(room), live.card.denies)
+        return live.offered[1]
+
+    def _may_ask(self, live: LiveTask) -> bool:
+        card = live.card
+        return bool(card.asks) and bool(self.ground.directory.askable(live.remit, card))
+
+    def _may_hand(self, live: LiveTask, run: RunFacts) -> bool:
+        most = live.remit.bounds.handoffs
+        return (most is None or run.handoffs < most) and len(live.handoff.trail) < self.limits.handoffs
+
+
+def has_verbs(live: LiveTask) -> bool:
+    """Whether the holder has verbs among its tools at all, as every model has: agents that are programs have none."""
+    return any(live.kit.has(name) for name in (*GROUPS["context"], *_ASKING))
+
+
+def _facts(view: View, live: LiveTask) -> tuple[RunFacts, int]:
+    live.must_hold(view)
+    return view.run(live.remit.root), view.spawned(live.remit.id)
+
+
+def _any_of(sees: Sees, board: scope.Scope) -> bool:
+    return bool(scope.parts(sees, board))
+
 
 _ENTRIES: Final = 50  # that are passed along and told; what is more can be read by whoever has the verb
 _TEAM: Final = 20  # agents that are introduced; the rest is listed by list_agents
@@ -178,3 +264,70 @@ def _used(live: LiveTask) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else encode(value)
+
+
+class ModelServices(NamedTuple):
+    models: Models
+    toolbox: Toolbox
+    prompting: Prompting
+    offering: Offering
+    talking: KeptTalks
+
+
+class ModelVerbs(PeopleVerbs):
+    """How a model is asked and how its tools are used. Adapters of frameworks call these; agents rarely do."""
+
+    _live: LiveTask
+    _talking: ModelServices
+
+    async def prompt(self) -> str:
+        """Write what the holder was given as a prompt: the task, the entries that were passed along, how the task came
+        to it, and its messages, which are taken by this. A model is told its memory, the newest notes on the board and
+        whom it may ask too. What came from outside is quoted."""
+        return await self._talking.prompting.prompt(self._live)
+
+    async def talk_so_far(self) -> list[EarlierExchange]:
+        """List what was said before in this session, the oldest first: what this agent was asked in earlier runs and
+        what came of each. Empty unless the run was begun with `remembers=True`, or its agent has `memory="session"`."""
+        self._live.must_be_at_work()
+        return [run.exchange for run in await self._talking.talking.remembering.past(self._live)]
+
+    async def offers(self) -> Offers:
+        """Tell which tools and verbs a model is shown with its next request: none that is denied or outside the bounds,
+        and no verb that cannot succeed now."""
+        return await self._talking.offering.offers(self._live)
+
+    async def model(self, call: ModelCall) -> ModelAnswer:
+        """Ask a model: recorded, paid for, and with others to ask when one does not answer.
+
+        When the task is run again, what was answered is found by the digest of the request, or by its position in a
+        conversation that `begin_talk` began. It is neither asked nor paid again. Raises `NoAnswer` with what became of
+        each model, and `Refused` if it cannot be paid.
+        """
+        of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
+        return await self._talking.models.ask(self._live, call)
+
+    def talks(self) -> list[KeptTalk]:
+        """List the conversations begun in this turn, or in the tool call that runs now; the latest first."""
+        return self._talking.talking.talks(self._live)
+
+    async def begin_talk(self, begins: str, name: str | None = None) -> KeptTalk:
+        """Begin a conversation that is kept position by position. `begins` is the digest of its first request.
+
+        The first one of a turn is the turn's own and is found again whatever it begins with; others are found by their
+        `name`, or by how they begin.
+        """
+        line(begins, "the digest of how it begins", NAME_LIMIT)
+        if name is not None:
+            line(name, "the name of a conversation", NAME_LIMIT)
+        return await self._talking.talking.begin(self._live, begins, name)
+
+    async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
+        """Use a tool that a model has called, and give back what the model is told: what came of it, or a sentence.
+
+        It is used once, however often the task is run; whether it may be, and whether a person or a hook has a say, is
+        what the agent's card and rules say. If it hands the task over, `HandedOver` is raised.
+        """
+        of_type(call, ToolCall, "tool takes a ToolCall of remit.ports.models, and what does it")
+        callable_(do, "tool takes a function of the arguments")
+        return await self._talking.toolbox.use(self, self._live, call, do)

@@ -19,7 +19,7 @@ from remit.core.values import Json, decode, encode
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import begun_again, first_position, tools_of_first_turn
-from remit.engine.attempt.resume import origin_of
+from remit.engine.attempt.replay import origin_of
 from remit.engine.ground import Ground
 from remit.ports import Decision, Span, View
 from remit.ports.models import EarlierRun, EarlierTalk, KeptAnswer, ModelAnswer

@@ -1,16 +1,116 @@
-"""Other processes: whether they are still there.
+"""Other processes: whether they are alive, by their heartbeats and by this machine's process table."""
 
-That is never judged by comparing clocks. On the same machine the process table says it at once; of others, only that
-no heartbeat came for a while on our own watch. Whoever could not look has heard nothing either, so it begins to watch
-anew. Being wrong about it is harmless: fences see to it that only one of two processes can record anything.
-"""
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Final, TypeVar
 
-from collections.abc import Iterable
-from typing import Final
+from remit.core.times import SECOND, iso
+from remit.engine.ground import StoreAround
+from remit.engine.system import TOLERANCE, SystemClock
+from remit.errors import StoreError
+from remit.ports import NOTHING, Beat, Clock, Decide, Decided, Store, View, Wants
 
-from remit.core.times import SECOND
-from remit.engine.presence.processes import Fate, ProcessTable
-from remit.ports import Beat, Clock
+_TABLE: Final = Path("/proc")
+_ENDED: Final = "ZX"
+_STOPPED: Final = "Tt"
+
+
+class Fate(Enum):
+    """What is known of a process. One that is stopped by a signal is there and does nothing."""
+
+    UNKNOWN = "unknown"
+    ENDED = "ended"
+    ALIVE = "alive"
+    STOPPED = "stopped"
+
+
+class ProcessTable:
+    """The processes of a machine, as far as `folder` tells of them."""
+
+    def __init__(self, folder: Path = _TABLE) -> None:
+        self._folder = folder
+
+    def fate(self, address: str) -> Fate:
+        """Tell what became of the process with this address; of other machines nothing is known.
+
+        A process has ended only if the table has no line for it, and the system knows no such number either: a table
+        may be hidden, and a line unreadable for want of a file descriptor.
+        """
+        machine, number, began = _parts(address)
+        if not machine or machine != _machine():
+            return Fate.UNKNOWN
+        try:
+            state, since = self._line(number)
+        except (FileNotFoundError, ProcessLookupError):
+            return Fate.UNKNOWN if _exists(number) else Fate.ENDED
+        except (OSError, IndexError):
+            return Fate.UNKNOWN
+        if state in _ENDED or since != began:  # numbers are used again
+            return Fate.ENDED
+        return Fate.STOPPED if state in _STOPPED else Fate.ALIVE
+
+    def address(self) -> str:
+        """Say where this process is: machine, number, and when it began."""
+        try:
+            began = self._line(os.getpid())[1]
+        except (OSError, IndexError):
+            return f":{os.getpid()}:"  # others can only listen to its heartbeats
+        return f"{_machine()}:{os.getpid()}:{began}"
+
+    def _line(self, process: int) -> tuple[str, str]:
+        """Give the state of a process, and when it began in ticks since the machine did."""
+        text = (self._folder / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
+        fields = text.rpartition(")")[2].split()  # its name comes before, and may have spaces
+        return fields[0], fields[19]
+
+
+def process_address() -> str:
+    """Say where this process is."""
+    return ProcessTable().address()
+
+
+def process_ended(address: str) -> bool:
+    """Whether a process of this machine has ended; of others nothing is known."""
+    return ProcessTable().fate(address) is Fate.ENDED
+
+
+def process_number(address: str) -> str:
+    """Give the number of a process of this machine; empty for another machine's."""
+    machine, number, _ = _parts(address)
+    return str(number) if machine and machine == _machine() else ""
+
+
+@cache
+def _machine() -> str:
+    """Name this boot of this machine, as far as processes see each other; empty where that cannot be known."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
+
+
+def _parts(address: str) -> tuple[str, int, str]:
+    """Split an address into machine, number and start; a malformed one has no machine."""
+    machine, _, began = address.rpartition(":")
+    machine, _, number = machine.rpartition(":")
+    return (machine, int(number), began) if number.isascii() and number.isdigit() and began else ("", 0, "")
+
+
+def _exists(process: int) -> bool:
+    """Whether a process with this number exists, whoever owns it."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is not ours to ask
+        return True
+    return True
+
 
 PATIENCE: Final = 20  # times as long a process may be silent that is seen to be alive
 _ROUNDS: Final = 3  # looks that may fail to take place before what was heard counts no more
@@ -56,3 +156,63 @@ class Peers:
             return True
         silence = self._silence * PATIENCE if fate is Fate.ALIVE else self._silence
         return now - self._heard[beat.worker][1] >= silence
+
+
+T = TypeVar("T")
+
+
+class TimelyStore(StoreAround):
+    """A store that is written to only when this machine's clock has been compared with another's: the server's, or
+    that of whoever wrote last, which cannot have been in the future."""
+
+    __slots__ = ("_clock", "_right", "_server_time")
+
+    def __init__(self, store: Store, clock: SystemClock, server_time: Callable[[], int | None]) -> None:
+        super().__init__(store)
+        self._clock = clock
+        self._server_time = server_time
+        self._right = False
+
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
+        return self._store.tx(op, decide, wants) if self._right else self._first_tx(op, decide, wants)
+
+    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
+        return self._store.transact(op, decide, wants) if self._right else self._first_transact(op, decide, wants)
+
+    async def _first_tx(self, op: str, decide: Decide[T], wants: Wants) -> T:
+        await self._check()
+        return await self._store.tx(op, decide, wants)
+
+    async def _first_transact(self, op: str, decide: Decide[T], wants: Wants) -> Decided[T]:
+        await self._check()
+        return await self._store.transact(op, decide, wants)
+
+    async def _check(self) -> None:
+        self._clock.read_anew()  # it may have been set right since the last time that this was refused
+        server = await asyncio.to_thread(self._server_time)
+        now = self._clock.now()
+        if server is not None:
+            if abs(now - server) > TOLERANCE:
+                raise _wrong(now, f"the server's clock says {_shown(server)}")
+        elif (last := await self._store.read(_last)) - now > TOLERANCE:
+            raise _wrong(now, f"the last thing in the store happened at {_shown(last)}")
+        self._clock.trust()
+        self._right = True
+
+
+def _last(view: View) -> int:
+    """Tell when the newest event of the journal happened; 0 if none did."""
+    event = view.event(view.head().seq)
+    return 0 if event is None else event.at
+
+
+def _wrong(now: int, other: str) -> StoreError:
+    return StoreError(
+        f"this machine's clock says {_shown(now)}, but {other}; by a wrong clock tasks fail or wait for ever, so "
+        "nothing is written: set the clock, or say REMIT_CHECK_CLOCK=no or System(check_clock=False) if it is the "
+        "other that is wrong"
+    )
+
+
+def _shown(at: int) -> str:
+    return f"{iso(at)[:19]}Z"

@@ -5,20 +5,64 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
+from remit.core.chain import STAND_IN
 from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
-from remit.core.kinds import Claim, claimed
+from remit.core.kinds import Claim, FirstData, claimed, read
+from remit.core.lead import lead_restored
+from remit.core.plan import Plan
 from remit.core.record import Record
 from remit.core.remit import expires, known_pass
-from remit.engine.admission import Proposal
-from remit.engine.attempt.resume import Resumed, resume
+from remit.core.text import INT_LIMIT
+from remit.engine.attempt.replay import Resumed, resume
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import place_of
-from remit.engine.queue import carriable
-from remit.engine.queue.caretaker import LATE
-from remit.engine.queue.losses import SUSPECT, Suspects, why_dead
+from remit.engine.directory import Directory
+from remit.engine.door import Proposal, place_of
+from remit.engine.queue.takeover import LATE, SUSPECT, Suspects, why_dead
 from remit.engine.services import Services
+from remit.errors import StoreError
 from remit.ports import Decision, View
+
+# What reading a damaged record raises.
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
+_LOOKED_AT: Final = 256  # plans in the queue; the first of them may all be for other processes
+
+
+def _due_here(
+    view: View, directory: Directory, room: tuple[str, int], now: int, losses: int = INT_LIMIT
+) -> list[Record]:
+    """List the tasks that are first in the queue of a holder, as far as it has room, and that this process can carry
+    out; only those that were not lost more often than so."""
+    holder, most = room
+    if holder != STAND_IN:
+        return view.due(holder, "", now, most, losses)
+    ours: list[Record] = []
+    for record in view.due(holder, "", now, _LOOKED_AT, losses):
+        if len(ours) < most and _has_all(view, directory, record):
+            ours.append(record)
+    return ours
+
+
+def is_here(view: View, directory: Directory, record: Record) -> bool:
+    """Whether this process can carry out a task whose holder it has."""
+    return record.holder != STAND_IN or _has_all(view, directory, record)
+
+
+def has_members(directory: Directory, plan: Plan) -> bool:
+    """Whether everyone who is to do a step of a plan is here."""
+    return all(directory.get(step.agent) is not None for step in plan.steps)
+
+
+def _has_all(view: View, directory: Directory, record: Record) -> bool:
+    """Whether all members of a plan are here. What cannot be read is anybody's, who then says so and ends it."""
+    try:
+        began = view.event(record.began)
+        assert began is not None  # a row points at the event that made it
+        lead = lead_restored(read(began, FirstData)["lead"])  # pyright: ignore[reportTypedDictNotRequiredAccess] - it has one
+        return lead.plan is None or has_members(directory, lead.plan)
+    except UNREADABLE:
+        return True
+
 
 BATCH: Final = 64  # tasks claimed in one transaction
 _BESIDE: Final = 64  # looked at besides, if some of those in front have no room or are for other processes
@@ -90,7 +134,7 @@ class Claims:
             holder = record.holder
             if holder not in left:
                 left[holder] = self._room(view, holder, now, most)
-            if left[holder] > 0 and carriable.is_here(view, self._ground.directory, record):
+            if left[holder] > 0 and is_here(view, self._ground.directory, record):
                 left[holder] -= 1
                 taken.append(record)
         return taken[:most]
@@ -98,13 +142,13 @@ class Claims:
     def _due_by_queue(self, view: View, now: int, most: int) -> list[Record]:
         rooms = [(holder, room) for holder in view.queues() if (room := self._room(view, holder, now, most)) > 0]
         here = self._ground.directory
-        due = [record for room in rooms for record in carriable.due(view, here, room, now)]
+        due = [record for room in rooms for record in _due_here(view, here, room, now)]
         due.sort(key=_asked_first)
         chosen = self.suspects.choose(due, self._waits)
         if chosen.whole:
             return due[:most]
         # Suspects that have to wait must not hold up what stands behind them.
-        fresh = [one for room in rooms for one in carriable.due(view, here, room, now, SUSPECT - 1)]
+        fresh = [one for room in rooms for one in _due_here(view, here, room, now, SUSPECT - 1)]
         due = sorted({one.id: one for one in (*fresh, *chosen.records)}.values(), key=_asked_first)
         return _within(due, rooms, most)
 
@@ -119,7 +163,7 @@ class Claims:
             return [ended_unrun(record, "task.failed", LATE, now)], []
         try:
             resumed = resume(view, record, claim.fence, claim.attempt)
-        except carriable.UNREADABLE as error:
+        except UNREADABLE as error:
             why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
             _log.error("task %s: %s", record.id, why)
             return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []

@@ -17,19 +17,17 @@ from remit.core.times import iso
 from remit.core.values import Json
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt import outcomes
-from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.endings import AT_ONCE
-from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.resume import next_of, origin_of
+from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.replay import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
-from remit.engine.door.funding import funded_again
+from remit.engine.door import place_of
+from remit.engine.funding import funded_again
 from remit.engine.ground import Ground
-from remit.engine.hops import place_of
-from remit.engine.plans.running import PlanOutcome
-from remit.engine.plans.told import steps_told
+from remit.engine.plans import PlanOutcome, steps_told
 from remit.engine.presence.bell import Bell
-from remit.engine.queue.succession import Succession
+from remit.engine.queue.takeover import Succession
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound, StoreError

@@ -20,17 +20,15 @@ from remit.core.remit import LASTS, Origin, Pass, Remit, expires
 from remit.core.text import shown
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.admission import Admitted, Proposal
+from remit.engine.approvals import said_under
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.resume import next_of, origin_of
+from remit.engine.attempt.replay import next_of, origin_of
 from remit.engine.directory import PLANNER
-from remit.engine.door.limiting import LIMIT
-from remit.engine.door.said import said_under
+from remit.engine.door import LIMIT, Admitted, Proposal, deadline, first_proposed, proposed
 from remit.engine.ground import Ground
-from remit.engine.hops import deadline, first_proposed, proposed
 from remit.engine.presence.bell import ANYTHING
-from remit.engine.queue.carriable import has_members
+from remit.engine.queue.claiming import has_members
 from remit.engine.services import Services
 from remit.engine.timing import move_on_after
 from remit.errors import Conflict, NotFound, Refused

@@ -11,7 +11,7 @@ from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 from remit.engine.acts import Act, act_of
 from remit.engine.attempt.live import LiveTask
-from remit.engine.plans.running import PlanOutcome
+from remit.engine.plans import PlanOutcome
 from remit.errors import BadInput
 from remit.ports import TaskLine
 

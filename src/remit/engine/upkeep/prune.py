@@ -1,32 +1,283 @@
-"""Pruning: deleting what ended long ago, and cutting the journal. It has a line of each run until that line is old too.
-The idempotency keys that were used stay: asked for again under one of them, a task is not done again.
-
-It goes in small steps, and whoever else has something to do gets to do it in between: reading a page of runs, or
-deleting so many as have a few hundred rows together. A run is deleted whole, so one that has more takes as long as it
-has to.
-"""
+"""Pruning: deleting what ended long ago and cutting the journal, by the owner or by a worker in small steps."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
-from remit.core.events import Event, Mark
+from remit.core import kinds
+from remit.core.card import restored as card_restored
+from remit.core.entry import counts_up
+from remit.core.events import Event, Gap, Mark, Unsealed, joined
 from remit.core.identity import UsedKey
-from remit.core.kinds import MessageSent, PrunedRun, keys_kept, read, runs_pruned
-from remit.core.money import Hold
+from remit.core.kinds import MessageSent, Place, PrunedRun, journal_cut, keys_kept, ledger_event, read, runs_pruned
+from remit.core.limits import LONGEST, TASKS, MeterUnit
+from remit.core.money import ACCOUNT, UNITS, Hold, Lease
+from remit.core.projection import FLOOR
+from remit.core.times import HOUR, SECOND, hour_of
+from remit.core.values import Json, encode
+from remit.engine.context import Entries
 from remit.engine.ground import Ground
-from remit.engine.upkeep.carrying import carried, counted_tasks
-from remit.engine.upkeep.cutting import cut, gaps_left_by, outlives
+from remit.engine.settings import Serving
 from remit.engine.upkeep.tallying import keep_figures
-from remit.ports import Decision, Store, View
+from remit.errors import NewerStore, StoreError
+from remit.ports import Decision, Span, Store, View
+
+CHARGES: Final = frozenset(("hold.settled", "hold.reconciled", "credits.spent", "tokens.used", "account.set"))
+_METERED: Final = LONGEST + 2  # hours
+
+
+def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int) -> list[Unsealed]:
+    """Give the event that states what these events have led to, if they have led to anything."""
+    charges = [event for event in events if event.kind in CHARGES or "metered" in event.data]
+    uncertain = [_hold_row(hold) for hold in holds]
+    if not charges and not uncertain:
+        return []
+    forgotten = hour_of(now - _METERED * HOUR)
+    data = {
+        "leases": accounts(view),
+        "holds": uncertain,
+        "meters": [row for row in _meters(view, charges) if cast("str", row["hour"]) >= forgotten],
+        "forgotten": forgotten,
+    }
+    return [ledger_event("ledger.carried", Place(), "", now, data)]
+
+
+def counted_tasks(view: View, tasks: Iterable[str], now: int) -> list[Event]:
+    """List the events with which those of these tasks began that still count for limits on tasks."""
+    since = hour_of(now - _METERED * HOUR)
+    if not view.metered("workspace", "", TASKS, since):
+        return []  # nearly always: nothing limits how many tasks begin
+    records = (view.record(task) for task in tasks)
+    firsts = (view.event(record.began) for record in records if record is not None)
+    return [event for event in firsts if event is not None and "metered" in event.data]
+
+
+def carried_again(view: View, gone: Iterable[Event], now: int) -> list[Unsealed]:
+    """State once more what events say that are carried and old: the account, and calls that are uncertain still."""
+    old = [event for event in gone if event.kind == "ledger.carried"]
+    if not old:
+        return []
+    named = [cast("str", row["id"]) for event in old for row in cast("list[dict[str, Any]]", event.data["holds"])]
+    found = [hold for id_ in dict.fromkeys(named) if (hold := view.hold(id_)) is not None]
+    data: dict[str, Any] = {"leases": accounts(view), "holds": [_hold_row(hold) for hold in found], "meters": []}
+    data["forgotten"] = hour_of(now - _METERED * HOUR)
+    return [ledger_event("ledger.carried", Place(), "", now, data)]
+
+
+def accounts(view: View) -> list[dict[str, Any]]:
+    """Give the rows of the account."""
+    found = [view.lease(ACCOUNT, unit) for unit in UNITS]
+    return [_lease_row(lease) for lease in found if lease is not None]
+
+
+def is_metered(view: View, event: Event) -> bool:
+    """Whether meters that a carried event states are still looked at."""
+    meters = cast("list[dict[str, Any]]", event.data["meters"])
+    latest = max(meters, key=lambda row: row["hour"], default=None)
+    return (
+        latest is not None and view.meter(latest["scope"], latest["name"], latest["unit"], latest["hour"]) is not None
+    )
+
+
+def _meters(view: View, charges: list[Event]) -> list[dict[str, Any]]:
+    keys: dict[tuple[str, str, Any, str], None] = {}
+    for event in charges:
+        hour = cast("str", event.data.get("hour", "")) or hour_of(event.at)
+        units: tuple[MeterUnit, ...] = (TASKS,) if "metered" in event.data else UNITS
+        for scope, name in (("workspace", ""), ("agent", event.agent), ("session", event.session)):
+            keys |= {(scope, name, unit, hour): None for unit in units}
+    rows: list[dict[str, Any]] = []
+    for scope, name, unit, hour in keys:
+        spent = view.meter(scope, name, unit, hour)
+        if spent is not None:
+            rows.append({"scope": scope, "name": name, "unit": unit, "hour": hour, "spent": spent})
+    return rows
+
+
+def _lease_row(lease: Lease) -> dict[str, Any]:
+    return {**lease._asdict(), "above": encode([*lease.above])}
+
+
+def _hold_row(hold: Hold) -> dict[str, Any]:
+    return hold._asdict()
+
+
+_STEP: Final = 250  # tasks and events looked at or deleted in one step
+_APART: Final = 500  # events, after which gaps are looked for anew
+_STATING: Final = ("runs.pruned", "journal.cut")
+_TOLD_ANEW: Final = (*_STATING, "entries.removed")
+
+
+class _Page(NamedTuple):
+    """Some events that were looked at: up to which place, which of them go, and whether there may be more."""
+
+    upto: int
+    gone: list[Event]
+    more: bool
+
+
+async def cut(ground: Ground, before: int, after: int = 0) -> int:
+    """Remove what happened before then and nothing needs any more, from behind that event on; tells how far it came.
+
+    It goes in small steps, between which it may be cancelled."""
+    store = ground.store
+    counted = False
+    while True:
+        page = await store.read(lambda view, after=after: _looked_at(view, after, before))
+        if page.gone:
+            if not counted:  # their figures stay
+                await keep_figures(store)
+                counted = True
+            now = ground.clock.now()
+            await store.tx(ground.ids.new(), lambda view, after=after, now=now: _cut_step(view, after, before, now))
+        if not page.more:
+            return page.upto
+        after = page.upto
+        await checkpoint()
+
+
+def gaps_left_by(view: View, gone: Iterable[Event | Mark], restated: Sequence[Gap] = ()) -> list[Gap]:
+    """Give the gaps that there are when these events are gone: those that are new, joined with what they touch, and
+    those whose event is among what goes, so that they have to be stated anew."""
+    fresh = joined(Gap(event.seq, event.seq, event.hash) for event in gone)
+    known = {gap for first, last in _stretches(fresh) for gap in view.gaps_around(first, last)}
+    found = [gap for gap in joined({*fresh, *known}) if gap not in known]
+    return sorted([*found, *(gap for gap in restated if not any(_holds(one, gap) for one in found))])
+
+
+def _stretches(gaps: list[Gap]) -> Iterator[tuple[int, int]]:
+    """Tell from where to where gaps lie; apart where they are far apart, so that what is between need not be read."""
+    if not gaps:
+        return
+    first, last = gaps[0].first, gaps[0].last
+    for gap in gaps:
+        if gap.first - last > _APART:
+            yield first, last
+            first = gap.first
+        last = gap.last
+    yield first, last
+
+
+def _holds(outer: Gap, inner: Gap) -> bool:
+    return outer.first <= inner.first and inner.last <= outer.last
+
+
+def outlives(view: View, event: Event, going: Container[str] = ()) -> bool:
+    """Tell whether an event says something that is still so when its run is gone, and the messages that go with it."""
+    says = _SAYS.get(event.kind)
+    return says is not None and says(view, event, going)
+
+
+def _entry_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    told = read(event, kinds.EntrySet)
+    entry = view.entry(told["namespace"], told["key"])
+    return entry is not None and entry.version == told["version"]
+
+
+def _expires_then(view: View, event: Event, _going: Container[str]) -> bool:
+    told = read(event, kinds.EntryTouched)
+    entry = view.entry(told["namespace"], told["key"])
+    return entry is not None and entry.expires_at == told["expires_at"]
+
+
+def _message_stays(view: View, event: Event, going: Container[str]) -> bool:
+    """What was taken in another run: by a task that was tried again."""
+    ids = read(event, kinds.MessagesTaken)["ids"]
+    return any(id_ not in going and view.has_message(id_) for id_ in ids)
+
+
+def _breaker_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    return view.breaker_set_at(read(event, kinds.BreakerSet)["name"]) == event.at
+
+
+def _cooling_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    return view.cooling_set_at(read(event, kinds.CoolingSet)["name"]) == event.at
+
+
+def _card_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    cards = [card_restored(card) for card in cast("list[dict[str, Json]]", event.data["cards"])]
+    return any(view.card(card.name) == card for card in cards)
+
+
+def _is_metered(view: View, event: Event, _going: Container[str]) -> bool:
+    return is_metered(view, event)
+
+
+def _key_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    """Who put in what is kept now."""
+    key = view.secret(read(event, kinds.KeySet)["name"])
+    return key is not None and key.set_at == event.at
+
+
+def _always(_view: View, _event: Event, _going: Container[str]) -> bool:
+    return True
+
+
+_SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
+    "entry.set": _entry_stands,
+    "entry.touched": _expires_then,
+    "entries.removed": _always,
+    "messages.taken": _message_stays,
+    "breaker.set": _breaker_stands,
+    "cards.published": _card_stands,
+    "cooling.set": _cooling_stands,
+    "keys.kept": _always,
+    "account.granted": _always,
+    "account.set": _always,
+    "hold.reconciled": _always,
+    "ledger.carried": _is_metered,
+    "key.set": _key_stands,
+    "owner.acted": _always,  # operations are kept for good, as idempotency keys are
+}
+
+
+def _looked_at(view: View, after: int, before: int) -> _Page:
+    """Look at some events, up to the first that is young: what took back something must not go before that has gone."""
+    runs: dict[str, bool] = {"": False}  # those that are not pruned: in them everything may be asked for again
+    gone: list[Event] = []
+    upto, gaps = after, 0
+    for event in view.events(Span(after=after, limit=_STEP)):
+        if event.at >= before or gaps >= _STEP:
+            return _Page(upto, gone, gaps >= _STEP)
+        upto = event.seq
+        if event.run not in runs:
+            runs[event.run] = view.record(event.run) is not None
+        if not runs[event.run] and (event.kind in _TOLD_ANEW or not outlives(view, event)):
+            gone.append(event)
+            gaps += len(view.gaps_stated(event.seq)) if event.kind in _STATING else 0
+    return _Page(upto, gone, upto > after)
+
+
+def _cut_step(view: View, after: int, before: int, now: int) -> Decision[int]:
+    """Remove what goes of some events; all that they say and is so is said once more."""
+    gone = _looked_at(view, after, before).gone
+    if not gone:
+        return Decision(0)
+    restated = [gap for event in gone if event.kind in _STATING for gap in view.gaps_stated(event.seq)]
+    forgotten: dict[tuple[str, str], int] = {}
+    floor = view.retired(*FLOOR).floor
+    for event in gone:
+        for namespace, key, version in read(event, kinds.EntriesRemoved)["keys"] if _removes(event) else ():
+            if view.retired(namespace, key).version == version:
+                forgotten[namespace, key] = version
+    floor = max([floor, *filter(counts_up, forgotten.values())])
+    gaps = gaps_left_by(view, gone, restated)
+    events = (journal_cut(gaps, [*forgotten], floor, now), *carried_again(view, gone, now))
+    return Decision(len(gone), events)
+
+
+def _removes(event: Event) -> bool:
+    return event.kind == "entries.removed"
+
 
 _PAGE: Final = 500  # runs read in one step
-_STEP: Final = 250  # tasks and events deleted in one step
 _TASK: Final = 200  # characters
 
 
@@ -155,3 +406,58 @@ def _keys(view: View, run: str, tasks: list[tuple[str, str, int]]) -> list[UsedK
     used = view.keys_of_run(run)
     ends = {task: (state, ended) for task, state, ended in tasks} if used else {}
     return [key._replace(state=ends[key.task][0], ended_at=ends[key.task][1]) for key in used]
+
+
+_CLEANUP_EVERY: Final = 60 * SECOND
+_CUT_ALL: Final = 24  # prunes, after which all old events are looked at again
+
+_log = logging.getLogger("remit")
+
+
+class Upkeep:
+    """One in every worker. A process that is here for a moment does none of it."""
+
+    def __init__(self, ground: Ground, serving: Serving) -> None:
+        self._ground = ground
+        self._entries = Entries(ground)
+        self._keep = serving.keep
+        self._prune_every = round(serving.pace.prune * SECOND)
+        self._cleaned = self._pruned = ground.clock.ticks()
+        self._rounds = self._cut_upto = 0
+        self._wanted = asyncio.Event()
+
+    def look(self) -> None:
+        """See to it that what is due is done; this is called more often than that."""
+        now = self._ground.clock.ticks()
+        if now - self._cleaned >= _CLEANUP_EVERY or self._prunes(now):
+            self._wanted.set()
+
+    async def serve(self) -> None:
+        """Remove expired entries and prune, each when `look` has found it due, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._do()
+            except NewerStore:  # which whoever serves tells
+                return
+            except StoreError as error:
+                _log.warning("what is old could not be deleted, which is tried again later: %s", error)
+            except Exception as error:  # noqa: BLE001 - the work goes on, whatever is wrong with an old record
+                _log.error("deleting what is old failed, which is tried again later: %r", error, exc_info=error)
+
+    async def _do(self) -> None:
+        now = self._ground.clock.ticks()
+        if now - self._cleaned >= _CLEANUP_EVERY:
+            self._cleaned = now
+            await self._entries.cleanup()
+        if self._keep is not None and self._prunes(now):
+            self._pruned = now
+            before = self._ground.clock.now() - self._keep
+            await prune(self._ground, Pruning(before, thorough=False))
+            # What became old since the last time, and now and then all that was needed until then.
+            self._cut_upto = await cut(self._ground, before, self._cut_upto if self._rounds % _CUT_ALL else 0)
+            self._rounds += 1
+
+    def _prunes(self, now: int) -> bool:
+        return self._keep is not None and now - self._pruned >= self._prune_every

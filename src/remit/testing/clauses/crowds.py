@@ -1,5 +1,4 @@
-"""Clauses on concurrency: each caller gets its own answer, transactions are serial, and no caller is affected by
-another."""
+"""Many at once: everyone gets the own answer, one after the other, and no one is hurt by a neighbour."""
 
 import asyncio
 import threading
@@ -26,11 +25,11 @@ _PATIENCE: Final = 20.0
 
 
 class _OwnError(Exception):
-    """An error that carries the number of its caller."""
+    """An error that remembers whose it is."""
 
 
 async def everyone_gets_the_own_answer(database: Database) -> None:
-    """Some callers write, some only read, some raise; more than fit into one batch."""
+    """Some write, some only look, some raise; more than fit into one batch."""
     store = database.store("one")
 
     def decide(number: int) -> Decide[Json]:
@@ -59,7 +58,7 @@ async def everyone_gets_the_own_answer(database: Database) -> None:
 
 
 async def one_after_the_other(database: Database) -> None:
-    """Each transaction sees the writes of all earlier ones, so a counter is exact."""
+    """Each transaction sees what all the earlier ones wrote, so a count of them is exact."""
     store = database.store("one")
 
     def count(view: View) -> Decision[Json]:
@@ -78,7 +77,7 @@ async def one_after_the_other(database: Database) -> None:
 
 
 async def reads_see_whole_transactions(database: Database) -> None:
-    """Two entries are always written together; a reader sees both or none, and every acknowledged write."""
+    """Two entries are always written together; a reader sees them alike, and all that was acknowledged."""
     store = database.store("one")
     acknowledged = 0
 
@@ -112,8 +111,8 @@ async def reads_see_whole_transactions(database: Database) -> None:
 
 
 async def a_long_look_holds_up_nothing(database: Database) -> None:
-    """A long read sees one snapshot while other reads and writes continue. A store in memory is skipped, because no
-    other process could continue there."""
+    """It sees one moment, however much is written and read meanwhile. In memory, where nobody else could go on, there
+    is nothing to try."""
     store = database.store("one")
     await store.tx("first", putting(Draft("notes", "a", "first"), answer=None))
     if not database.lasting:
@@ -138,7 +137,7 @@ async def a_long_look_holds_up_nothing(database: Database) -> None:
 
 
 async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> None:
-    """This includes exceptions that a future cannot hold, such as StopIteration from a careless `next()`."""
+    """Also what cannot be put into a future, such as StopIteration from a careless `next()`."""
     store = database.store("one")
     for name, error in (
         ("stop", StopIteration("empty")),
@@ -157,7 +156,7 @@ async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> N
 
 
 async def who_stops_waiting_hurts_no_one(database: Database) -> None:
-    """The work of a cancelled caller is done as a whole or not at all, and the others get their answers."""
+    """Cancelled callers: their work is done or not done, never half, and the others get their answers."""
     store = database.store("one")
     tasks = [
         asyncio.ensure_future(store.tx(f"op {number}", putting(Draft("notes", f"key {number}", number), answer=number)))

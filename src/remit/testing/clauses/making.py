@@ -1,4 +1,4 @@
-"""Helpers of the clauses: events as the engine makes them, and assertions."""
+"""What the clauses share: events as the engine would make them, and ways to say what is wrong."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 def must(held: bool, sentence: str) -> None:
-    """Raise `AssertionError` with this sentence unless `held`."""
+    """Raise with this sentence unless it held."""
     if not held:
         raise AssertionError(sentence)
 
 
 def equal(actual: object, expected: object, what: str) -> None:
-    """Raise `AssertionError` unless both are equal; `what` names the promise that is checked."""
+    """Raise unless both are equal; `what` says what is compared, in the form of a promise."""
     if actual != expected:
         raise AssertionError(f"{what}: expected {_cut(expected)}, got {_cut(actual)}")
 
@@ -49,7 +49,7 @@ def _cut(value: object) -> str:
 
 
 def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
-    """Return the event that writes this draft, based on the present entry."""
+    """Make the event of a draft that is written, as it follows from what is there."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
 
 
@@ -64,7 +64,7 @@ def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds
 
 
 def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
-    """Return the facts that a journal keeps about a completed run with these other tasks."""
+    """Make what a journal keeps of a completed run with these other tasks."""
     return {
         "id": root.id,
         "agent": root.holder,
@@ -81,12 +81,12 @@ def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
 
 
 def putting(draft: Draft, *, answer: Json = None, at: int = NOW, agent: str = "writer") -> Decide[Json]:
-    """Return a decision that writes this draft as an entry."""
+    """Make a decision that writes this draft as an entry."""
     return lambda view: Decision(answer, (entry_event(view, draft, at=at, agent=agent),))
 
 
 def raising(error: Exception) -> Decide[Json]:
-    """Return a decision that reads something and then raises."""
+    """Decide by reading something and then raising."""
 
     def decide(view: View) -> Decision[Json]:
         view.entry("notes", "any")
@@ -96,28 +96,28 @@ def raising(error: Exception) -> Decide[Json]:
 
 
 def starting(*remits: Remit, at: int = NOW) -> Decide[Json]:
-    """Return a decision that starts tasks at once."""
+    """Decide to run tasks at once."""
     return lambda _view: Decision(None, tuple(started(remit, at) for remit in remits))
 
 
 def queueing(*remits: Remit, at: int = NOW, queued: Queued | None = None) -> Decide[Json]:
-    """Return a decision that queues tasks."""
+    """Decide to put tasks into the queue."""
     how = queued or Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=at)
     return lambda _view: Decision(None, tuple(submitted(remit, at, how) for remit in remits))
 
 
 def ending(remit: Remit, kind: str = "task.completed", at: int = NOW) -> Decide[Json]:
-    """Return a decision that ends a task."""
+    """Decide that a task ends."""
     return lambda _view: Decision(None, (ended(remit, kind, at, {"result": f"of {remit.id}"}),))
 
 
 def sending(message: Message, place: Place = NOWHERE) -> Decide[Json]:
-    """Return a decision that sends a message."""
+    """Decide to send a message."""
     return lambda _view: Decision(None, (message_sent(message, place),))
 
 
 async def append(store: Store, op: str, *events: Unsealed) -> None:
-    """Append these events, without reading anything."""
+    """Append these events, whatever is there."""
     await store.tx(op, lambda _view: Decision(None, events))
 
 
@@ -125,7 +125,7 @@ async def append(store: Store, op: str, *events: Unsealed) -> None:
 
 
 class Content:
-    """The whole content of a workspace: its journal, tables, workers and head."""
+    """All that a workspace has: its journal, its tables, its workers and its head."""
 
     __slots__ = ("events", "head", "tables", "workers")
 
@@ -137,7 +137,7 @@ class Content:
 
 
 async def unchanged(store: Store, before: Content, why: str) -> None:
-    """Raise `AssertionError` unless the workspace has exactly the content of `before`."""
+    """Raise unless the workspace has exactly what it had before."""
     now = await store.read(Content)
     equal(now.events, before.events, f"the journal {why}")
     for table, rows in before.tables.items():
@@ -146,22 +146,22 @@ async def unchanged(store: Store, before: Content, why: str) -> None:
 
 
 async def journal(store: Store) -> list[Event]:
-    """Return all events."""
+    """Read all events."""
     return await store.read(lambda view: view.events(Span()))
 
 
 def mark_of(event: Event) -> Mark:
-    """Return the header of an event."""
+    """Leave out what an event says."""
     return Mark._make(getattr(event, name) for name in Mark._fields)
 
 
 async def look(store: Store, read: Callable[[View], T]) -> T:
-    """Return the result of a read."""
+    """Read, from a clause that does nothing else with the view."""
     return await store.read(read)
 
 
 async def value_of(store: Store, namespace: str, key: str) -> Json:
-    """Return the value of an entry, or None if there is none."""
+    """Read the value of an entry; None if there is none."""
 
     def read(view: View) -> Json:
         entry = view.entry(namespace, key)
@@ -171,7 +171,7 @@ async def value_of(store: Store, namespace: str, key: str) -> Json:
 
 
 async def record_of(store: Store, task: str) -> Record:
-    """Return the record of a task, which must exist."""
+    """Read the record of a task that must be there."""
     record = await store.read(lambda view: view.record(task))
     if record is None:
         raise AssertionError(f"there is no task {task}")
@@ -183,7 +183,7 @@ def ids(records: Sequence[Record]) -> list[str]:
 
 
 async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer:
-    """Run an operation. Return its answer, or the exception that it raised."""
+    """Do an operation; give its answer, or whatever it raised."""
     try:
         return await store.tx(op, decide)
     except Exception as error:  # noqa: BLE001 - whatever a store raises is what the clause wants to see
@@ -191,7 +191,7 @@ async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer
 
 
 def check_journal(view: View) -> None:
-    """Check that the chain of hashes is complete, and that the events give exactly the tables."""
+    """Check that the chain of hashes is whole, and that the events tell exactly what the tables have."""
     events = view.events(Span())
     head = Head()
     for event in events:
@@ -211,7 +211,7 @@ def check_journal(view: View) -> None:
 
 
 async def both_ways(store: Store, read: Callable[[View], list[object]]) -> list[object]:
-    """Return the results of a read inside a decision, where a store may answer from its cache, and outside of one."""
+    """Read within a decision, where a store may answer from memory, and outside of one."""
     _, within = await store.transact("look", lambda view: Decision(None, aside=read(view)))
     outside = await store.read(read)
     equal(within, outside, "what a decision sees is what a reader sees")
@@ -226,7 +226,7 @@ async def sound(store: Store) -> None:
 
 
 class Dice:
-    """Pseudo-random numbers that depend on the seed only."""
+    """Throws numbers that look random and depend on the seed only."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed

@@ -1,4 +1,4 @@
-"""Clauses on the task table."""
+"""Tasks as the tables have them."""
 
 from dataclasses import replace
 from typing import Final

@@ -1,9 +1,12 @@
 """Running a plan: a step starts as soon as its own dependencies are done, and sees only what they gave it."""
 
+from __future__ import annotations
+
+import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 import anyio
 
@@ -11,26 +14,74 @@ from remit.core import plan as plans
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.checks import items, meant, of_type
-from remit.core.kinds import plan_started, step_ended
+from remit.core.kinds import EndData, StepTold, effect_done, plan_started, read, step_ended
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary, summed_up
+from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
+from remit.core.record import Record
 from remit.core.remit import DELEGATION_TIME, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import TASK_LIMIT, plain, shown
 from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, digest, encode
+from remit.engine.approvals import rejected
+from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
 from remit.engine.ground import Ground
-from remit.engine.people.questions import Questions
-from remit.engine.plans.approvals import ASK, Approvals
-from remit.engine.sharing.inbox import Inbox
+from remit.engine.inbox import Inbox
+from remit.engine.people import Questions
+from remit.engine.traces import owners_function
 from remit.errors import BadInput
-from remit.ports import Decision
+from remit.ports import Decision, View
+
+ASK: Final = "ask"  # what a function says that leaves it to a person
+
+
+class Approvals(NamedTuple):
+    ground: Ground
+    live: LiveTask
+    questions: Questions
+
+    async def once(self, step: str, identity: str, ask: Callable[[], Awaitable[bool | str] | bool | str]) -> bool | str:
+        """Ask about a step and keep the answer; or, when the plan is run again, give back what was answered. A no in an
+        earlier try is not held against this one."""
+        ground, live = self.ground, self.live
+        ops = live.operations.ids("approve", identity)
+
+        def answered(view: View) -> bool | str | None:
+            live.must_hold(view)
+            done = [view.done(op) for op in ops]
+            if done[0] is not None:
+                return ASK if done[0][0] == ASK else bool(done[0][0])
+            return True if any(one is not None and one[0] is True for one in done) else None
+
+        if live.attempt.is_rerun and (known := await ground.store.read(answered)) is not None:
+            return known
+        with owners_function("approve= of this plan"):
+            said = ask()
+            given = await said if inspect.isawaitable(said) else said
+        approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other word is a yes
+        event = effect_done(live.remit, f"approval of step '{step}'", identity, approved, ground.clock.now())
+        return await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))
+
+    async def person(self, step: Step, who: str, identity: str) -> str:
+        """Have a person approve a step; gives why it was not approved, or nothing if it was."""
+        text = f"step '{step.id}' is to be done by '{who}': {step.title}"
+        shows = {"action": "step", "agent": who, "step": step.id, "task": step.description or step.title}
+        if step.description:
+            shows["title"] = step.title
+        draft = QuestionDraft("tool", text, shows={**shows}, about=(self.live.operations.origin, identity))
+        said = await self.questions.ask_once(self.live, draft, self.live.operations.asking("step", identity))
+        if not said.approved:
+            return rejected(said, "it").removesuffix("; go on without it")
+        await self.questions.use(self.live, said, draft)
+        return ""
+
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
 _SPENT = frozenset({"deadline", "tier", "tasks", "credits"})
@@ -357,3 +408,28 @@ class PlanRun:
         events = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
         op = self._live.op("steps", self._identity, *(one.id for one in gone))
         await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, events)))
+
+
+def steps_told(view: View, record: Record) -> PlanOutcome | None:
+    """Read what became of every step of a plan, with the results that their tasks gave; None if its end does not say
+    so."""
+    ended = view.event(record.ended or 0)
+    if ended is None or "steps" not in ended.data:
+        return None
+    steps = (_outcome(view, step) for step in read(ended, EndData).get("steps", ()))
+    return PlanOutcome({step.id: step for step in steps})
+
+
+def _outcome(view: View, step: StepTold) -> StepOutcome:
+    state, task = cast("StepState", step["state"]), step.get("task", "")
+    outcome = StepOutcome(step["id"], step["title"], step["agent"], state, None, step.get("reason", ""), task)
+    record = view.record(task) if task else None
+    came = outcomes.of_record(view, record) if record is not None else None
+    if came is None:
+        return outcome
+    value = _read(came.value, step) if state == "completed" else None
+    return replace(outcome, value=value, trust=came.trust, retryable=came.error is not None and came.error.retryable)
+
+
+def _read(value: Json, step: StepTold) -> Json:
+    return decode(value) if step.get("payload") == "structured" and isinstance(value, str) else value

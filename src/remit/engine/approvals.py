@@ -1,4 +1,4 @@
-"""Approvals at the door: who has to be asked, and whether what was approved is what is done."""
+"""Approvals at the door: who has to be asked, what people have answered, and which tasks wait for an answer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,97 @@ from remit.core.chain import path
 from remit.core.credits import dollars
 from remit.core.events import Unsealed
 from remit.core.identity import question
-from remit.core.kinds import place, question_asked, question_used
+from remit.core.kinds import (
+    Place,
+    QuestionAnswered,
+    Requeue,
+    place,
+    question_asked,
+    question_event,
+    question_used,
+    read,
+    requeued,
+)
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
-from remit.core.remit import Pass, Remit
+from remit.core.record import Record
+from remit.core.remit import LASTS, Pass, Remit, expires, restored
 from remit.core.text import excerpt, shown
-from remit.engine.door.said import answered, rejected, said_of
-from remit.engine.owners import owners_function
+from remit.core.values import Json
+from remit.engine.traces import owners_function
+from remit.errors import Refused
 from remit.ports import View
+
+
+class Said(NamedTuple):
+    """What came of a question: how it ended, by whom and why, and the value that was given. `digest` is that of exactly
+    what was asked."""
+
+    question: str
+    state: str
+    by: str
+    why: str
+    value: Json = None
+    digest: str = ""
+
+    @property
+    def approved(self) -> bool:
+        return self.state == "approved"
+
+
+def said_in(view: View, question: str) -> Said | None:
+    """Tell what came of a question; None while it is open."""
+    found = view.question(question)
+    return None if found is None or found.answered is None else said_of(view, found)
+
+
+def said_under(view: View, op: str) -> Said | None:
+    """Tell what came of the question that an operation needed."""
+    done = view.done(f"{op}/ask")
+    return said_in(view, str(done[0])) if done is not None else None
+
+
+def said_of(view: View, question: Question) -> Said:
+    """Read the answer to a question. What has expired counts as its expiry says."""
+    event = view.event(question.answered or 0)
+    assert event is not None  # a row points at the event that answered it
+    data = read(event, QuestionAnswered)
+    return Said(question.id, _counts_as(question), data["by"], data["why"], data.get("value"), question.digest)
+
+
+def _counts_as(question: Question) -> str:
+    if question.state != "expired":
+        return question.state
+    return {"approve": "approved", "default": "answered"}.get(question.expires, "rejected")
+
+
+def rejected(said: Said, what: str) -> str:
+    """Say to an agent that a person said no."""
+    if said.state == "withdrawn":
+        return f"{what} was not approved: the question was withdrawn; go on without it"
+    whom = f" by {said.by}" if said.by else ""
+    why = f": {said.why}" if said.why else ""
+    return f"{what} was not approved{whom}{why}; go on without it"
+
+
+def not_answered(said: Said) -> Refused:
+    why = said.why or "nobody answered in time"
+    return Refused(f"question {said.question} was not answered: {why}; go on without an answer", rule="approval")
+
+
+def answered(question: Question, reply: Reply, now: int) -> Unsealed:
+    """Make the event of an answer."""
+    data: dict[str, Any] = {
+        "question": question.id,
+        "state": reply.state,
+        "by": reply.by,
+        "channel": reply.channel,
+        "why": reply.why,
+    }
+    if reply.value is not None:
+        data["value"] = reply.value
+    place = Place(question.run, question.session, question.task)
+    return question_event("question.answered", place, question.agent, now, data)
+
 
 POLICY: Final = "policy"
 _TASK: Final = 7_000  # characters of a task in a summary; what the question shows has all of it
@@ -135,3 +219,56 @@ def automatic(question: str, draft: QuestionDraft, under: Remit, now: int) -> tu
 def withdrawn(question: Question, now: int) -> Unsealed:
     """Take back a question whose task is over."""
     return answered(question, Reply("withdrawn", "", "", "its task is over"), now)
+
+
+AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
+
+
+def has_question(view: View, event: Unsealed) -> bool:
+    """Whether a person has yet to answer in a task, or in one that it delegated: nobody could go on with it."""
+    asking = {question.task for question in view.questions_open_in(event.run)}
+    if not asking:
+        return False
+    return event.task in asking or any(part.id in asking for part in parts(view, event.task))
+
+
+def parts(view: View, task: str) -> list[Record]:
+    """List what is delegated below a task and is open. What it only submitted goes on without it."""
+    line = {task}
+    found: list[Record] = []
+    for record in view.below(task):
+        if record.parent in line and is_part(record):
+            line.add(record.id)
+            found.append(record)
+    return found
+
+
+def is_part(record: Record) -> bool:
+    """Whether a task is a part of what another does: whoever takes that up takes this up again."""
+    return bool(record.parent) and record.asked_how == "delegate"
+
+
+def parked(record: Record, now: int) -> Unsealed:
+    """Make the event of a part whose process is gone, and whose asker is parked."""
+    back = Requeue("", record.fence + 1, AT_ONCE, record.attempt, record.failures)
+    return requeued("task.parked", Place(record.run, record.session, record.id), record.holder, now, back, {})
+
+
+def unparked(view: View, task: str, now: int) -> list[Unsealed]:
+    """Put whoever waits without a process for an answer in this task back into the queue."""
+    events: list[Unsealed] = []
+    record = view.record(task)
+    while record is not None:
+        if record.state == "waiting" and not record.worker and not is_part(record):
+            events.append(_queued(view, record, now))
+        record = view.record(record.parent) if is_part(record) else None
+    return events
+
+
+def _queued(view: View, record: Record, now: int) -> Unsealed:
+    began = view.event(record.began)
+    assert began is not None  # a row points at the event that made it
+    back = Requeue("", record.fence, AT_ONCE, record.attempt, record.failures)
+    place = Place(record.run, record.session, record.id)
+    until = expires(restored(began).bounds, now, LASTS)
+    return requeued("task.queued", place, record.holder, now, back, {"until": until})

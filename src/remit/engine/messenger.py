@@ -24,8 +24,7 @@ from remit.core.question import Inquiry, Question, Reply
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.core.times import SECOND
 from remit.engine.ground import Ground
-from remit.engine.people.answers import Answers
-from remit.engine.people.listing import inquiry, notice_op
+from remit.engine.people import Answers, inquiry, notice_op
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.timing import move_on_after

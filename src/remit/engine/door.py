@@ -3,29 +3,60 @@
 It runs inside the transaction that decides. Everything that is not a plain yes is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from remit.core import breaker as breakers
+from remit.core import remit as remits
 from remit.core.allow import ANY, Names
-from remit.core.bounds import DEFAULT_HANDOFFS
+from remit.core.bounds import DEFAULT_HANDOFFS, Bounds
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Verdict, affordable, deny, judge
-from remit.core.kinds import breaker_set, place, refused
-from remit.core.limits import Limit
+from remit.core.kinds import Place, breaker_set, place, refused
+from remit.core.limits import TASKS, Limit, TasksUsedUp
 from remit.core.question import QuestionDraft
-from remit.core.record import RunFacts
+from remit.core.record import Record, RunFacts
 from remit.core.refusals import Refusable
-from remit.core.remit import Pass, Remit
+from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit
 from remit.core.repeats import HANDOFF_WINDOW, ONCE, USUAL, Repetition, Thresholds
+from remit.core.trust import Trust
+from remit.engine.approvals import Approving, Permit, analysis_only, automatic, permit
+from remit.engine.attempt.live import LiveTask
 from remit.engine.directory import Directory, askable
-from remit.engine.door.approving import Approving, Permit, analysis_only, automatic, permit
-from remit.engine.door.funding import Funding, funded
-from remit.engine.door.limiting import LIMIT, refusal, used_up
+from remit.engine.funding import Funding, funded
+from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import View
+
+LIMIT: Final = "limit"
+
+
+def used_up(view: View, limits: Iterable[Limit], child: Remit, now: int) -> list[TasksUsedUp]:
+    """List the limits that do not let this task begin."""
+    found: list[TasksUsedUp] = []
+    for limit in limits:
+        metered = limit.meters(child.holder, child.session)
+        if metered is None or limit.tasks is None:
+            continue
+        since = limit.since(now)
+        begun = view.metered(metered.scope, metered.name, TASKS, since)
+        if begun >= limit.tasks:
+            hours = [(hour, count) for _, hour, count in view.meter_hours(metered.scope, metered.name, TASKS, since)]
+            found.append(TasksUsedUp(limit, metered, begun, limit.room_at(TASKS, hours)))
+    return found
+
+
+def refusal(child: Remit, found: Iterable[TasksUsedUp], now: int, *, person: bool) -> str:
+    """Say why the task may not begin: which limits there are, how many tasks count, and when there is room again."""
+    why = "; ".join(one.sentence(now) for one in found)
+    return f"'{child.holder}' was not asked: {why}; {_PERSON if person else _AGENT}"
+
+
+_PERSON: Final = "ask again then, or raise the limit"
+_AGENT: Final = "finish with what you have"
+
 
 _MANY: Final = 1_000_000
 
@@ -357,3 +388,30 @@ class Admission:
         """Tell how many tasks its breaker lets an agent begin now."""
         breaker = view.breaker(holder)
         return _MANY if breaker is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(breaker, now)]
+
+
+def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
+    """Propose what a person asks for."""
+    now = ground.clock.now()
+    origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new())
+    first = remits.begin(origin, wish, ceiling, deadline(wish, now))
+    return Proposal(first, first, wish, None, now)
+
+
+def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = None) -> Proposal:
+    """Propose what an agent asks for, as part of its own task. `trust` is the label of what it says, if that does not
+    come from all that it took in."""
+    now = ground.clock.now()
+    parent = asker.remit
+    own = asker.rights if wish.passes else NO_RIGHTS
+    child = remits.derive(parent, wish, ground.ids.new(), own, deadline(wish, now), trust or asker.says)
+    return Proposal(child, parent, wish, asker.card, now, tally=Refusable(asker.refusals))
+
+
+def deadline(wish: Pass, now: int) -> int | None:
+    """Give the deadline that was said with a wish. Its usual time is a timer of each attempt, not a deadline."""
+    return None if wish.microseconds is None else now + wish.microseconds
+
+
+def place_of(record: Record) -> Place:
+    return Place(record.run, record.session, record.id)

@@ -1,0 +1,471 @@
+"""Running a task again: where its record says it is, and which of its effects are done already."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol, Self, cast
+
+from remit.core import command as commands
+from remit.core import remit as remits
+from remit.core.arguments import arguments
+from remit.core.checks import callable_
+from remit.core.command import Move, Send
+from remit.core.events import Event, Unsealed
+from remit.core.identity import KEYED, question
+from remit.core.kinds import (
+    CreditsSpent,
+    EffectDone,
+    EntrySet,
+    FirstData,
+    Handed,
+    Lineage,
+    effect_done,
+    read,
+    work_left,
+)
+from remit.core.lead import Lead, lead_restored
+from remit.core.money import Unit, spelled
+from remit.core.outcome import Outcome
+from remit.core.record import Record
+from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
+from remit.core.text import line, shown, summary
+from remit.core.trust import TRUSTED, Trust, least
+from remit.core.values import Json, checked, whole_digest
+from remit.engine.attempt import live as marks
+from remit.engine.attempt import outcomes
+from remit.engine.attempt.handoffs import Sends, label
+from remit.engine.attempt.live import NOBODY_WROTE, NOT_HANDED, Handoff, LiveTask, Written
+from remit.engine.attempt.operations import FIRST, Attempt, KeptEffects, Operations
+from remit.engine.directory import Agent
+from remit.engine.ground import Ground
+from remit.engine.presence.insisting import Insisting
+from remit.engine.timing import move_on_after, shielded
+from remit.errors import Conflict, Refused
+from remit.ports import Decision, Span, View
+from remit.ports.models import KEY
+
+
+class Joined(NamedTuple):
+    """Parts of a parallel handoff that have come back: what was sent, by whom, and in which turn."""
+
+    sends: Sends
+    holder: str
+    turns: int
+
+
+class Resumed(NamedTuple):
+    """Where a task stands. `sends` is a parallel handoff whose results nobody has got yet; what came of those `joined`
+    has been handed on."""
+
+    remit: Remit
+    attempt: Attempt
+    handoff: Handoff = NOT_HANDED
+    turns: int = 0
+    sends: Sends | None = None
+    joined: Joined | None = None
+    took: Trust = TRUSTED
+    past: Mapping[str, Written] = NOBODY_WROTE
+    lead: Lead | None = None
+
+    def live(self, agent: Agent) -> LiveTask:
+        """Make the task alive again, in the hands of whoever holds it now."""
+        live = LiveTask(self.remit, agent, self.attempt, self.handoff)
+        live.operations = Operations(self.remit.id, self.attempt, self.turns, self.remit.holder)
+        live.take(least((self.took, *(result.trust for result in self.handoff.results))))
+        live.recall(self.past)
+        live.lead = self.lead
+        live.spends = self.attempt.is_rerun
+        return live
+
+
+def origin_of(record: Record) -> str:
+    """Return the id of the first task of a lineage."""
+    return record.origin or record.id
+
+
+def next_of(view: View, origin: str) -> Lineage:
+    """Make the lineage of one more try."""
+    tried = [first] if (first := view.record(origin)) is not None else []
+    return Lineage(origin, 1 + max((one.failures for one in (*tried, *view.lineage(origin))), default=0))
+
+
+def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
+    """Find where a task stands that is claimed now."""
+    began = view.event(record.began)
+    assert began is not None  # a row points at the event that made it
+    data = read(began, FirstData)
+    attempt = Attempt(
+        fence,
+        number,
+        record.failures,
+        record.origin,
+        record.asked_how,
+        queued=True,
+        timeout=data.get("timeout", 0),
+        attempts=data.get("attempts", FIRST.attempts),
+    )
+    lead = lead_restored(data["lead"]) if "lead" in data else None
+    fresh = Resumed(remits.restored(began), attempt, lead=lead)
+    if record.holder == began.agent and not attempt.is_rerun:
+        return fresh
+    resumed = replay_handoffs(fresh, view.events(Span(run=record.run, task=record.id)))
+    return resumed._replace(handoff=replace(resumed.handoff, results=_results(view, resumed)))
+
+
+def replay_handoffs(start: Resumed, events: Iterable[Event]) -> Resumed:
+    """Replay the task's handoffs from its events, and what its holders wrote."""
+    resumed = start
+    past: dict[str, Written] = {}
+    for event in events:
+        if event.kind == "task.handed":
+            resumed = _handed(resumed, read(event, Handed))
+        elif event.kind == "entry.set":
+            data = read(event, EntrySet)
+            past.setdefault(event.agent, {})[data["namespace"], data["key"]] = data["version"]
+    return resumed._replace(past=past) if past else resumed
+
+
+def _handed(before: Resumed, data: Handed) -> Resumed:
+    holder, to = before.remit.holder, data["to"]
+    update, content = data["update"], data["content"]
+    handoff, said = before.handoff, data.get("trust", TRUSTED)
+    along = passing_restored(data["passed"]) if "passed" in data else NOTHING_ALONG
+    if isinstance(to, str):
+        joins = before.sends is not None and before.sends.join == to
+        trail = handoff.trail[:-1] if joins else handoff.trail  # the fan-out and its join are one handoff
+        state = handoff.state if joins else commands.merged(handoff.state, update)
+        return before._replace(
+            remit=remits.handed_to(before.remit, to, along),
+            handoff=Handoff(holder, state, (*trail, Move(holder, to, content)), failed=data.get("failed", "")),
+            turns=before.turns + 1,
+            sends=None,
+            joined=Joined(before.sends, holder, before.turns) if before.sends is not None else before.joined,
+            took=said,
+        )
+    parts = tuple(Send(agent, payload) for agent, payload in zip(to, data.get("payloads", ()), strict=True))
+    trail = (*handoff.trail, Move(holder, label(parts), content))
+    return before._replace(
+        handoff=replace(handoff, state=commands.merged(handoff.state, update), trail=trail),
+        turns=before.turns + 1,
+        sends=Sends(parts, data.get("join", ""), update, along),
+        took=least((before.took, said)),
+    )
+
+
+def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
+    """Look up what came of the parts that were joined, by the operations that sent them."""
+    if resumed.joined is None:
+        return ()
+    sends, holder, turns = resumed.joined
+    operations = Operations(resumed.remit.id, resumed.attempt, turns, holder)
+    asked = (known_pass(part.agent, part.task, sends.along) for part in sends.parts)
+    ids = [operations.ids("delegate", *question(wish)) for wish in asked]
+    results = (_result(view, part, known) for part, known in zip(sends.parts, ids, strict=True))
+    return tuple(outcome for outcome in results if outcome is not None)
+
+
+def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
+    """Look up the answer to a delegation, a task or a refusal, following those that ended unheard. Return the operation
+    to use, and its answer; None if it was not asked for yet."""
+    first, again = op, 0
+    while (done := view.done(op)) is not None:
+        record = view.record(done[0]) if isinstance(done[0], str) else None
+        if record is None or not outcomes.is_unheard(view, record):
+            break
+        again += 1
+        op = f"{first}/again/{again}"
+    return op, done
+
+
+def _result(view: View, part: Send, ids: list[str]) -> Outcome | None:
+    for op in ids:
+        if (done := asked(view, op)[1]) is not None:
+            return _outcome(view, part, done[0])
+    return None
+
+
+def _outcome(view: View, part: Send, answer: Json) -> Outcome | None:
+    if isinstance(answer, dict):
+        return Outcome(part.agent, "", "refused", error=Refused.read(answer))
+    record = view.record(str(answer))
+    return outcomes.of_record(view, record) if record is not None else None
+
+
+async def key_of(ground: Ground, live: LiveTask, op: str) -> str:
+    """Return the idempotency key of an operation of a task: the same each time it is done, another for any other."""
+    operations = live.operations
+    position = operations.position_of(op)
+    if operations.chain is None:
+        operations.chain = await ground.store.read(lambda view: chain_of(view, live.remit.id))
+    return whole_digest(f"{ground.store.workspace}\0{operations.chain}\0{position}")[:32]
+
+
+def chain_of(view: View, task: str) -> str:
+    """Return what led to a task: what identifies its run, then the position of each operation down to it.
+
+    A run is identified by the key that it was asked for with; without one by its id, which is in the copy if the run
+    was begun before. A task that was tried again is led to as the first one was.
+    """
+    steps: list[str] = []
+    record = view.record(task)
+    while record is not None:
+        first = view.record(origin_of(record)) or record
+        parent = view.record(first.parent) if first.parent else None
+        steps.append(_position(view, first, parent))
+        record = parent
+    return "\n".join(reversed(steps))
+
+
+def _position(view: View, record: Record, parent: Record | None) -> str:
+    """Return where a task was asked for in its parent; of a run, or of what was asked for from outside, what it is."""
+    began = view.event(record.began)
+    assert began is not None  # a row points at the event that made it
+    data = read(began, FirstData)
+    if position := data.get("position", ""):
+        return position
+    if parent is not None and began.op is not None and began.op.startswith(f"{origin_of(parent)}/"):
+        return began.op.removeprefix(f"{origin_of(parent)}/").partition("/")[2]
+    key = data.get("dedup_key", "")
+    return key if key.startswith(KEYED) else record.id
+
+
+NAME_LIMIT: Final = 128
+PAID: Final = "paid"
+_OTHERS_COME: Final = 60.0  # seconds without a sign of those that may come to what was kept
+
+Do = Callable[..., Awaitable[object] | object]
+
+
+class Effect(NamedTuple):
+    """Something to do once: its operation, name and arguments, as they are told and as they are given."""
+
+    op: str
+    name: str
+    told: str
+    do: Do
+    args: tuple[object, ...]
+
+
+class Effects(NamedTuple):
+    ground: Ground
+    insisting: Insisting
+
+    async def once(self, live: LiveTask, name: str, do: Do, *args: object, paid: Paid | None = None) -> Any:
+        """Do it and keep what came of it; or, when the task is run again, give back what was kept.
+
+        Nothing is done in the name of a task that is not this process's any more. What is kept is kept exactly once;
+        if the process dies between doing and keeping, it is done again, with the same idempotency key. What is `paid`
+        is held before, and charged in the transaction that keeps the result.
+        """
+        live.must_be_at_work()
+        line(name, "the name of an effect", NAME_LIMIT)
+        callable_(do, "once takes a function, and what to call it with")
+        told = arguments(args)
+        op = live.operations.effect(name, told)
+        same = op.rpartition("/")[0]
+        if same in live.doing:
+            raise _twice_at_once(name)
+        live.doing.add(same)
+        try:
+            await self.ground.store.read(live.must_hold)
+            if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
+                return kept["result"]
+            effect = Effect(op, name, told, do, args)
+            if paid is None:
+                return await self._done(live, effect)
+            async with paid:
+                return await self._done(live, effect, paid)
+        finally:
+            live.doing.discard(same)
+
+    async def _done(self, live: LiveTask, effect: Effect, call: Paid | None = None) -> Json:
+        op, name, told, do, args = effect
+        given: dict[str, Any] = {PAID: call} if call is not None and _takes(do, args, PAID) else {}
+        if _takes(do, args, KEY):
+            given[KEY] = await key_of(self.ground, live, op)
+        then = marks.before(live)
+        result = do(*args, **given)
+        value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
+        event = effect_done(live.remit, name, told, value, self.ground.clock.now(), marks.marks(live, then))
+        return await self._keep(live, op, event, value, call)
+
+    async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json, call: Paid | None = None) -> Json:
+        """Record what was done, and insist until the store has it: a deadline or a cancel does not undo it."""
+        store = self.ground.store
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            return Decision(value, (event, *(call.charged(view) if call is not None else ())))
+
+        what = f"effect '{event.data['key']}' of task {live.remit.id}"
+        return await shielded(self.insisting.insist(live.life, what, lambda: store.tx(op, decide)))
+
+    async def _kept(self, live: LiveTask, op: str, name: str) -> EffectDone | None:
+        """Return the record of an earlier run and label the turn with it; None if the effect is to be done now. Raise
+        Conflict if one of its name is recorded that may be this one with other arguments."""
+        kept = await kept_effects(self.ground, live)
+        if (done := kept.take(op)) is not None:
+            marks.apply(live, done.get("marks", {}))
+            return done
+        same_name = op.rsplit("/", 2)[0] + "/"
+        while (other := kept.left((same_name,))) is not None:
+            if not await self._someone_comes(live, kept):
+                raise _changed(name, other)
+            await self.ground.store.read(live.must_hold)  # much may have happened meanwhile
+        return None
+
+    async def _someone_comes(self, live: LiveTask, kept: KeptEffects) -> bool:
+        """Wait until another flow of this turn takes a recorded effect. Return whether to look again: False if no flow
+        is left that could."""
+        own = asyncio.current_task()
+        main = live.control.calls[-1].task if live.control.calls else None
+        if own is main and not live.elsewhere and len(live.doing) == 1:
+            return False  # nobody else is there to come
+        kept.waiting.add(own)
+        try:
+            with move_on_after(self.ground.clock, _OTHERS_COME) as patience:
+                await kept.someone_comes()
+        finally:
+            kept.waiting.discard(own)
+        if not patience.ran_out:
+            return True
+        at_work = len(live.doing) - len(kept.waiting) > 1 or live.elsewhere.keys() - kept.waiting
+        return bool(at_work)
+
+
+async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
+    """Load the effects that earlier runs of the task recorded; once per run."""
+    operations = live.operations
+    if operations.kept is None:
+        kept = KeptEffects(await ground.store.read(lambda view: view.done_under(operations.effects)))
+        operations.kept = operations.kept or kept  # another may have looked meanwhile, and begun to take
+    return operations.kept
+
+
+async def unaccounted(ground: Ground, live: LiveTask) -> Conflict | None:
+    """Return a Conflict for an effect that an earlier run recorded and this one never asked for; None if there is
+    none."""
+    kept = await kept_effects(ground, live)
+    other = kept.left(live.operations.came_through)
+    return None if other is None else _conflict_with(other)
+
+
+class Paid(Protocol):
+    """A call that is paid for: held while it is done, and charged with what is kept."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def charged(self, view: View) -> list[Unsealed]:
+        """Give the events that charge it, for the transaction that keeps its result."""
+        ...
+
+
+def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:
+    """Tell whether a function takes a keyword that the caller does not give itself."""
+    try:
+        takes = inspect.signature(do).parameters
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return False
+    known = takes.get(name)
+    if known is None or known.kind in (known.POSITIONAL_ONLY, known.VAR_POSITIONAL, known.VAR_KEYWORD):
+        return False
+    return not (known.kind is known.POSITIONAL_OR_KEYWORD and list(takes).index(name) < len(args))
+
+
+def _final(sentence: str) -> Conflict:
+    error = Conflict(sentence)
+    error.retryable = False  # run again it would be the same
+    return error
+
+
+def _changed(name: str, other: EffectDone) -> Conflict:
+    return _final(
+        f"effect '{name}' took place with other arguments when this task was run before, and gave "
+        f"{shown(other['result'])}; it is neither done again nor taken for this one: give the same arguments each time "
+        "the task is run, and effects that may come in another order a name each"
+    )
+
+
+def _twice_at_once(name: str) -> Conflict:
+    return _final(
+        f"effect '{name}' is under way with the same arguments; after a crash the two could not be told apart: "
+        "give each a name of its own"
+    )
+
+
+def _conflict_with(other: EffectDone) -> Conflict:
+    return _final(
+        f"effect '{other['key']}' took place when this task was run before, and gave {shown(other['result'])}; "
+        "this time it never came to it, so its answer does not account for it: see what was done, "
+        "and ask for what is left as a new task"
+    )
+
+
+_BEGINS = ("task.started", "task.submitted")
+
+
+async def tell_left_over(ground: Ground, live: LiveTask) -> None:
+    """Record which delegations and payments of this turn are finished and were not asked for this time."""
+    if live.lead is not None:  # what is led is led by its record, and not by a program
+        return
+
+    def decide(view: View) -> Decision[None]:
+        live.must_own(view)
+        left = _left_over(view, live)
+        return Decision(None, (work_left(live.remit, left, ground.clock.now()),) if left else ())
+
+    if await ground.store.read(lambda view: _left_over(view, live)):
+        await ground.store.tx(live.operations.left_over, decide)
+
+
+def _left_over(view: View, live: LiveTask) -> list[str]:
+    operations = live.operations
+    events = [event for prefix in operations.of_turn for event in view.done_under(prefix)]
+    fresh = (one for one in events if not (operations.was_asked(one.op or "") or operations.was_given(one.task)))
+    return [said for event in fresh if (said := _said(view, event))]
+
+
+def amounts(data: CreditsSpent) -> str:
+    return " and ".join(spelled(cast("Unit", unit), cost) for unit, cost in data["costs"].items())
+
+
+async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> None:
+    """Refuse a payment that is not on record while one for the same is that this run has not come to: it may be that
+    one with another amount. While other flows of the turn may still come to theirs nobody can know; then it is told at
+    the end."""
+    call = live.control.calls[-1].task if live.control.calls else None
+    if live.elsewhere or live.doing or asyncio.current_task() is not call:
+        return
+
+    def look(view: View) -> CreditsSpent | None:
+        if view.done(op) is not None:
+            return None
+        paid = [event for event in view.done_under(live.operations.of_turn[-1]) if event.kind == "credits.spent"]
+        left = [read(event, CreditsSpent) for event in paid if not live.operations.was_asked(event.op or "")]
+        return next((data for data in left if data["why"] == why), None)
+
+    if (other := await ground.store.read(look)) is not None:
+        error = Conflict(
+            f"{amounts(other)} was paid for {shown(why)} when this task was run before; it is neither paid again nor "
+            "taken for this payment: give the same amount each time the task is run, or payments a reason each"
+        )
+        error.retryable = False  # run again it would be the same
+        raise error
+
+
+def _said(view: View, event: Event) -> str:
+    """Say what was finished; nothing if that was no part of the task, or did not complete."""
+    if event.kind == "credits.spent":
+        data = read(event, CreditsSpent)
+        return f"{amounts(data)} paid" + (f" for {data['why']}" if data["why"] else "")
+    if event.kind not in _BEGINS:
+        return ""
+    standing = view.standing(event.task)
+    done = standing is not None and standing.state == "completed"
+    return f"'{event.agent}' completed task {event.task}: {summary(read(event, FirstData)['task'])}" if done else ""

@@ -1,0 +1,559 @@
+"""Shared entries: as they are stored, as a holder may read and write them, and as `turn.context` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from operator import methodcaller
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+
+from anyio.lowlevel import checkpoint
+
+from remit.core import checks, scope
+from remit.core import entry as entries
+from remit.core.checks import items
+from remit.core.entry import MEMORY, Draft, Entry, Writer
+from remit.core.events import Unsealed
+from remit.core.kinds import Place, entries_removed, entry_set, entry_touched
+from remit.core.scope import BOARD_PREFIX, Scope, board_of
+from remit.core.text import shown
+from remit.core.times import SECOND, span
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust
+from remit.core.values import Json, encode
+from remit.engine.acts import ONCE, Act, ActContent
+from remit.engine.attempt.live import LiveTask
+from remit.engine.ground import Ground
+from remit.errors import BadInput, Refused
+from remit.ports import Decision, View
+
+CLEANUP_BATCH: Final = 100  # entries removed in one step
+_WRITES: Final = 50  # of one process, before one of them removes what has expired too
+
+
+def anyone(_view: View) -> None:
+    """Check nothing: nothing has to hold for what the owner does."""
+
+
+_OWNER: Final = Writer("")
+T = TypeVar("T")
+_NOWHERE: Final = Place()
+
+
+class Sight(NamedTuple):
+    """Whether whoever writes sees what stands at the address, or that nothing does; and what says that it does not."""
+
+    covers: Callable[[Entry | None], bool]
+    unseen: Callable[[], Refused]
+
+    def must_cover(self, entry: Entry | None) -> None:
+        """Refuse what needs sight, with the same answer whether or not anything is there."""
+        if not self.covers(entry):
+            raise self.unseen()
+
+
+class Authority(NamedTuple):
+    """In whose name something is written, as part of what, under which operation, what has to hold for it, and what
+    whoever writes can see; None for everything. `act` is an owner's, who may have an operation of its own."""
+
+    by: Writer
+    at: Place
+    op: str
+    check: Callable[[View], None] = anyone
+    sight: Sight | None = None
+    act: Act = ONCE
+
+
+class Entries:
+    """Every write is one event; every read sees only what is alive."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._store = ground.store
+        self._clock = ground.clock
+        self._writes = 0
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def owner(self, act: Act) -> Authority:
+        """Give the authority of the workspace's owner, who writes outside any run."""
+        by = Writer("", person=act.by) if act.by else _OWNER
+        return Authority(by, _NOWHERE, self._ground.ids.new(), act=act)
+
+    async def _transact(
+        self, authority: Authority, content: Callable[[], ActContent], decide: Callable[[View], Decision[T]]
+    ) -> T:
+        if not authority.act.op:  # nearly always
+            return await self._store.tx(authority.op, decide)
+        return (await authority.act.perform(self._ground, content(), decide)).answer
+
+    async def done(self, ops: list[str], check: Callable[[View], None] = anyone) -> tuple[Json] | None:
+        """Tell what the first of these operations that has happened answered."""
+
+        def look(view: View) -> tuple[Json] | None:
+            check(view)
+            return next((done for op in ops if (done := view.done(op)) is not None), None)
+
+        return await self._store.read(look)
+
+    async def put(self, draft: Draft, authority: Authority) -> int:
+        now = self._clock.now()
+        self._writes += 1
+        tidies = self._writes % _WRITES == 0
+
+        def decide(view: View) -> Decision[int]:
+            authority.check(view)
+            entry = self._written(view, draft, authority, now)
+            events = (entry_set(entry, authority.at, authority.by.person),)
+            return Decision(entry.version, (*events, *self._expired(view, entry, now)) if tidies else events)
+
+        return await self._transact(authority, lambda: _content_of(draft), decide)
+
+    @staticmethod
+    def _expired(view: View, written: Entry, now: int) -> tuple[Unsealed, ...]:
+        """Remove some of what has expired along with a write: there may be no worker that does so. Each time more than
+        was written since the last time, so that it does not add up."""
+        where = (written.namespace, written.key)
+        return _removed([gone for gone in view.expired(now, CLEANUP_BATCH) if gone[:2] != where], now)
+
+    @staticmethod
+    def _written(view: View, draft: Draft, authority: Authority, now: int) -> Entry:
+        where = (draft.namespace, draft.key)
+        old = view.entry(*where)
+        if authority.sight is not None and not authority.sight.covers(_alive(old, now)):
+            if draft.expect is not None:
+                raise authority.sight.unseen()
+            return entries.written_blind(draft, authority.by, now, authority.op)
+        return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else entries.NEVER)
+
+    async def get(self, namespace: str, key: str, check: Callable[[View], None] = anyone) -> Entry | None:
+        entries.address(namespace, key)
+        now = self._clock.now()
+
+        def look(view: View) -> Entry | None:
+            check(view)
+            return view.entry(namespace, key)
+
+        return _alive(await self._store.read(look), now)
+
+    async def touch(self, where: tuple[str, str], by: int, authority: Authority) -> bool:
+        now = self._clock.now()
+
+        def decide(view: View) -> Decision[bool]:
+            authority.check(view)
+            old = view.entry(*where)
+            if authority.sight is not None:
+                authority.sight.must_cover(_alive(old, now))
+            new = entries.touched(old, by, now)
+            if new is None or new is old:
+                return Decision(new is not None)
+            return Decision(True, (entry_touched(new, authority.by, authority.at, now),))
+
+        return await self._transact(
+            authority, lambda: ActContent("context.touch", "/".join(where), [*where, by]), decide
+        )
+
+    async def remove(self, namespace: str, key: str, authority: Authority) -> bool:
+        entries.address(namespace, key)
+        now = self._clock.now()
+
+        def decide(view: View) -> Decision[bool]:
+            authority.check(view)
+            old = _alive(view.entry(namespace, key), now)
+            if authority.sight is not None:
+                authority.sight.must_cover(old)
+            if old is None:
+                return Decision(False)
+            gone = [(namespace, key, old.version)]
+            return Decision(True, (entries_removed(gone, "removed", authority.by, authority.at, now),))
+
+        where = (namespace, key)
+        return await self._transact(authority, lambda: ActContent("context.remove", "/".join(where), [*where]), decide)
+
+    async def recent(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
+        """List the most recently updated of all these scopes together, newest first."""
+        now = self._clock.now()
+
+        def look(view: View) -> list[Entry]:
+            check(view)
+            return [entry for one in wanted for entry in view.recent(one, now, limit)]
+
+        rows = await self._store.read(look)
+        if len(wanted) > 1:
+            rows.sort(key=lambda e: (-e.updated_at, e.namespace, e.key))
+        return rows[:limit]
+
+    async def newest(
+        self, wanted: Mapping[Scope, list[Scope]], limit: int, check: Callable[[View], None] = anyone
+    ) -> dict[Scope, list[Entry]]:
+        """Find the most recently updated entries of each scope, by the parts of it that are seen, in one read."""
+        now = self._clock.now()
+
+        def look(view: View) -> dict[Scope, list[Entry]]:
+            check(view)
+            return {
+                one: [e for place in {part.address for part in parts} for e in view.recent(place, now, limit)]
+                for one, parts in wanted.items()
+            }
+
+        found = await self._store.read(look)
+        return {one: sorted(rows, key=lambda e: (-e.updated_at, e.key))[:limit] for one, rows in found.items()}
+
+    async def by_key(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
+        now = self._clock.now()
+
+        def look(view: View) -> list[Entry]:
+            check(view)
+            return [entry for one in wanted for entry in view.by_key(one, now, limit)]
+
+        rows = await self._store.read(look)
+        if len(wanted) > 1:
+            rows.sort(key=lambda e: e.key)
+        return rows[:limit]
+
+    async def cleanup(self, act: Act = ONCE) -> int:
+        """Remove what has expired; in small steps, between which others get to do something."""
+        by, removed, step = Writer("", person=act.by), 0, 0
+        until = (await act.perform(self._ground, ActContent("cleanup", ""), self._moment)).answer if act.op else None
+        while True:
+            now = self._clock.now() if until is None else until
+            id_ = f"cleanup/{act.op}/{step}" if act.op else ""
+            if id_ and (done := await self._store.read(methodcaller("done", id_))) is not None:
+                removed += done[0]
+            elif await self._store.read(methodcaller("expired", now, 1)):
+                removed += await self._store.tx(id_ or self._ground.ids.new(), partial(_cleaned_up, now=now, by=by))
+            else:
+                return removed
+            step += 1
+            await checkpoint()
+
+    def _moment(self, _view: View) -> Decision[int]:
+        """Remember when it was asked for: repeated, it is about what had expired by then."""
+        return Decision(self._clock.now())
+
+
+def _content_of(draft: Draft) -> ActContent:
+    where = (draft.namespace, draft.key)
+    return ActContent(
+        "context.set", "/".join(where), [*where, draft.value, draft.lifetime, draft.extend, draft.trust, draft.expect]
+    )
+
+
+def _cleaned_up(view: View, now: int, by: Writer) -> Decision[int]:
+    keys = view.expired(now, CLEANUP_BATCH)
+    return Decision(len(keys), _removed(keys, now, by))
+
+
+def _removed(keys: list[tuple[str, str, int]], now: int, by: Writer = _OWNER) -> tuple[Unsealed, ...]:
+    return (entries_removed(keys, "expired", by, _NOWHERE, now),) if keys else ()
+
+
+def _alive(entry: Entry | None, now: int) -> Entry | None:
+    return entry if entry is not None and entry.alive(now) else None
+
+
+Fetch: TypeAlias = Callable[[list[Scope], int, Callable[[View], None]], Awaitable[list[Entry]]]
+
+
+class Access(Protocol):
+    """What `turn.context` and the board work with."""
+
+    @property
+    def session(self) -> str: ...
+    async def put(self, draft: Draft) -> int: ...
+    async def get(self, namespace: str, key: str) -> Entry | None: ...
+    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]: ...
+    async def by_key(self, wanted: Scope, limit: int) -> list[Entry]: ...
+    async def touch(self, namespace: str, key: str, by: int) -> bool: ...
+    async def remove(self, namespace: str, key: str) -> bool: ...
+
+
+class OwnerAccess:
+    """The person who owns the workspace: sees and writes all of it, outside any run."""
+
+    def __init__(self, entries: Entries, session: str, act: Act = ONCE) -> None:
+        self._entries = entries
+        self._act = act
+        self.session = session
+
+    async def put(self, draft: Draft) -> int:
+        return await self._entries.put(draft, self._authority())
+
+    async def get(self, namespace: str, key: str) -> Entry | None:
+        return await self._entries.get(namespace, key)
+
+    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
+        return await self._entries.recent(wanted, checks.limit(limit))
+
+    async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
+        return await self._entries.by_key([wanted], checks.limit(limit))
+
+    async def touch(self, namespace: str, key: str, by: int) -> bool:
+        entries.address(namespace, key)
+        return await self._entries.touch((namespace, key), by, self._authority())
+
+    async def remove(self, namespace: str, key: str) -> bool:
+        entries.address(namespace, key)
+        return await self._entries.remove(namespace, key, self._authority())
+
+    def _authority(self) -> Authority:
+        return self._entries.owner(self._act)
+
+
+class HolderAccess:
+    """A holder in its turn: sees and writes what its remit lets it."""
+
+    def __init__(self, entries: Entries, live: LiveTask) -> None:
+        self._entries = entries
+        self._live = live
+
+    @property
+    def session(self) -> str:
+        return self._live.remit.session
+
+    async def put(self, draft: Draft) -> int:
+        self._may_write(draft.namespace, draft.key)
+        live = self._live
+        if live.says != draft.trust == TRUSTED:
+            draft = replace(draft, trust=UNTRUSTED)
+        version = await self._put(draft)
+        live.has_written(draft.namespace, draft.key, version)
+        return version
+
+    async def _put(self, draft: Draft) -> int:
+        """Write, or find what was written when the task was run before. In a new try it is written again, unless it was
+        to be written only over what it had read: that was so, and is not any more because it was written."""
+        live, where = self._live, (draft.namespace, draft.key)
+        what = draft.value if isinstance(draft.value, str) else encode(draft.value)
+        ops = live.operations.ids("set", *where, what, repr(draft.expect))
+        if (
+            draft.expect is not None
+            and live.attempt.is_rerun
+            and (done := await self._entries.done(ops, live.must_hold)) is not None
+        ):
+            return cast("int", done[0])
+        return await self._entries.put(draft, self._authority(ops[0], where))
+
+    async def get(self, namespace: str, key: str) -> Entry | None:
+        entries.address(namespace, key)
+        self._may_look(namespace, key)
+        entry = await self._entries.get(namespace, key, self._live.must_hold)
+        if not self._live.sees(namespace, key, entry):
+            raise self._unseen(f"{namespace}/{key}")
+        if entry is not None:
+            await self._all_seen([entry])
+        return entry
+
+    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
+        return await self._look(wanted, limit, self._entries.recent)
+
+    async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
+        return await self._look([wanted], limit, self._entries.by_key)
+
+    async def newest(self, wanted: list[Scope], limit: int) -> dict[Scope, list[Entry]]:
+        """Find the newest entries that the holder sees of each of these scopes, in one read. None is on the receipt
+        before it is noted with `note`."""
+        seen = {one: parts for one in wanted if (parts := scope.parts(self._live.sight, one))}
+        if not seen:
+            return {}
+        found = await self._entries.newest(seen, limit, self._live.must_hold)
+        return {
+            one: [entry for entry in entries if self._live.sees(entry.namespace, entry.key, entry)]
+            for one, entries in found.items()
+        }
+
+    async def note(self, taken: list[Entry]) -> None:
+        """Note on the receipt what the holder is told of what `newest` found."""
+        await self._all_seen(taken)
+
+    async def touch(self, namespace: str, key: str, by: int) -> bool:
+        entries.address(namespace, key)
+        self._may_write(namespace, key)
+        where = (namespace, key)
+        return await self._entries.touch(where, by, self._authority(self._live.op("touch", *where), where))
+
+    async def remove(self, namespace: str, key: str) -> bool:
+        entries.address(namespace, key)
+        self._may_write(namespace, key)
+        where = (namespace, key)
+        return await self._entries.remove(namespace, key, self._authority(self._live.op("remove", *where), where))
+
+    def _authority(self, op: str, where: tuple[str, str]) -> Authority:
+        live = self._live
+        unseen = partial(self._unseen, "/".join(where))
+        return Authority(live.writer, live.place, op, live.must_hold, Sight(partial(live.sees, *where), unseen))
+
+    async def _look(self, wanted: list[Scope], limit: int, fetch: Fetch) -> list[Entry]:
+        """Fetch what is seen of several scopes. A version that it sees and that is gone leaves no gap in the list."""
+        parts = _addresses(part for one in wanted for part in self._visible(one))
+        most = checks.limit(limit)
+        while True:
+            found = await fetch(parts, most, self._live.must_hold)
+            gone = {(one.namespace, one.key) for one in found if not self._live.sees(one.namespace, one.key, one)}
+            if not gone:
+                return await self._all_seen(found)
+            parts = [part for part in parts if (part.namespace, part.key) not in gone]
+
+    async def _all_seen(self, seen: list[Entry]) -> list[Entry]:
+        """Note on the receipt what was seen and why, and how far it is trusted; memory that is read lives on."""
+        live = self._live
+        for entry in seen:
+            live.take(entry.trust)
+            live.receipt.entry(entry, live.why(entry))
+            if entry.extension is not None:
+                await self._extend(entry)
+        return seen
+
+    async def _extend(self, entry: Entry) -> None:
+        by = entries.read_extends(entry, self._entries.now())
+        if by is not None:
+            where = (entry.namespace, entry.key)
+            await self._entries.touch(where, by, self._authority(self._live.op("extend", *where), where))
+
+    def _visible(self, wanted: Scope) -> list[Scope]:
+        """List the scopes through which the holder sees any of it; none is refused, not answered with nothing."""
+        self._live.must_be_at_work()
+        parts = scope.parts(self._live.sight, wanted)
+        if not parts:
+            raise self._unseen(str(wanted))
+        return parts
+
+    def _may_look(self, namespace: str, key: str) -> None:
+        self._live.must_be_at_work()
+        if not self._live.may_see(namespace, key):
+            raise self._unseen(f"{namespace}/{key}")
+
+    def _unseen(self, what: str) -> Refused:
+        # The same sentence whether or not anything is there: what is withheld leaves no trace.
+        self._live.receipt.withhold(what, "asked for, not passed")
+        holder = self._live.remit.holder
+        sentence = f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
+        return Refused(sentence, rule="not-visible")
+
+    def _may_write(self, namespace: str, key: str) -> None:
+        self._live.must_be_at_work()
+        if not scope.covers(self._live.reach, namespace, key):
+            holder = self._live.remit.holder
+            how = "its asker can pass it with writes=[...], or its card can write it"
+            raise Refused(f"'{holder}' may not write {namespace}/{key}; {how}", rule="not-writable")
+
+
+def _addresses(seen: Iterable[Scope]) -> list[Scope]:
+    """Say where to look, each place once: of one entry several versions may be seen."""
+    return [*dict.fromkeys(one.address for one in seen)]
+
+
+_QUARTER = MEMORY / SECOND
+
+
+class Context:
+    """What the holder may see, and nothing else. Reading what it may not see is refused with a sentence."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def set(
+        self,
+        namespace: str,
+        key: str,
+        value: Json,
+        ttl: float | None = None,
+        *,
+        trust: Trust = "trusted",
+        expect: int | None = None,
+    ) -> int:
+        """Write an entry for `ttl` seconds, or for good, and give back its version.
+
+        With `expect=N` only if it is still at version N, and with `expect=0` only if it is not there yet.
+        `trust="untrusted"` marks what came from strangers: models see it quoted, and reading never prolongs it.
+        """
+        lifetime = entries.lifetime(ttl)
+        return await self._access.put(Draft(_own(namespace), key, value, lifetime, trust=trust, expect=expect))
+
+    async def set_with_extension(self, namespace: str, key: str, value: Json, ttl: float = _QUARTER) -> int:
+        """Write a memory: it lives for `ttl` seconds, 90 days unless told otherwise, and as long again when read."""
+        return await self._access.put(Draft(_own(namespace), key, value, span(ttl, "ttl"), extend=True))
+
+    async def get(self, namespace: str, key: str, default: Any = None) -> Any:
+        """Give the value, or `default` if there is none."""
+        found = await self._access.get(_own(namespace), key)
+        return default if found is None else found.value
+
+    async def entry(self, namespace: str, key: str) -> Entry | None:
+        """Give the value with its author, version and times."""
+        return await self._access.get(_own(namespace), key)
+
+    async def get_structured(self, namespace: str, key: str, default: Any = None) -> Any:
+        """Give the value as JSON, also when it was stored as text; a clear error if it is not JSON."""
+        found = await self._access.get(_own(namespace), key)
+        return default if found is None else entries.structured(found)
+
+    async def query(self, namespace: str, limit: int = 100) -> list[Entry]:
+        """List the entries of a namespace, most recently updated first."""
+        return await self._access.recent([Scope(_own(namespace))], limit)
+
+    async def query_many(self, namespaces: Iterable[str], limit: int = 100) -> list[Entry]:
+        """List the entries of several namespaces together, most recently updated first."""
+        if isinstance(namespaces, str):
+            raise BadInput("query_many takes a list of namespaces; for one, say query(namespace)")
+        given = items(namespaces, "query_many takes a list of namespaces")
+        wanted = dict.fromkeys(Scope(_own(cast("str", one))) for one in given)
+        return await self._access.recent([*wanted], limit)
+
+    async def query_by_prefix(self, namespace: str, prefix: str, limit: int = 100) -> list[Entry]:
+        """List the entries whose key begins with exactly this text, in order of their keys."""
+        return await self._access.by_key(Scope(_own(namespace), prefix=prefix), limit)
+
+    async def touch(self, namespace: str, key: str, ttl: float = _QUARTER) -> bool:
+        """Let an entry live for at least `ttl` seconds more, without rewriting it; False if it is gone."""
+        return await self._access.touch(_own(namespace), key, span(ttl, "ttl"))
+
+    async def remove(self, namespace: str, key: str) -> bool:
+        """Remove an entry; False if there was none."""
+        return await self._access.remove(_own(namespace), key)
+
+    @property
+    def board(self) -> Board:
+        """The entries of this session, for those who were given `remit.BOARD`."""
+        return Board(self._access)
+
+
+class Board:
+    """Entries that belong to one session. The boards of two sessions never mix."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._namespace = board_of(access.session).namespace
+
+    async def write(self, key: str, value: Json, ttl: float | None = None) -> int:
+        """Put something on the board under the holder's name."""
+        return await self._access.put(Draft(self._namespace, key, value, entries.lifetime(ttl)))
+
+    async def read(self, key: str, default: Any = None) -> Any:
+        """Give the value, or `default`: a missing key is an answer, not an error."""
+        found = await self._access.get(self._namespace, key)
+        return default if found is None else found.value
+
+    async def entry(self, key: str) -> Entry | None:
+        """Give what stands on the board under that key, with its author, version and trust."""
+        return await self._access.get(self._namespace, key)
+
+    async def list(self, limit: int = 1_000) -> list[Entry]:
+        """List everything on the board, in order of the keys."""
+        return await self._access.by_key(Scope(self._namespace), limit)
+
+    async def delete(self, key: str) -> bool:
+        """Take something off the board; False if it was not there."""
+        return await self._access.remove(self._namespace, key)
+
+    async def snapshot(self) -> str:
+        """Give the board as text, a line an entry, with authors."""
+        return entries.snapshot(await self.list())
+
+
+def _own(namespace: str) -> str:
+    """Refuse a board's namespace: boards are reached through `context.board`, each session its own."""
+    if isinstance(namespace, str) and namespace.startswith(BOARD_PREFIX):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"namespace {shown(namespace)} is a session's board; use turn.context.board")
+    return namespace

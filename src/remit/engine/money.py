@@ -1,0 +1,619 @@
+"""Money in a turn: hold, start, settle or release; pay at once, around a call, or for an effect that is done once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
+
+from remit.core.checks import between, of_type, refuse_strange, yes_or_no
+from remit.core.credits import CreditsGiven, amount
+from remit.core.credits import credits as read_credits
+from remit.core.events import Unsealed
+from remit.core.kinds import ledger_event, tokens_used
+from remit.core.limits import Exceeded, Limit
+from remit.core.money import (
+    ACCOUNT,
+    UNITS,
+    Amounts,
+    Book,
+    Hold,
+    Lease,
+    Purse,
+    Unit,
+    called,
+    figures,
+    out_of,
+    purse_data,
+)
+from remit.core.prices import Usage
+from remit.core.text import NAME_LIMIT, endpoint, line
+from remit.core.times import SECOND
+from remit.core.values import Json
+from remit.engine.accounts import Charge, asked_about, charged, frozen_because, reported
+from remit.engine.attempt.live import NOTHING_HELD, LiveTask
+from remit.engine.attempt.replay import Effects, must_not_differ
+from remit.engine.attempt.slots import Slots
+from remit.engine.funding import purse_in, resolution
+from remit.engine.ground import Ground
+from remit.engine.presence.bell import MONEY
+from remit.engine.presence.insisting import Insisting
+from remit.engine.timing import move_on_after, shielded
+from remit.engine.traces import owners_function
+from remit.errors import BadInput, Conflict, Refused
+from remit.ports import Decision, Prices, View, Wants
+
+HELD_FOR: Final = 900 * SECOND  # until what has not started expires
+RULE: Final = "credits"
+
+
+class Bill(NamedTuple):
+    """What a call is for and what it may cost; `own_key` names the provider whose key the workspace brought."""
+
+    amounts: Amounts
+    why: str
+    model: str = ""
+    own_key: str = ""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        said: dict[str, Any] = {"why": self.why}
+        if self.model:
+            said["model"] = self.model
+        if self.own_key:
+            said["own_key"] = self.own_key
+        return said
+
+    def paid_from(self, purse: Purse) -> Purse:
+        """Give the paths that are charged: with a key of its own the workspace pays the provider itself."""
+        return {unit: path for unit, path in purse.items() if unit != "credits"} if self.own_key else purse
+
+
+class Lack(NamedTuple):
+    """Why something cannot be paid: all that speaks against it, and whether waiting may help."""
+
+    sentences: tuple[str, ...]
+    may_pass: bool
+
+
+_NO_LACK: Final = Lack((), may_pass=False)
+Placing: TypeAlias = Callable[[View, bool], Decision[Json]]  # a patient one answers None as long as waiting may help
+
+
+class Holding(NamedTuple):
+    """`limits` are those of the workspace; `wait` is how long one waits for what others hold, in seconds."""
+
+    ground: Ground
+    slots: Slots
+    insisting: Insisting
+    limits: tuple[Limit, ...]
+    wait: float
+
+    # -- before ----------------------------------------------------------------------------------------------
+
+    async def place(self, live: LiveTask, bill: Bill, *, started: bool) -> str:
+        """Hold what a call may cost, and tell the hold's id. Raises Refused with all figures if it cannot be paid."""
+        live.must_be_at_work()
+        op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
+        state, mine = "started" if started else "held", _held_by_flow(live) if live.holds else {}
+
+        def decide(view: View, patient: bool) -> Decision[Json]:
+            live.must_hold(view)
+            lack = self.lacking(view, live, bill, mine)
+            if lack.sentences:
+                self.slots.admission.refuses_payment(view, lack.sentences)
+                if patient and lack.may_pass:
+                    return Decision(None)
+                raise _unpaid(live, lack)
+            now = self.ground.clock.now()
+            purse = bill.paid_from(purse_in(view, live.remit.id))
+            data = {"hold": hold, "state": state, "amounts": {**bill.amounts}, "purse": purse_data(purse)}
+            data |= {"fence": live.attempt.fence, "until": now + HELD_FOR, **bill.said}
+            return Decision(hold, (ledger_event("hold.placed", live.place, live.remit.holder, now, data),))
+
+        placed = await self._placed(live, bill, mine, op, decide)
+        _note(live, placed, bill.amounts)
+        return placed
+
+    async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
+        """Wait while others hold what is wanted. Whoever was quicker than us is waited for again."""
+        wants, clock, until = paying_wants(live), self.ground.clock, 0
+        patient = self.wait > 0
+        while True:
+            placed = await self.ground.store.tx(op, lambda view, patient=patient: decide(view, patient), wants)
+            if placed is not None:
+                return str(placed)
+            until = until or clock.ticks() + round(self.wait * SECOND)
+            with live.verb():
+                async with self.slots.given_up(live):
+                    await self._wait(live, bill, mine, (until - clock.ticks()) / SECOND)
+            patient = clock.ticks() < until
+
+    async def _wait(self, live: LiveTask, bill: Bill, mine: Amounts, seconds: float) -> None:
+        def fits(view: View) -> bool | None:
+            lack = self.lacking(view, live, bill, mine)
+            return True if not lack.sentences or not lack.may_pass else None
+
+        with move_on_after(self.ground.clock, seconds):
+            await self.slots.bell.until(MONEY, fits)
+
+    def lacking(self, view: View, live: LiveTask, bill: Bill, mine: Amounts) -> Lack:
+        """Tell what speaks against paying a bill: leases that have too little, and limits."""
+        purse, book = bill.paid_from(purse_in(view, live.remit.id)), Book(view.lease)
+        sentences: list[str] = []
+        passes = True
+        if (purse or self.limits) and (disputed := view.disputed(live.remit.holder)) is not None:
+            sentences.append(frozen_because(disputed))
+            passes = False
+        for unit, wanted in bill.amounts.items():
+            for short in book.shorts(purse.get(unit, ()), unit, wanted, mine.get(unit, 0)):
+                sentences.append(figures(short, live.remit.root))
+                passes = passes and not short.for_good
+            for over in self._exceeded(view, live, unit, wanted):
+                sentences.append(over.sentence)
+                passes = passes and not over.for_good
+        return Lack(tuple(sentences), passes) if sentences else _NO_LACK
+
+    def _exceeded(self, view: View, live: LiveTask, unit: Unit, wanted: int) -> list[Exceeded]:
+        found: list[Exceeded] = []
+        agent, session = live.remit.holder, live.remit.session
+        for limit in self.limits:
+            most, metered = limit.most(unit), limit.meters(agent, session)
+            if most is None or metered is None:
+                continue
+            spent = view.metered(metered.scope, metered.name, unit, limit.since(self.ground.clock.now()))
+            agents = metered.name if metered.scope == "agent" else "*"
+            held = view.on_hold(unit, agents, metered.name if metered.scope == "session" else "*")
+            if spent + held + wanted > most:
+                found.append(Exceeded(limit, unit, metered, spent, held, wanted))
+        return found
+
+    async def start(self, live: LiveTask, hold: str) -> None:
+        """Say that the call leaves now: from here on it is charged, whatever happens."""
+
+        def decide(view: View) -> Decision[bool]:
+            live.must_hold(view)
+            found = view.hold(hold)
+            if found is None or found.state != "held":
+                why = "it was held for too long without starting" if found is None else f"it is {found.state}"
+                raise Refused(f"the call of '{live.remit.holder}' cannot start: {why}; hold it again", rule=RULE)
+            now = self.ground.clock.now()
+            return Decision(True, (ledger_event("hold.started", live.place, live.remit.holder, now, {"hold": hold}),))
+
+        await self.ground.store.tx(f"{hold}/start", decide, live.wants)
+
+    # -- afterwards --------------------------------------------------------------------------------------------
+
+    async def settle(self, live: LiveTask, hold: str, costs: Amounts | None) -> bool:
+        """Charge what a call has cost; None if nobody knows: then the whole hold is, as uncertain. Tells whether it was
+        charged here: if the task is another's by now, whoever took it has settled it."""
+        return await self._resolved(live, hold, lambda view, held: self.settled(view, live, held, costs))
+
+    async def release(self, live: LiveTask, hold: str, why: str) -> bool:
+        """Give a hold back whole: the call never left."""
+        return await self._resolved(live, hold, lambda _view, held: self.released(live, held, why))
+
+    def released(self, live: LiveTask, hold: Hold, why: str) -> list[Unsealed]:
+        """Give the events that give a hold back."""
+        data = {**resolution(hold), "because": why}
+        return [ledger_event("hold.released", live.place, live.remit.holder, self.ground.clock.now(), data)]
+
+    async def _resolved(self, live: LiveTask, hold: str, events: Callable[[View, Hold], list[Unsealed]]) -> bool:
+        store = self.ground.store
+
+        def decide(view: View) -> Decision[bool]:
+            live.must_own(view)
+            held = view.hold(hold)
+            if held is None or held.state == "uncertain" or held.fence != live.attempt.fence:
+                return Decision(False)
+            return Decision(True, events(view, held))
+
+        done = False
+        try:
+            what = f"what a call of task {live.remit.id} has cost"
+            write = self.insisting.insist(live.life, what, lambda: store.tx(f"{hold}/settle", decide))
+            done = await shielded(write)
+        except Refused:
+            return False  # whoever took the task over, or cancelled it, has settled the call
+        finally:
+            live.holds.pop(hold, None)
+        return done
+
+    def disputed(self, live: LiveTask, id_: str, purse: Purse, taken: int, said: int) -> list[Unsealed]:
+        """Give the events of tokens that an agent says it has used, more than its lease has: a call that was made and
+        is uncertain."""
+        now, remit, fence = self.ground.clock.now(), live.remit, live.attempt.fence
+        amounts: dict[Unit, int] = {"tokens": taken} if taken else {}
+        data: dict[str, Any] = {"hold": id_, "amounts": amounts, "purse": purse_data(purse), "why": _REPORTED}
+        placed = {**data, "state": "started", "fence": fence, "until": now}
+        charge = Charge(amounts, {}, {"tokens": said})
+        settled = {**data, "costs": charge.costs, "uncertain": True, "billed": charge.billed}
+        where = (remit.id, remit.root, remit.session, remit.holder)
+        hold = Hold(id_, *where, fence, "uncertain", 0, taken, "", now, "", _REPORTED, "", "")
+        return [
+            ledger_event("hold.placed", live.place, remit.holder, now, placed),
+            ledger_event("hold.settled", live.place, remit.holder, now, settled),
+            asked_about(hold, charge, live.place, now),
+        ]
+
+    def settled(self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None) -> list[Unsealed]:
+        """Give the events that charge a call."""
+        data = resolution(hold)
+        if costs is None:
+            data |= {"costs": hold.amounts, "uncertain": True}
+        else:
+            data["costs"] = {unit: cost for unit, cost in costs.items() if cost}
+        now = self.ground.clock.now()
+        event = ledger_event("hold.settled", live.place, live.remit.holder, now, data)
+        if costs is None or all(cost <= hold.amounts.get(unit, 0) for unit, cost in costs.items()):
+            return [event]
+        charge = charged(
+            view, hold, costs, [unit for unit in UNITS if any(one.most(unit) is not None for one in self.limits)]
+        )
+        data |= {"costs": charge.costs, "steps": charge.steps}
+        if not charge.billed:
+            return [event]
+        data |= {"uncertain": True, "billed": charge.billed}
+        return [event, asked_about(hold, charge, live.place, now)]
+
+
+_REPORTED: Final = "tokens that it reported"
+
+
+def paying_wants(live: LiveTask) -> Wants:
+    """Tell what deciding about a payment asks its view for."""
+    return Wants((live.remit.id,), leases=(ACCOUNT,), disputes=(live.remit.holder,))
+
+
+def _held_by_flow(live: LiveTask) -> dict[Unit, int]:
+    """Sum up what this flow of the turn holds itself: waiting for that would be waiting for itself."""
+    own = asyncio.current_task()
+    amounts = [amounts for task, amounts in live.holds.values() if task is own]
+    return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}
+
+
+def _note(live: LiveTask, hold: str, amounts: Amounts) -> None:
+    if live.holds is NOTHING_HELD:
+        live.holds = {}
+    live.holds[hold] = (asyncio.current_task(), amounts)
+    live.spends = True
+
+
+def _unpaid(live: LiveTask, lack: Lack) -> Refused:
+    what = "; ".join(lack.sentences)
+    return Refused(f"'{live.remit.holder}' may not pay for this: {what}; go on without it, or finish", rule=RULE)
+
+
+WHY_LIMIT = 200
+NOT_SENT = "it was not sent"
+MOST_TOKENS = 1_000_000_000_000  # at a time: no model's answer has more, and any number of these can be added up
+
+
+class InstalledPrices:
+    """The list of prices of the installed package, for a runtime that was given none. It is half a second of importing,
+    so it is loaded when money is limited for the first time; until then no price is known."""
+
+    def __init__(self, find: Callable[[], Prices | None]) -> None:
+        self._find = find
+        self._found: Prices | None = None
+        self.is_loaded = False
+
+    def load(self) -> None:
+        """Load the list, if the package is there."""
+        if not self.is_loaded:
+            self._found = self._find()
+            self.is_loaded = True
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        return None if self._found is None else self._found.cost(model, usage)
+
+    def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
+        return None if self._found is None else self._found.worst(model, input_tokens, max_output)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the package is installed."""
+        return self._found is not None
+
+
+class OwnersPrices(NamedTuple):
+    """The prices that an owner gave."""
+
+    given: Prices
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        with owners_function("System(prices=...)"):
+            return self.given.cost(model, usage)
+
+    def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
+        with owners_function("System(prices=...)"):
+            return self.given.worst(model, input_tokens, max_output)
+
+
+class Tariff(NamedTuple):
+    """What calls cost: the prices; whether a model whose price is not known is refused; for which providers the
+    workspace has a key of its own; and whether the team is a file, whose words are spoken then."""
+
+    prices: Prices
+    refuse_unknown: bool
+    has_key: Any  # (provider) -> awaitable bool
+    in_file: bool = False
+
+    def load(self) -> None:
+        """Have the prices at hand: money is limited."""
+        if isinstance(self.prices, InstalledPrices):
+            self.prices.load()
+
+
+class PaidCall:
+    """A call that costs money: `async with turn.paid_call("$0.05", why="photo") as call`.
+
+    What it may cost is held before the body runs, and what it did cost is charged after it: what `cost` said, or the
+    whole hold, as uncertain, if nobody said anything. `not_sent` gives it back whole. Run again, the body runs again
+    and is paid again: `turn.once(..., estimate="$0.05")` is paid once.
+    """
+
+    def __init__(self, live: LiveTask, holding: Holding, tariff: Tariff, bill: Bill, *, start: bool) -> None:
+        self._live = live
+        self._holding = holding
+        self._tariff = tariff
+        self._bill = bill
+        self._starts = start
+        self._started = False
+        self._sent = True
+        self._costs: dict[Unit, int] | None = None
+        self.hold = ""  # its id, once it is held
+
+    async def __aenter__(self) -> Self:
+        if self.hold:
+            raise Conflict("a paid call is entered once; make another one")
+        self._bill = await with_key(self._bill, self._tariff)
+        self.hold = await self._holding.place(self._live, self._bill, started=self._starts)
+        self._started = self._starts
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._started or not self._sent:
+            await self._holding.release(self._live, self.hold, NOT_SENT)
+        else:
+            await self._holding.settle(self._live, self.hold, self._costs)
+
+    def charged(self, view: View) -> list[Unsealed]:
+        """Give the events that charge it, for the transaction that keeps what came of it: what it was estimated to
+        cost, unless someone said otherwise."""
+        hold = view.hold(self.hold)
+        if hold is None or hold.state == "uncertain":
+            return []
+        if not self._sent:
+            return self._holding.released(self._live, hold, NOT_SENT)
+        if self._costs is None:
+            self._costs = dict(hold.amounts)
+        return self._holding.settled(view, self._live, hold, self._costs)
+
+    async def start(self) -> None:
+        """Say that the request leaves now, if it was only held so far."""
+        if not self._started:
+            await self._holding.start(self._live, self.hold)
+            self._started = True
+
+    def cost(self, credits: CreditsGiven = None, *, tokens: int = 0) -> None:
+        """Say what it has cost."""
+        self._costs = amounts(credits, tokens, "the cost of a call")
+
+    def report_usage(self, usage: Usage) -> None:
+        """Say what the model has used; it is charged by its price."""
+        self._costs = costs_of(usage, self._bill.model, self._tariff)
+
+    def not_sent(self) -> None:
+        """Say that the request never left: nothing is charged."""
+        self._sent = False
+
+
+class Paying(NamedTuple):
+    ground: Ground
+    holding: Holding
+    tariff: Tariff
+
+    def call(self, live: LiveTask, bill: Bill, *, start: bool) -> PaidCall:
+        return PaidCall(live, self.holding, self.tariff, bill, start=start)
+
+    async def spend(self, live: LiveTask, bill: Bill) -> None:
+        """Pay at once; the same again when the task is run again is not paid again."""
+        live.must_be_at_work()
+        bill = await with_key(bill, self.tariff)
+        op = live.operations.spend(bill.why, *(f"{unit}={cost}" for unit, cost in bill.amounts.items()))
+
+        def decide(view: View) -> Decision[bool]:
+            live.must_hold(view)
+            lack = self.holding.lacking(view, live, bill, {})
+            if lack.sentences:
+                what = "; ".join(lack.sentences)
+                raise Refused(f"'{live.remit.holder}' may not spend this: {what}; go on without it", rule=RULE)
+            book, purse, now = Book(view.lease), bill.paid_from(purse_in(view, live.remit.id)), self.ground.clock.now()
+            wanted: dict[Unit, int] = {unit: cost for unit, cost in bill.amounts.items() if unit in purse}
+            steps = {unit: book.charge(purse[unit], unit, cost) for unit, cost in wanted.items()}
+            data = {"costs": {**bill.amounts}, "steps": steps, **bill.said}
+            return Decision(True, (ledger_event("credits.spent", live.place, live.remit.holder, now, data),))
+
+        if live.attempt.is_rerun:
+            await must_not_differ(self.ground, live, op, bill.why)
+        await self.ground.store.tx(op, decide, paying_wants(live))
+        live.spends = True
+
+    async def report_tokens(self, live: LiveTask, tokens: int) -> None:
+        """Record the tokens, and refuse to go on if that is more than there were: what was used was used."""
+        live.must_be_at_work()
+        between(tokens, "tokens", 0, MOST_TOKENS)
+        remit, now, new = live.remit, self.ground.clock.now(), self.ground.ids.new()
+
+        def decide(view: View) -> Decision[str]:
+            if not tokens:
+                return Decision("")
+            purse = purse_in(view, remit.id)
+            report = reported(view, purse, tokens)
+            told = _used_up(report.short, tokens, remit.root) if report.short is not None else ""
+            if report.believed:
+                return Decision(told, (tokens_used(remit, tokens, now, report.steps),))
+            return Decision(told, self.holding.disputed(live, new, purse, report.taken, tokens))
+
+        used = await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)
+        live.tokens += tokens
+        live.spends = True
+        if used:
+            raise Refused(f"{used}; '{remit.holder}' has to finish with what it has", rule="tier")
+
+
+def _used_up(lease: Lease, tokens: int, run: str) -> str:
+    """Say that more was used than there was."""
+    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + tokens, lease.granted)}"
+
+
+# -- what is asked for ------------------------------------------------------------------------------------------
+
+
+def amounts(credits: CreditsGiven, tokens: int, what: str) -> dict[Unit, int]:
+    """Read an amount of money and a number of tokens."""
+    between(tokens, "tokens", 0, MOST_TOKENS)
+    found: dict[Unit, int] = {}
+    if credits is not None:
+        found["credits"] = read_credits(credits, what) or 0
+    if tokens:
+        found["tokens"] = tokens
+    return found
+
+
+def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: str) -> Bill:
+    """Make the bill of something that an agent pays for."""
+    line(why, "why", WHY_LIMIT)
+    if credits is None and not tokens:
+        raise BadInput('say how much: an amount such as "$0.05", a number of tokens, or the usage of a model')
+    between(tokens, "tokens", 0, MOST_TOKENS)
+    found: dict[Unit, int] = {"credits": amount(credits, "what is paid")} if credits is not None else {}
+    if tokens:
+        found["tokens"] = tokens
+    if model != "":
+        line(model, "a model", NAME_LIMIT)
+    return Bill(found, why, model, endpoint(provider) if provider != "" else "")
+
+
+def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
+    """Tell what a model's usage costs. A price that is not known is refused, or only the tokens count."""
+    found: dict[Unit, int] = {"tokens": usage.input + usage.output}
+    tariff.load()
+    cost = tariff.prices.cost(model, usage)
+    if cost is not None:
+        found["credits"] = cost
+    elif tariff.refuse_unknown:
+        raise unknown_price(model, tariff)
+    return {unit: amount_ for unit, amount_ in found.items() if amount_}
+
+
+def unknown_price(model: str, tariff: Tariff) -> Refused:
+    """Refuse a model whose price nobody knows, where money is limited, in the words of the team's file or of Python."""
+    if isinstance(tariff.prices, InstalledPrices) and not tariff.prices.is_there:
+        why = "there is no list of prices: pip install 'remit[prices]', or name this price"
+    else:
+        why = "name it"
+    if tariff.in_file:
+        how = f'[prices."{model}"] with input = "$1" and output = "$2" for a million tokens'
+        tokens = 'unknown_price = "tokens" in [policy]'
+    else:
+        how = f'System(prices=KnownPrices({{"{model}": Price(...)}})), of remit.adapters.prices'
+        tokens = 'Policy(unknown_price="tokens")'
+    sentence = f"the price of '{model}' is not known; {why} with {how}, or count tokens only with {tokens}"
+    return Refused(sentence, rule="price")
+
+
+async def with_key(bill: Bill, tariff: Tariff) -> Bill:
+    """Keep the provider in a bill only if the workspace has a key of its own for it."""
+    if bill.own_key and not await tariff.has_key(bill.own_key):
+        return bill._replace(own_key="")
+    return bill
+
+
+class MoneyServices(NamedTuple):
+    paying: Paying
+    effects: Effects
+
+
+class Calling(TypedDict, total=False):
+    """What may be said about a call that costs something: how many tokens it may take, what it is for, which model it
+    asks and how much of it, whose key it uses, and whether it leaves at once."""
+
+    tokens: int
+    why: str
+    model: str
+    usage: Usage
+    provider: str
+    start: bool
+
+
+class MoneyVerbs:
+    """What an agent can pay for. All of it is charged to what its task may spend."""
+
+    _live: LiveTask
+    _money: MoneyServices
+
+    async def spend(self, amount: CreditsGiven, *, why: str, provider: str = "") -> None:
+        """Pay for something at once: `await turn.spend("$0.02", why="stock photo")`.
+
+        When the task is run again the same payment is found, and not paid again. Raises `Refused` with all figures if
+        it cannot be paid.
+        """
+        await self._money.paying.spend(self._live, billed(amount, 0, why, "", provider))
+
+    def paid_call(self, amount: CreditsGiven = None, **about: Unpack[Calling]) -> PaidCall:
+        """Hold what a call may cost while it is made: `async with turn.paid_call("$0.05", why="photo") as call`.
+
+        Say `call.cost("$0.013")` in the body, or `call.report_usage(Usage(...))` for a `model` with a price: the rest
+        goes back. If nobody says anything the whole hold is charged, as uncertain; `call.not_sent()` gives it back.
+        Instead of an amount, `usage` is the most that the model may use. With `start=False` it is only held until
+        `await call.start()`. `provider` names whose key is used: one that the workspace brought is not charged.
+
+        Run again, so is the body, and it is paid again. `turn.once(..., estimate="$0.05")` is paid once.
+        """
+        refuse_strange("paid_call", about, Calling.__annotations__.keys())
+        model, usage, tokens = about.get("model", ""), about.get("usage"), about.get("tokens", 0)
+        why, provider = about.get("why", "") or model, about.get("provider", "")
+        paying, start = self._money.paying, yes_or_no(about.get("start", True), "start")
+        if usage is None:
+            return paying.call(self._live, billed(amount, tokens, why, model, provider), start=start)
+        if amount is not None or tokens:
+            raise BadInput("say how much a call may cost, or the usage of its model: one of the two")
+        worst = costs_of(of_type(usage, Usage, "usage takes Usage(...)"), model, paying.tariff)
+        named = billed(None, 1, why, model, provider)
+        return paying.call(self._live, named._replace(amounts=worst), start=start)
+
+    async def report_tokens(self, tokens: int) -> None:
+        """Say how many tokens this turn has used: `await turn.report_tokens(answer.usage.total_tokens)`.
+
+        They are recorded and count at once. If they are more than may be used, this raises `Refused` afterwards; answer
+        with what there is then, or let it through.
+        """
+        await self._money.paying.report_tokens(self._live, tokens)
+
+    async def once(
+        self,
+        name: str,
+        do: Callable[..., Awaitable[object] | object],
+        *args: object,
+        estimate: CreditsGiven = None,
+        provider: str = "",
+    ) -> Any:
+        """Do something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
+
+        What it gives back is JSON and is kept; when the task is run again after a crash or a failure, it is read and
+        not done. Only if the process dies between doing and keeping is it done again: a function that takes
+        `idempotency_key` gets the same key both times. An effect is known by its name and its arguments.
+
+        With an `estimate` it is paid for, once: that much is held while it is done, and charged when it is kept. A
+        function that takes `paid` may say what it really cost: `paid.cost("$0.03")`.
+        """
+        effects, paying = self._money.effects, self._money.paying
+        if estimate is None:
+            return await effects.once(self._live, name, do, *args)
+        paid = paying.call(self._live, billed(estimate, 0, name, "", provider), start=True)
+        return await effects.once(self._live, name, do, *args, paid=paid)

@@ -1,0 +1,388 @@
+"""Questions to people: asked once, waited for without a slot, answered once and in time, and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, NamedTuple, cast
+
+from remit.core.chain import path
+from remit.core.events import Unsealed
+from remit.core.kinds import FirstData, NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used, read
+from remit.core.question import Inquiry, Notice, Question, QuestionDraft, Reply, accepted, asked_by_agent, decided
+from remit.core.text import NAME_LIMIT, TASK_LIMIT, excerpt, line, plain, shown
+from remit.core.times import DAY, SECOND, SpanGiven, iso, span
+from remit.core.values import Json, checked, digest, encode
+from remit.engine.accounts import settled_by_answer
+from remit.engine.acts import ActContent, act_of
+from remit.engine.approvals import Said, answered, not_answered, rejected, said_in, said_under, unparked
+from remit.engine.attempt.control import Control
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.slots import Slots
+from remit.engine.ground import Ground
+from remit.engine.timing import While, move_on_after
+from remit.errors import BadInput, Conflict, NotFound, Refused, StoreError
+from remit.ports import Decision, View
+
+_WHY: Final = 500
+_BATCH: Final = 64
+
+
+class Answers(NamedTuple):
+    ground: Ground
+
+    async def answer(self, question: str, reply: Reply, op: str = "") -> None:
+        """Record an answer. Raises Conflict with who was first if it is not the first one, or if its time is up; the
+        same answer under the same `op` is the first one again."""
+        line(question, "a question's id", NAME_LIMIT)
+        for name, word in (("by", reply.by), ("channel", reply.channel)):
+            if word != "":
+                line(word, name, NAME_LIMIT)
+        plain(reply.why, "why", _WHY, empty=True)
+
+        def decide(view: View) -> Decision[Json]:
+            found = _open(view, question)
+            if found.until <= self.ground.clock.now():  # its expiry may not be on record: there may be no worker
+                raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
+            standing = view.standing(found.task)
+            if standing is not None and standing.state == "cancelling":
+                raise Conflict(f"question {question} is not answered any more: its task is being cancelled")
+            answer = reply._replace(value=_value(view, found, reply))
+            return self._decided(view, found, answer, _settles(view, found, answer, self.ground.clock.now()))
+
+        act = act_of(op, reply.by)
+        if act.op:
+            body: list[Json] = [reply.state, reply.channel, reply.why, reply.value]
+            await act.perform(self.ground, ActContent("answer", question, body), decide)
+        else:
+            await self._first(question, decide)
+
+    async def expire(self, question: str) -> None:
+        """End a question whose time is up; nothing if someone has answered it."""
+
+        def decide(view: View) -> Decision[Json]:
+            found = view.question(question)
+            if found is None or not found.is_open or found.until > self.ground.clock.now():
+                return Decision(None)
+            asked = view.event(found.asked)
+            default = read(asked, QuestionAsked).get("default") if asked is not None else None
+            return self._decided(view, found, Reply("expired", "", "", "nobody answered in time", default))
+
+        await self.ground.store.transact(f"{question}/answer", decide)
+
+    async def expire_all(self) -> None:
+        """End what is open although its time is up, whoever waited for it."""
+        now = self.ground.clock.now()
+        for question in await self.ground.store.read(lambda view: view.questions_expired(now, _BATCH)):
+            await self.expire(question.id)
+
+    async def _first(self, question: str, decide: Any) -> None:
+        answer, first = await self.ground.store.transact(f"{question}/answer", decide)
+        if first is None:
+            state, by, channel, at = cast("list[Any]", answer)
+            found = await self.ground.store.read(lambda view: view.question(question))
+            if found is None:
+                raise _missing(question)
+            raise Conflict(decided(found._replace(state=state), by, channel, at))
+
+    def _decided(
+        self, view: View, question: Question, reply: Reply, settles: Sequence[Unsealed] = ()
+    ) -> Decision[Json]:
+        now = self.ground.clock.now()
+        events = (answered(question, reply, now), *settles, *unparked(view, question.task, now))
+        return Decision([reply.state, reply.by, reply.channel, now], events, aside=True)
+
+
+def _open(view: View, question: str) -> Question:
+    """Find a question that is open. If it was answered, its operation says so; otherwise it ended without one."""
+    found = view.question(question)
+    if found is None:
+        raise _missing(question)
+    if not found.is_open:
+        end = view.event(found.answered or 0)
+        assert end is not None  # a row points at the event that answered it
+        said = read(end, QuestionAnswered)
+        raise Conflict(decided(found, said["by"], said["channel"], end.at))
+    return found
+
+
+def _missing(question: str) -> NotFound:
+    return NotFound(f"there is no question {shown(question)} in this workspace; `remit approvals` lists what is open")
+
+
+def _value(view: View, question: Question, reply: Reply) -> Json:
+    """Check that an answer fits its question, and give its value."""
+    event = view.event(question.asked)
+    assert event is not None  # a row points at the event that made it
+    asked = read(event, QuestionAsked)
+    if question.kind == "ask":
+        if reply.state == "rejected":
+            return None
+        if reply.state == "approved":
+            raise BadInput(f"question {question.id} asks for an answer, not for an approval; say `remit answer`")
+        return accepted(question, asked["choices"], reply.value)
+    if reply.state == "answered":
+        raise BadInput(f"question {question.id} asks for an approval; say `remit approve` or `remit reject`")
+    if reply.state == "rejected" or reply.value is None:
+        return None
+    return _changed(question, asked.get("shows", {}), reply.value)
+
+
+def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Unsealed]:
+    """Give the events that follow from an answer about what a call cost."""
+    if question.kind != "ask":
+        return []
+    event = view.event(question.asked)
+    assert event is not None  # a row points at the event that made it
+    return settled_by_answer(view, read(event, QuestionAsked).get("shows", {}), reply, now)
+
+
+def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
+    """Check what is approved in other words than it was asked."""
+    handing = question.kind == "hop" and shows.get("action") == "handoff"
+    if handing or "step" in shows:  # nothing may be approved in other words and done in the old ones
+        about = "handing a task over" if handing else "a step of a plan"
+        raise BadInput(
+            f"question {question.id} is about {about}, which stays as it is; "
+            "approve it without a value, or reject it and say why"
+        )
+    if question.kind == "hop":
+        return plain(value, "a task", TASK_LIMIT)
+    if not isinstance(value, dict):
+        raise BadInput("the arguments of a tool, as they are approved, are a JSON object")
+    return checked(value, "the arguments of a tool")
+
+
+ANSWER_WITHIN: Final = 7 * DAY  # unless someone says otherwise: nothing is open for ever
+
+
+class Questions(NamedTuple):
+    ground: Ground
+    slots: Slots
+    answers: Answers
+    within: int = ANSWER_WITHIN
+
+    async def ask_once(self, live: LiveTask, draft: QuestionDraft, ops: list[str]) -> Said:
+        """Ask a person unless that was done: in this try, or with a good answer in an earlier one. A no in an earlier
+        try is not held against this one."""
+        if len(ops) > 1:
+            said = await self.ground.store.read(lambda view: _said_before(view, ops, draft.digest))
+            if said is not None:
+                return said
+        return await self.ask(live, draft, ops[0])
+
+    async def ask(self, live: LiveTask, draft: QuestionDraft, op: str, *, stepped_back: bool = False) -> Said:
+        """Ask a person, and wait for the answer. Asked again under the same operation, the answer is found.
+
+        `stepped_back` says that the task waits for this anyway, as for a task that it delegates."""
+        live.must_be_at_work()
+        question = await self._asked(live, draft, op)
+        said = await self.ground.store.read(lambda view: said_in(view, question))
+        if said is not None:
+            return said
+        waiting: AbstractAsyncContextManager[None] = (
+            self.slots.idle(live) if stepped_back else self.slots.given_up(live)
+        )
+        with clocks_stand_still(live.control):
+            async with waiting:
+                return await self._answered(live, question)
+
+    async def use(self, live: LiveTask, said: Said, draft: QuestionDraft) -> None:
+        """Use an approval up, for exactly what was asked. When the task is run again, this action has used it."""
+        question = said.question
+        if said.digest != draft.digest:
+            raise Refused(f"approval {question} was for something else; ask again", rule="approval")
+
+        def decide(view: View) -> Decision[bool]:
+            live.must_hold(view)
+            found = view.question(question)
+            if found is None or found.used:
+                raise Refused(f"approval {question} was used already; ask again", rule="approval")
+            now = self.ground.clock.now()
+            return Decision(True, (question_used(question, live.place, live.remit.holder, now),), aside=True)
+
+        _, first = await self.ground.store.transact(f"{question}/use", decide, live.wants)
+        if first is None:  # by an earlier run of this task: whoever has lost the task since must not act on it too
+            await self.ground.store.read(live.must_hold)
+
+    async def _asked(self, live: LiveTask, draft: QuestionDraft, op: str) -> str:
+        new = f"q{self.ground.ids.new()}"
+
+        def decide(view: View) -> Decision[str]:
+            live.must_hold(view)
+            now = self.ground.clock.now()
+            until = self._until(live, draft, now)
+            return Decision(new, (question_asked(new, draft, until, live.place, live.remit.holder, now),))
+
+        return await self.ground.store.tx(f"{op}/ask", decide, live.wants)
+
+    def _until(self, live: LiveTask, draft: QuestionDraft, now: int) -> int:
+        until = now + (self.within if draft.seconds is None else round(draft.seconds * SECOND))
+        deadline = live.remit.bounds.deadline
+        return until if deadline is None else min(until, deadline)
+
+    async def _answered(self, live: LiveTask, question: str) -> Said:
+        def look(view: View) -> Said | None:
+            live.must_own(view)
+            return said_in(view, question)
+
+        while True:
+            until = await self.ground.store.read(lambda view: _until_of(view, question))
+            left = (until - self.ground.clock.now()) / SECOND
+            if left > 0:
+                with move_on_after(self.ground.clock, left) as patience:
+                    return await self.slots.bell.until(live.remit.id, look)
+                assert patience.ran_out
+            await self.answers.expire(question)
+            said = await self.ground.store.read(look)  # directly: a read whose time is up already never succeeds
+            if said is not None:
+                return said
+
+
+def clocks_stand_still(control: Control[LiveTask]) -> While:
+    """Let no time pass for a task and for all who wait for it. A deadline that someone said comes all the same."""
+    for member in control.own_line.members.values():
+        member.control.arm()
+    life = control.life
+    members = control.own_line.members.values()
+    line = [member.control for member in members if member.life is life or life.is_under(member.life)]
+
+    def stop() -> None:
+        for one in line:
+            one.pause()
+
+    def go_on() -> None:
+        for one in line:
+            one.go_on()
+
+    return While(stop, go_on)
+
+
+def _said_before(view: View, ops: list[str], digest: str) -> Said | None:
+    """Find what people said yes to in an earlier try, if that was exactly this and nobody was asked in this try."""
+    if view.done(f"{ops[0]}/ask") is not None:
+        return None
+    said = (said_under(view, op) for op in ops[1:])
+    yes = (one for one in said if one is not None and one.state in ("approved", "answered"))
+    return next((one for one in yes if one.digest == digest), None)
+
+
+def _until_of(view: View, question: str) -> int:
+    found = view.question(question)
+    if found is None:
+        raise StoreError(f"question {question} is not in the store any more; run `remit doctor`")
+    return found.until
+
+
+def inquiry(view: View, question: Question) -> Inquiry:
+    """Put together a question's row and what its events say."""
+    event = view.event(question.asked)
+    assert event is not None  # a row points at the event that made it
+    asked = read(event, QuestionAsked)
+    end = view.event(question.answered) if question.answered is not None else None
+    said = read(end, QuestionAnswered) if end is not None else None
+    return Inquiry(
+        id=question.id,
+        kind=question.kind,
+        text=asked["text"],
+        agent=question.agent,
+        task=question.task,
+        run=question.run,
+        session=question.session,
+        asked_at=question.asked_at,
+        until=question.until,
+        state=question.state,
+        choices=tuple(asked["choices"]),
+        default=asked.get("default"),
+        shows=asked.get("shows", {}),
+        digest=question.digest,
+        by=said["by"] if said is not None else "",
+        channel=said["channel"] if said is not None else "",
+        why=said["why"] if said is not None else "",
+        value=said.get("value") if said is not None else None,
+        answered_at=end.at if end is not None else None,
+        used=bool(question.used),
+        seq=question.asked,
+        chain=_chain(view, question),
+        notices=_notices(view, question.id),
+    )
+
+
+def notice_op(question: str, channel: str) -> str:
+    """Name the operation that records what became of telling a channel."""
+    return f"{question}/notice/{channel}"
+
+
+def _notices(view: View, question: str) -> tuple[Notice, ...]:
+    sent = [event for event in view.done_under(notice_op(question, "")) if event.kind == "notice.sent"]
+    told = [(event.at, read(event, NoticeSent)) for event in sent]
+    return tuple(Notice(data["channel"], at, data.get("ref", ""), data.get("error", "")) for at, data in told)
+
+
+def _chain(view: View, question: Question) -> str:
+    record = view.record(question.task)
+    began = view.event(record.began) if record is not None else None
+    names = tuple(read(began, FirstData)["chain"][:-1]) if began is not None else ()
+    return path((*names, question.agent))
+
+
+_NAME, _VALUE = 60, 200  # characters of an argument in a summary
+
+
+class PeopleServices(NamedTuple):
+    questions: Questions
+
+
+class PeopleVerbs:
+    """What an agent can ask people. It holds no slot and its clock stands still while it waits."""
+
+    _live: LiveTask
+    _people: PeopleServices
+
+    async def ask_human(
+        self,
+        question: str,
+        choices: list[str] | None = None,
+        *,
+        default: str | None = None,
+        timeout: SpanGiven | None = None,  # noqa: ASYNC109 - of the question, which outlives this process
+    ) -> str:
+        """Ask a person, and wait for the answer: `await turn.ask_human("Which?", ["red", "blue"], default="red")`.
+
+        With `choices` it is one of them. If nobody answers within `timeout` seconds, seven days unless it says
+        otherwise, it is the `default`; without one this raises `Refused`. The question survives this process: run
+        again, the task gets the answer that was given.
+        """
+        draft = asked_by_agent(question, choices, default)
+        if timeout is not None:
+            draft = draft._replace(seconds=span(timeout, "timeout") / SECOND)
+        ops = self._live.operations.asking("ask", question, encode([*draft.choices]))
+        with self._live.verb():
+            said = await self._people.questions.ask_once(self._live, draft, ops)
+        if said.state != "answered":
+            raise not_answered(said)
+        return cast("str", said.value)
+
+    async def approve(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]:
+        """Ask a person to approve an action before it is done: `args = await turn.approve("deploy", {"env": "prod"})`.
+
+        Gives back the arguments as they were approved: they may have been changed. Raises `Refused` with what the
+        person said if it was not approved. The approval is for this one action, and used up by it.
+        """
+        line(action, "an action", NAME_LIMIT)
+        if arguments is not None and not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"the arguments of an action are a dict, not {shown(arguments)}")
+        given = cast("dict[str, Any]", checked(arguments or {}, "the arguments of an action"))
+        live, remit = self._live, self._live.remit
+        # A summary: each value is shortened by itself, so that none hides the next; `shows` has all of them.
+        listed = ", ".join(f"{excerpt(name, _NAME)}={excerpt(encode(one), _VALUE)}" for name, one in given.items())
+        text = f"'{remit.holder}' wants to {action}({listed})"
+        shows: dict[str, Json] = {"action": action, "arguments": given, "chain": " > ".join(remit.names)}
+        draft = QuestionDraft("tool", text[:8_000], shows=shows, about=(live.operations.origin, *remit.names))
+        ops = live.operations.asking("approve", action, digest(encode(given)))
+        with live.verb():
+            said = await self._people.questions.ask_once(live, draft, ops)
+        if not said.approved:
+            raise Refused(rejected(said, f"'{action}'"), rule="approval")
+        await self._people.questions.use(live, said, draft)
+        return given if said.value is None else cast("dict[str, Any]", said.value)

@@ -1,1 +1,0 @@
-"""People: what they are asked, how their answers are waited for, and what an approval permits."""

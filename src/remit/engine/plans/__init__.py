@@ -1,1 +1,0 @@
-"""Several steps, run by one or many members."""

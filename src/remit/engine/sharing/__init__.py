@@ -1,1 +1,0 @@
-"""What agents leave for each other: entries and messages."""
