@@ -30,7 +30,7 @@ def test_a_key_that_is_not_set_is_no_reason_to_fail_a_check_but_to_fail_a_run(tm
     (tmp_path / "remit.toml").write_text("[agents.b]\nmodel = 'openai:gpt-5'\nkeys = ['NOT_SET']\n")
     done = remit(tmp_path, "check")
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == "remit.toml: 1 agent, nothing is wrong but what is missing here"
+    assert done.stdout.splitlines()[-1] == "remit.toml: 1 agent, no errors, only warnings for this machine"
     run = remit(tmp_path, "run", "hello")
     assert run.returncode == 2
     assert "remit.toml:2: " not in run.stderr
@@ -93,7 +93,7 @@ def test_check_warns_of_keys_prices_and_folders_that_are_missing(tmp_path: Path,
             "and money is limited here"
         ),
         "remit.toml:15: warning: store.path: there is no folder data",
-        "remit.toml: 3 agents, nothing is wrong but what is missing here",
+        "remit.toml: 3 agents, no errors, only warnings for this machine",
     ]
 
 
@@ -105,4 +105,4 @@ def test_nothing_is_missing_where_all_is_there(tmp_path: Path, monkeypatch: pyte
     prices = '[prices."anthropic:claude-unheard-of"]\ninput = "$1"\noutput = "$2"\n'
     monkeypatch.setenv("THERE", "x")
     (tmp_path / "remit.toml").write_text(MISSING + prices)
-    assert remit(tmp_path, "check").stdout == "remit.toml: 3 agents, nothing is wrong\n"
+    assert remit(tmp_path, "check").stdout == "remit.toml: 3 agents, no problems\n"

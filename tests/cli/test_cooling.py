@@ -51,14 +51,14 @@ def test_what_rests_is_listed_and_cleared(tmp_path: Path, monkeypatch: pytest.Mo
     assert table.split()[:6] == ["key", "model", "endpoint", "after", "failures", "rests"]
 
     assert json.loads(remit(tmp_path, "clear", "openai-chat:1", "--json").stdout) == {"cleared": 1}
-    assert "nothing rests of that name" in remit(tmp_path, "clear", "openai-chat:1").stdout
-    assert remit(tmp_path, "clear", "A_KEY").stdout == "2 rests ended\n"
-    assert "nothing rests" in remit(tmp_path).stdout
+    assert "no pause matches" in remit(tmp_path, "clear", "openai-chat:1").stdout
+    assert remit(tmp_path, "clear", "A_KEY").stdout == "2 pauses ended\n"
+    assert "no key or model is paused" in remit(tmp_path).stdout
 
 
 @pytest.mark.rule("model.cleared")
 def test_everything_is_cleared_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     failed(tmp_path, monkeypatch, 429, 401)
 
-    assert remit(tmp_path, "clear", "--by", "ann").stdout == "2 rests ended\n"
+    assert remit(tmp_path, "clear", "--by", "ann").stdout == "2 pauses ended\n"
     assert json.loads(remit(tmp_path, "--json").stdout) == []

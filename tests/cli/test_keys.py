@@ -31,15 +31,15 @@ def remit(folder: Path, *words: str, value: str = "", master: str = OLD, **more:
 @pytest.mark.rule("keys.write-only", "keys.rotate", "keys.told")
 def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
     put = remit(tmp_path, "set", "OpenAI", "--by", "ann", value=f"{CANARY}\n")
-    assert put.stdout == f"the key 'openai' is kept, sealed with master key {OLD_ID}\n"
+    assert put.stdout == f"the key 'openai' is stored, encrypted with master key {OLD_ID}\n"
     told = json.loads(remit(tmp_path, "list", "--json", master="").stdout)
     assert [(key["name"], key["key_id"], type(key["set_at"])) for key in told] == [("openai", OLD_ID, int)]
     table = remit(tmp_path, "list", master="").stdout
-    assert table.split()[:4] == ["key", "master", "key", "sealed"]
+    assert table.split()[:4] == ["key", "master", "key", "encrypted"]
     assert "openai" in table
 
-    assert "nothing had to be changed" in remit(tmp_path, "rotate").stdout
-    assert remit(tmp_path, "rotate", master=f"{NEW},{OLD}").stdout.startswith("1 key sealed anew")
+    assert "nothing changed" in remit(tmp_path, "rotate").stdout
+    assert remit(tmp_path, "rotate", master=f"{NEW},{OLD}").stdout.startswith("1 key encrypted again")
     assert json.loads(remit(tmp_path, "rotate", "--json", master=NEW).stdout) == {"sealed_anew": 0}
     assert json.loads(remit(tmp_path, "list", "--json").stdout)[0]["key_id"] == NEW_ID
 
@@ -49,7 +49,7 @@ def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
 
     again = json.loads(remit(tmp_path, "set", "anthropic", "--json", value=CANARY, master=NEW).stdout)
     assert (again["name"], again["key_id"]) == ("anthropic", NEW_ID)
-    assert "the key 'openai' is gone" in remit(tmp_path, "remove", "OPENAI", master="").stdout
+    assert "the key 'openai' is deleted" in remit(tmp_path, "remove", "OPENAI", master="").stdout
     assert json.loads(remit(tmp_path, "remove", "anthropic", "--json").stdout) == {"name": "anthropic", "removed": True}
     assert "no keys are kept here" in remit(tmp_path, "list").stdout
     gone = remit(tmp_path, "remove", "openai")
@@ -125,5 +125,5 @@ def test_at_a_terminal_a_key_is_asked_for_and_not_shown(tmp_path: Path):
         pass
     os.close(ours)
     assert child.wait(60) == 0
-    assert b"the key 'openai' is kept" in said
+    assert b"the key 'openai' is stored" in said
     assert CANARY.encode() not in said

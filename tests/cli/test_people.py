@@ -86,7 +86,7 @@ async def test_a_question_of_which_a_part_is_listed_is_read_whole_before_it_is_a
         listed = (await said(tmp_path, "approvals")).stdout
         assert '\n     target: "PRODUCTION"\n' in listed
         assert "characters left out]" in listed
-        assert f"   not all of it is shown; read it whole: remit approvals {question.id}\n" in listed
+        assert f"   shortened; show the whole question: remit approvals {question.id}\n" in listed
         assert "remit approve " not in listed
         assert [line for line in listed.splitlines() if not line.startswith("  ")] == [listed.splitlines()[0]]
         shown = (await said(tmp_path, "approvals", question.id[-6:])).stdout
@@ -105,8 +105,8 @@ async def test_of_a_question_whose_time_is_up_no_way_to_answer_is_told(tmp_path:
     long_ago = FakeClock(1_700_000_000_000_000)
     async with waiting(tmp_path, "asking", system=System(clock=long_ago)) as (_rt, question, _run):
         listed = (await said(tmp_path, "approvals")).stdout
-        assert "its time is up" in listed
-        assert "   it has expired at " in listed
+        assert ", expired" in listed
+        assert "   this question expired at " in listed
         assert "remit answer" not in listed
         late = await said(tmp_path, "answer", question.id, "red")
         assert (late.returncode, "has expired at" in late.stderr) == (3, True)
@@ -175,8 +175,8 @@ async def test_what_makes_no_sense_is_a_sentence(tmp_path: Path, words: tuple[st
 
 async def test_nothing_to_decide_is_said(tmp_path: Path):
     assert remit(tmp_path, "db", "migrate").returncode == 0
-    assert "nothing waits for a person" in remit(tmp_path, "approvals").stdout
-    assert "nothing was decided yet" in remit(tmp_path, "approvals", "--decided").stdout
+    assert "no open questions" in remit(tmp_path, "approvals").stdout
+    assert "no decisions yet" in remit(tmp_path, "approvals", "--decided").stdout
 
 
 TEAM = """

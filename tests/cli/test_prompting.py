@@ -95,7 +95,7 @@ async def test_nothing_is_decided_before_all_of_it_was_shown():
 
     assert await decided_by(TOOL, read, hints.append, lambda: shown.append("whole")) == TypedAnswer("approve")
     assert shown == ["whole"]
-    assert hints == ["not all of it is shown; w to read it whole: "] * 3 + [
+    assert hints == ["shortened; w shows the whole question: "] * 3 + [
         "y to approve, n to reject, e to edit the arguments: "
     ]
 
@@ -182,7 +182,7 @@ async def test_who_leaves_is_told_how_to_answer_later(pipe: tuple[int, int]):
         )
         await until(shown, "a number or the answer: ")
         os.close(pipe[1])
-        await until(shown, "it stays open; answer it with: remit answer")
+        await until(shown, "the question stays open; answer it with: remit answer")
         (question,) = await rt.workspace.questions()
         await rt.workspace.answer(question.id, "red")
         assert await run == "red"

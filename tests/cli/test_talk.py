@@ -54,7 +54,7 @@ async def test_a_conversation_is_printed_with_calls_results_and_errors(store: Pa
         f"    at test_talk.py:{line} in lookup",
         "    UNIQUE-WORDS found",
     ]
-    assert f"    … {len(LONG) - 4_000:,} characters more; --all prints them" in done
+    assert f"    … {len(LONG) - 4_000:,} more characters; --all prints them" in done
     assert f"    {LONG}" in remit(store, "show", "--talk", "--all").stdout.splitlines()
 
 
@@ -104,7 +104,7 @@ async def test_a_run_without_models_says_so(tmp_path: Path):
             return "done"
 
         await rt.run("clerk", "x")
-    assert remit(tmp_path, "show", "--talk").stdout.startswith("no model was asked for ")
+    assert remit(tmp_path, "show", "--talk").stdout.startswith("no model conversation for ")
     assert json.loads(remit(tmp_path, "show", "--talk", "--json").stdout) == []
 
 
@@ -141,7 +141,7 @@ async def test_a_conversation_that_could_not_be_continued_is_marked():
         "go",
         "◆ m  lost",
         "hi",
-        "-- begins again: the earlier one cannot be continued",
+        "-- restarted: the earlier conversation cannot be continued",
         "it cannot be read",
         "◆ m",
         "hello",

@@ -180,7 +180,7 @@ def test_the_same_words_of_one_person_are_the_same_task_for_a_while(cli, module:
     assert json.loads(cli(*words).out) == {**first, "existing": True}
     assert json.loads(cli(*words, "--by", "ann").out)["existing"] is False
     assert json.loads(cli(*words, "--key", "another").out)["existing"] is False
-    assert "it exists: the same was submitted before" in cli(*words[:-1]).err
+    assert "it exists: the same task was submitted before" in cli(*words[:-1]).err
 
 
 def test_the_same_key_is_the_same_task(cli, module: str):
@@ -209,14 +209,14 @@ def test_a_key_whose_run_was_pruned_is_the_same_task_and_nothing_is_done(cli, tm
         assert "its record was pruned" in again.err
     else:
         assert again.out == first
-        assert "it exists: the same was submitted before" in again.err
+        assert "it exists: the same task was submitted before" in again.err
 
 
 def test_a_duplicate_says_that_it_is_one(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db")
     first, second = cli(*words), cli(*words)
     assert second.out == first.out
-    assert second.err == first.err.replace("\n", "; it exists: the same was submitted before\n")
+    assert second.err == first.err.replace("\n", "; it exists: the same task was submitted before\n")
 
 
 def test_agents_that_a_worker_published_are_listed_and_asked_without_importing_them(cli, tmp_path: Path):
@@ -238,7 +238,7 @@ def test_agents_are_found_in_a_store_and_in_a_module(cli, tmp_path: Path, module
     assert [line.split() for line in found.out.splitlines()] == [
         ["agent", "why", "score"],
         ["quick", "named", "for", "quick", "1.00"],
-        ["asked", "without", "asking", "back:", "quick"],
+        ["remit", "would", "choose", "quick"],
     ]
     assert json.loads(cli("find", "something quick", "--json").out) == [
         {"agent": "quick", "score": 1.0, "why": "named for quick", "free": True, "chosen": True}
@@ -246,12 +246,12 @@ def test_agents_are_found_in_a_store_and_in_a_module(cli, tmp_path: Path, module
     cli("breaker", "trip", "quick", "--why", "tired")
     assert "named for quick; not now: its breaker is open" in cli("find", "quick").out
     assert [line.split()[0] for line in cli("find", f"{module}:rt", "the boss").out.splitlines()][1] == "boss"
-    assert "it is not clear whom to ask" in cli("find", "careless parent").out
+    assert "no clear match" in cli("find", "careless parent").out
 
 
 def test_whoever_finds_nobody_is_told_so(cli, tmp_path: Path):
     carried_out(tmp_path)
-    assert cli("find", "quantum physics")[:2] == (4, "nobody here can do 'quantum physics'\n")
+    assert cli("find", "quantum physics")[:2] == (4, "no agent here can do 'quantum physics'\n")
     assert cli("find", "quantum physics", "--json")[:2] == (4, "[]\n")
     assert cli("find").code == 2
     assert cli("find", "quick", "--limit", "0").code == 2
@@ -260,7 +260,7 @@ def test_whoever_finds_nobody_is_told_so(cli, tmp_path: Path):
 
 def test_where_no_worker_has_been_there_are_no_agents(cli, tmp_path: Path):
     submitted(tmp_path)
-    assert "no worker has published its agents here yet" in cli("agents").out
+    assert "no worker has published agents here yet" in cli("agents").out
     said = cli("submit", "quick", "something new")
     assert said.code == 3
     assert "there is no agent 'quick'" in said.err
@@ -271,8 +271,8 @@ def test_where_no_worker_has_been_there_are_no_agents(cli, tmp_path: Path):
     [
         ((), "up to three words, not 0; quote the task"),
         (("a:rt", "quick", "two", "words"), "up to three words, not 4; quote the task"),
-        (("tea",), "say whom to ask: remit submit AGENT 'task'"),
-        (("a:rt", "tea"), "say whom to ask: remit submit a:rt AGENT 'task'"),
+        (("tea",), "name an agent: remit submit AGENT 'task'"),
+        (("a:rt", "tea"), "name an agent: remit submit a:rt AGENT 'task'"),
     ],
 )
 def test_submit_wants_an_agent_and_a_task(cli, words: tuple[str, ...], sentence: str):
@@ -301,8 +301,8 @@ def test_submit_takes_a_plan_from_a_file_and_a_goal_for_a_team(cli, tmp_path: Pa
         (None, (), "the plan in plan.json cannot be read: No such file"),
         ("{", (), "plan.json is not JSON"),
         ("{}", (), 'the plan in plan.json cannot be used: a plan is a JSON object with a list "steps"'),
-        ('{"steps": []}', ("quick", "hello"), "with --plan say no more than"),
-        ('{"steps": []}', ("--team",), "with --plan say no more than"),
+        ('{"steps": []}', ("quick", "hello"), "with --plan, pass only"),
+        ('{"steps": []}', ("--team",), "with --plan, pass only"),
         ('{"steps": []}', (), "the plan was refused: the plan has no steps"),
     ],
 )
@@ -318,7 +318,7 @@ def test_submit_refuses_a_plan_that_cannot_be_used(cli, tmp_path: Path, text: st
 def test_submit_to_a_store_in_memory_is_refused(cli, module: str):
     said = cli("submit", f"{module}:rt", "quick", "hello")
     assert said.code == 2
-    assert "keeps everything in memory, so nobody would ever run the task; add --store FILE" in said.err
+    assert "keeps everything in memory, so no worker could run the task; add --store FILE" in said.err
 
 
 def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: pytest.MonkeyPatch):
@@ -351,7 +351,7 @@ def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: 
         (["watch"], 4, "there is no store at remit.db"),
         (["prune", "--days", "4"], 4, "there is no store at remit.db"),
         (["prune", "--days", "0"], 2, "--days must be a positive"),
-        (["db", "migrate", "-s", ":memory:"], 2, "a store in memory is made anew each time"),
+        (["db", "migrate", "-s", ":memory:"], 2, "a store in memory cannot be migrated"),
         (["db", "migrate", "-s", "nowhere/a.db"], 5, "is not a folder"),
         (["runs", "--store", "postgresql://u:secret@127.0.0.1:1/x"], 5, "no PostgreSQL server answers there"),
     ],
@@ -375,7 +375,7 @@ def test_ps_lists_what_is_open_and_says_that_nobody_is_there(cli, tmp_path: Path
     assert "\x1b" not in said.out
     assert task in said.out
     assert ended not in said.out
-    assert "no worker is there: start one with `remit worker module:runtime`" in said.out
+    assert "no worker is running; start one: `remit worker module:runtime`" in said.out
     assert ended in cli("ps", "--all").out
     for words in (
         ["--state", "cancelled"],
@@ -397,7 +397,7 @@ def test_ps_lists_what_is_open_and_says_that_nobody_is_there(cli, tmp_path: Path
 def test_ps_of_nothing(cli, tmp_path: Path):
     ended = submitted(tmp_path)
     assert cli("cancel", ended).code == 0
-    assert cli("ps").out == "nothing is open; `remit ps --all` lists the rest\n"
+    assert cli("ps").out == "no open tasks; `remit ps --all` also lists ended ones\n"
     assert cli("ps", "--agent", "someone").out == "no such tasks\n"
     assert cli("ps", "--all", "--parent", ended[:15]).out == "no such tasks\n"
 
@@ -405,7 +405,7 @@ def test_ps_of_nothing(cli, tmp_path: Path):
 def test_ps_tells_what_was_announced_to_nobody(cli, tmp_path: Path):
     task = carried_out(tmp_path, "careless", "spawn and leave")
     said = cli("ps")
-    assert "1 announced and never read, because whoever asked had ended:" in said.out
+    assert "1 results undelivered, because the asker had ended:" in said.out
     assert "by 'quick' completed: done: nobody asks about this" in said.out
     orphan = json.loads(cli("ps", "--json").out)["orphans"][0]
     assert (orphan["by"], orphan["to"], orphan["asker"]) == ("quick", "careless", task)
@@ -454,9 +454,9 @@ def test_wait_gives_up_when_told_to(cli, tmp_path: Path):
     task = submitted(tmp_path)
     said = cli("wait", task, "--seconds", "0.05")
     assert said.code == 124
-    assert "nobody is there to carry it out: start `remit worker module:runtime`" in said.err
-    assert f"task {task} is pending after 0.05 s of waiting; it goes on" in said.err
-    assert "124 waited long enough" in " ".join(cli("--help").out.replace("│", "").split())
+    assert "no worker is running; start one: `remit worker module:runtime`" in said.err
+    assert f"task {task} is pending after waiting 0.05 s; it continues" in said.err
+    assert "124 wait timed out" in " ".join(cli("--help").out.replace("│", "").split())
 
 
 # -- cancel, retry, prune, db ------------------------------------------------------------------------------------
@@ -485,12 +485,12 @@ def test_prune_takes_away_what_ended_long_ago(cli, tmp_path: Path):
         assert "completed" in cli("runs").out  # it has only just ended
     assert "1 run that ended more than 1e-09 days ago deleted" in cli("prune", "--days", "1e-9").out
     assert "no runs yet in remit.db" in cli("runs").out
-    assert "is sound" in cli("doctor").out
+    assert ": OK" in cli("doctor").out
 
 
 def test_db_migrate_says_what_it_did(cli):
-    assert cli("db", "migrate").out.startswith("remit.db is made, with schema ")
-    assert cli("db", "migrate").out.startswith("remit.db is up to date: schema ")
+    assert cli("db", "migrate").out.startswith("remit.db: created, schema ")
+    assert cli("db", "migrate").out.startswith("remit.db: up to date, schema ")
     data = json.loads(cli("db", "migrate", "--database", "other.db", "--json").out)
     assert (data["store"], data["done"]) == ("other.db", "made")
     assert cli("runs", "--store", "other.db").code == 0
@@ -502,7 +502,7 @@ def test_a_store_is_copied_and_the_copy_examined(cli, tmp_path: Path):
         asyncio.run(rt.submit("quick", "work"))
         said = cli("backup", "copy.db")  # while it is open
     assert said.code == 0
-    assert "copy.db, a copy of remit.db, is sound  " in said.out
+    assert "copy.db, copied from remit.db: OK  " in said.out
     assert json.loads(cli("ps", "--store", "copy.db", "--json").out)["tasks"][0]["task"] == "work"
     again = cli("backup", "copy.db")
     assert (again.code, again.out) == (2, "")
@@ -516,7 +516,10 @@ def test_a_copy_of_an_older_store_stays_older(cli, tmp_path: Path):
     cli("db", "migrate")
     with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
         connection.execute("PRAGMA user_version = 12")
-    assert cli("backup", "copy.db").out == "copy.db is a copy of remit.db, of schema 12; it was not examined\n"
+    assert (
+        cli("backup", "copy.db").out
+        == "copy.db is a copy of remit.db, of schema 12; not verified, because its schema is older\n"
+    )
     assert json.loads(cli("backup", "other.db", "--json").out)["sound"] is None
     with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == 12
@@ -530,7 +533,7 @@ def test_a_broken_copy_is_told(cli, tmp_path: Path):
         connection.execute("DELETE FROM task")
     said = cli("backup", "copy.db")
     assert said.code == 1
-    assert "copy.db, a copy of remit.db, is broken" in said.out
+    assert "copy.db, copied from remit.db: broken" in said.out
 
 
 @pytest.mark.rule("store.backup")
@@ -632,9 +635,9 @@ def test_a_worker_that_is_told_to_stop_lets_its_tasks_end(cli, module: str, work
     first.until("at the gate")
     listed = cli("ps").out
     assert f"here {first.process.pid}" in listed
-    assert "1 worker, 100 hands" in listed
+    assert "1 worker, 100 slots" in listed
     first.signal(signal.SIGTERM)
-    first.until("draining: 1 task still running, press Ctrl-C again to stop now")
+    first.until("draining: 1 task still running; press Ctrl-C again to stop at once")
     later = put(cli, module, "quick", "too late for this worker")
     (tmp_path / "key").touch()
     assert first.ends() == 0
@@ -650,7 +653,7 @@ def test_a_worker_whose_server_is_not_there_yet_waits_until_it_is_stopped(start,
     child.until("the store is not there yet, waiting for it: postgresql://nobody@127.0.0.1:1/nowhere")
     child.signal(signal.SIGTERM)
     assert child.ends() == 0
-    assert ": nothing to do" in child.said
+    assert ": no tasks" in child.said
 
 
 def test_a_worker_hands_back_what_takes_too_long_and_another_finishes_it(cli, module: str, worker, tmp_path: Path):
@@ -659,7 +662,7 @@ def test_a_worker_hands_back_what_takes_too_long_and_another_finishes_it(cli, mo
     first.until("at the gate")
     first.signal(signal.SIGTERM)
     assert first.ends() == 0
-    assert f"handed back {task} gate" in first.said
+    assert f"requeued    {task} gate" in first.said
     found = state(cli, task)
     assert (found["state"], found["attempt"], found["worker"]) == ("pending", 0, "")
     assert [one["how"] for one in found["earlier"]] == ["handed back"]
@@ -694,7 +697,7 @@ def test_what_a_killed_worker_left_is_finished_by_another(cli, module: str, work
     first.kill()
     found = state(cli, task)
     assert (found["state"], found["where"], found["below"]) == ("lost", "gone", {"running": 1})
-    assert "ends or resumes what was left behind" in cli("ps").out
+    assert "ends or resumes abandoned tasks" in cli("ps").out
     assert json.loads(cli("runs", "--json").out)[0]["state"] == "lost"
     second = worker()
     second.until(f"taken over  {task} boss")
@@ -720,7 +723,7 @@ def test_cancel_stops_what_runs_elsewhere_and_all_below_it(cli, module: str, wor
     first = worker()
     first.until("at the gate")
     said = cli("cancel", task, "--why", "enough of it")
-    assert said.out == f"stopping {task} and 1 task below it\n{task} is cancelled; all of it has stopped\n"
+    assert said.out == f"cancelling {task} and 1 subtask\n{task} is cancelled; all subtasks have stopped\n"
     assert (said.code, state(cli, task)["below"]) == (0, {"cancelled": 1})
     first.signal(signal.SIGTERM)
     assert first.ends() == 0
@@ -740,7 +743,7 @@ def test_cancel_ends_at_once_what_nobody_runs(cli, module: str, worker):
 def test_what_is_tried_again_is_told_by_the_worker_and_by_status(cli, module: str, worker):
     task = put(cli, module, "shaky", "x")
     first = worker()
-    first.until(f"tried again {task} shaky")
+    first.until(f"retrying    {task} shaky")
     first.until(f"completed   {task} shaky")
     found = state(cli, task)
     assert (found["attempt"], found["result"]) == (2, "second time lucky")
@@ -800,7 +803,7 @@ def test_submit_and_wait_prints_the_result_like_run(cli, module: str, worker, st
 def test_run_waits_for_what_it_left_running(start, module: str, tmp_path: Path):
     child = start("run", f"{module}:rt", "lead", "key", "--store", "remit.db")
     child.until("left it to others")
-    child.until("waiting for 1 task it left running; Ctrl-C hands back what has not ended")
+    child.until("waiting for 1 task it left running; Ctrl-C requeues them")
     (tmp_path / "key").touch()
     assert child.ends() == 0
 
@@ -820,7 +823,7 @@ def test_an_interrupted_run_is_cancelled_and_shown(cli, start, module: str):
     child.until("at the gate")
     child.signal(signal.SIGINT)
     assert child.ends() == 130
-    assert "stopping: the run is being cancelled, press Ctrl-C again to stop now" in child.said
+    assert "cancelling the run; press Ctrl-C again to stop at once" in child.said
     assert "2 tasks cancelled" in child.said
     assert {one["state"] for one in json.loads(cli("ps", "--all", "--json").out)["tasks"]} == {"cancelled"}
 
@@ -829,7 +832,7 @@ def test_the_second_interrupt_stops_a_run_whatever_its_agents_do(start, module: 
     child = start("run", f"{module}:rt", "stubborn", "never", "--store", "remit.db")
     child.until("not listening")
     child.signal(signal.SIGINT)
-    child.until("press Ctrl-C again to stop now")
+    child.until("press Ctrl-C again to stop at once")
     child.signal(signal.SIGINT)
     assert child.ends() == 130
 
@@ -850,8 +853,8 @@ def server() -> Iterator[str]:
 
 def test_the_same_commands_on_postgresql(cli, start, module: str, server: str, tmp_path: Path):
     made, again = cli("db", "migrate", "--store", server), cli("db", "migrate", "--store", server)
-    assert "is ready: its tables were made or brought up to date" in made.out
-    assert "is up to date" in again.out
+    assert ": created or migrated, schema" in made.out
+    assert ": up to date" in again.out
     submitted = cli("submit", f"{module}:rt", "gate", "key", "--store", server)
     task = submitted.out.strip()
     assert f"remit wait {task} --store " in submitted.err
@@ -865,5 +868,5 @@ def test_the_same_commands_on_postgresql(cli, start, module: str, server: str, t
     assert watching.ends() == 0
     at.signal(signal.SIGTERM)
     assert at.ends() == 0
-    assert "is sound" in cli("doctor", "--store", server).out
+    assert ": OK" in cli("doctor", "--store", server).out
     assert not list(tmp_path.glob("*.db"))

@@ -99,7 +99,7 @@ def test_nothing_that_is_there_is_written_over(tmp_path: Path):
     done = remit(tmp_path, "init")
     assert (done.returncode, done.stderr) == (
         2,
-        "remit: tools.py is there already, so nothing was written; name another folder\n",
+        "remit: tools.py exists already, so nothing was written; name another folder\n",
     )
     assert [file.name for file in tmp_path.iterdir()] == ["tools.py"]
     assert remit(tmp_path, "init", "desk").stdout.splitlines()[-1].startswith("cd desk && remit run ")
@@ -136,13 +136,13 @@ def test_the_team_of_this_folder_is_asked_unless_another_is_named(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("run", "hello"), "there is no remit.toml in this folder: `remit init` makes a team to begin with"),
+        (("run", "hello"), "there is no remit.toml in this folder: `remit init` creates a team"),
         (("worker",), "there is no remit.toml in this folder"),
         (("chat", "desk"), "there is no remit.toml in this folder"),
         (("chat", "a", "b", "c"), "say [module:runtime] AGENT, not 'a b c'"),
         (("agents", "-v"), "there is no remit.toml in this folder"),
-        (("run", "team:rt", "hello"), "say whom to ask: remit run team:rt AGENT 'task'"),
-        (("run",), "say [module:runtime] [AGENT] 'task': up to three words, not 0; quote the task"),
+        (("run", "team:rt", "hello"), "name an agent: remit run team:rt AGENT 'task'"),
+        (("run",), "pass [module:runtime] [AGENT] 'task': up to three words, not 0; quote the task"),
         (("run", "a", "b", "c", "d"), "up to three words, not 4"),
     ],
 )
@@ -158,7 +158,7 @@ def test_whom_to_ask_is_said_by_the_file_or_by_the_person(tmp_path: Path):
     file.write_text(file.read_text().replace('agent = "desk"', ""))
     done = remit(tmp_path, "run", "hello")
     assert done.returncode == 2
-    assert "say whom to ask: remit run AGENT 'task'; or name one in the file" in done.stderr
+    assert "name an agent: remit run AGENT 'task'; or name one in the file" in done.stderr
 
 
 @pytest.mark.rule("file.found")
@@ -173,7 +173,7 @@ def test_what_a_file_says_of_runs_holds_unless_something_else_is_said(tmp_path: 
 @pytest.mark.rule("file.found")
 def test_find_and_submit_and_worker_take_the_team_of_this_folder(tmp_path: Path):
     written(tmp_path)
-    assert remit(tmp_path, "find", "look up orders").stdout.endswith("asked without asking back: billing\n")
+    assert remit(tmp_path, "find", "look up orders").stdout.endswith("remit would choose billing\n")
     task = remit(tmp_path, "submit", "order 17?").stdout.strip()  # to the desk, as the file says
     assert re.fullmatch(r"\w+", task)
     with running("-m", "remit.cli", "worker", cwd=tmp_path) as worker:
@@ -181,7 +181,7 @@ def test_find_and_submit_and_worker_take_the_team_of_this_folder(tmp_path: Path)
         assert "Order 17 is a brass lamp" in waited.stdout
         worker.send_signal(signal.SIGTERM)
         said, _ = worker.communicate(timeout=30)
-    assert "remit.toml works for remit.db" in said
+    assert "remit.toml on remit.db" in said
 
 
 @pytest.mark.rule("file.place")
@@ -192,8 +192,8 @@ def test_commands_that_look_take_the_store_and_the_workspace_of_the_team_in_this
     assert re.search(r"^remit show \w+$", done.stderr, re.MULTILINE)  # and nothing more need be said
     for words in (("runs",), ("show",), ("flow",), ("history",), ("ps", "--all")):
         assert "billing" in remit(tmp_path, *words).stdout, words
-    assert remit(tmp_path, "db", "migrate").stdout.startswith("lamps.db is up to date")
-    assert remit(tmp_path, "backup", "copy.db").stdout.startswith("copy.db, a copy of lamps.db,")
+    assert remit(tmp_path, "db", "migrate").stdout.startswith("lamps.db: up to date")
+    assert remit(tmp_path, "backup", "copy.db").stdout.startswith("copy.db, copied from lamps.db")
     assert "billing" not in remit(tmp_path, "runs", "--workspace", "default").stdout
     assert "there is no store at other.db" in remit(tmp_path, "runs", "--store", "other.db").stderr
 

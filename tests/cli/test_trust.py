@@ -101,7 +101,7 @@ def test_a_folder_that_is_trusted_may_be_connected_to_until_its_file_asks_for_mo
     folder: Path, config: Path, listener: Listener
 ):
     told = remit(folder, config, "trust").stdout
-    assert "is trusted. Commands that look may now:" in told
+    assert "is trusted. Commands that only read may now:" in told
     assert f"connect to postgresql://me@127.0.0.1:{listener.port}/x" in told
     assert "import hooks" in told
     remit(folder, config, "runs")
@@ -192,7 +192,7 @@ def test_trust_is_kept_outside_listed_and_removed(folder: Path, config: Path):
     kept = config / "remit" / "trusted.json"
     assert kept.stat().st_mode & 0o077 == 0
     assert remit(folder, config, "trust", "--list").stdout.strip() == str(folder.resolve())
-    assert "is trusted no more" in remit(folder, config, "trust", "--remove").stdout
+    assert "is no longer trusted" in remit(folder, config, "trust", "--remove").stdout
     assert "not trusted" in remit(folder, config, "runs").stderr
     again = remit(folder, config, "trust", "--remove")
     assert (again.returncode, "is not trusted" in again.stderr) == (4, True)

@@ -129,7 +129,7 @@ def test_a_limit_in_the_file_stops_what_would_spend_more(tmp_path: Path):
     script = '[[desk]]\nsay = "done"\n'
     limit = '[[limits]]\nper = "day"\ntokens = 1\nagent = "*"\n'
     written(tmp_path, f'{DESK}{limit}[store]\npath = "remit.db"\n', script)
-    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 1 agent, no problems"]
     done = remit(tmp_path, "run", "go")
     assert done.returncode != 0
     assert "of 1 tokens a day" in done.stderr + done.stdout
@@ -139,7 +139,7 @@ def test_a_limit_in_the_file_stops_what_would_spend_more(tmp_path: Path):
 def test_the_breaker_of_the_file_opens_after_as_many_failures_as_it_says(tmp_path: Path):
     agents = '[agents.lead]\nfunction = "crew:fragile"\nasks = ["broken"]\n[agents.broken]\nfunction = "crew:breaks"\n'
     written(tmp_path, f'[run]\nagent = "lead"\n{agents}[breaker]\nfailures = 2\ncool_off = 600\n')
-    assert checked(tmp_path) == ["remit.toml: 2 agents, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 2 agents, no problems"]
     first, second, third, fourth = remit(tmp_path, "run", "go").stdout.split(" | ")
     assert "broken for good" in first
     assert "broken for good" in second
@@ -155,7 +155,7 @@ def test_tasks_from_the_queue_are_tried_as_often_as_the_file_says(where: str, tm
     code = '\nasync def flaky(turn):\n    open("tries", "a").write("x")\n    raise ConnectionError("away")\n'
     with (tmp_path / "crew.py").open("a") as module:
         module.write(code)
-    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 1 agent, no problems"]
     leads = '\n[agents.lead]\nfunction = "crew:hands_on"\nasks = ["broken"]\n'
     with (tmp_path / "remit.toml").open("a") as file:
         file.write(f'{leads}[run]\nagent = "lead"\n')
@@ -197,7 +197,7 @@ def test_an_answer_has_the_form_that_the_file_says(form: str, tmp_path: Path):
     written(tmp_path, f"{DESK}output = {given}\n", f"[[desk]]\nwhen = 'fit'\nsay = '{answer}'\n[[desk]]\nsay = '[]'\n")
     schema = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
     (tmp_path / "refund.json").write_text(json.dumps(schema))
-    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 1 agent, no problems"]
     assert json.loads(remit(tmp_path, "run", "let it fit").stdout) == json.loads(answer)
     assert remit(tmp_path, "run", "let it be").returncode == 1
 
@@ -227,7 +227,7 @@ SERVER = f'[mcp.calc]\ncommand = ["{sys.executable}", "calc.py"]\nallow = ["add"
 @pytest.mark.rule("file.whole", "file.mcp")
 def test_tools_of_an_mcp_server_are_used_by_their_names(tmp_path: Path):
     written(tmp_path, f'{DESK}tools = ["add"]\n{SERVER}', ADDS)
-    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 1 agent, no problems"]
     done = remit(tmp_path, "run", "go")
     assert "5" in done.stdout, done.stderr
 
@@ -257,7 +257,7 @@ def test_a_server_that_cannot_be_reached_is_a_warning_and_nothing_to_who_only_su
     written(tmp_path, f'{DESK}tools = ["add"]\n{server}[store]\npath = "remit.db"\n', ADDS)
     first, last = checked(tmp_path)
     assert first == "remit.toml:7: warning: mcp.calc.headers: the environment variable CALC is not set"
-    assert last == "remit.toml: 1 agent, nothing is wrong but what is missing here"
+    assert last == "remit.toml: 1 agent, no errors, only warnings for this machine"
     first, _ = checked(tmp_path, CALC="key", REMIT_TRUSTED=str(tmp_path))
     assert first.startswith("remit.toml:4: warning: mcp.calc: the MCP server 'calc' ")
     assert remit(tmp_path, "submit", "go").returncode == 0
@@ -304,7 +304,7 @@ def test_people_are_told_over_the_channels_of_the_file(tmp_path: Path):
     with hooked() as (url, posted):
         hook = f'[channels.hook]\nwebhook = "{url}"\nsecret = "${{HOOK_SECRET}}"\n'
         written(tmp_path, f'{SHIPS}[channels]\nmine = "crew:written"\n{hook}')
-        assert checked(tmp_path, HOOK_SECRET=SECRET) == ["remit.toml: 2 agents, nothing is wrong"]
+        assert checked(tmp_path, HOOK_SECRET=SECRET) == ["remit.toml: 2 agents, no problems"]
         done = remit(tmp_path, "run", "go", HOOK_SECRET=SECRET)
     assert "shipping costs money" in posted[0]["data"]["text"] + json.dumps(posted[0]["data"]["shows"])
     assert "worker" in (tmp_path / "told.txt").read_text()
@@ -396,7 +396,7 @@ def crewed(folder: Path, text: str) -> Path:
 @pytest.mark.rule("file.plan")
 def test_the_plan_of_a_file_is_carried_out_when_no_task_is_given(tmp_path: Path):
     crewed(tmp_path, f'{CREW}{STEPS}[store]\npath = "remit.db"\n')
-    assert checked(tmp_path) == ["remit.toml: 3 agents, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 3 agents, no problems"]
     assert remit(tmp_path, "run").stdout == "label: mint sells\n"
     assert remit(tmp_path, "run", "remit.toml").stdout == "label: mint sells\n"
     assert remit(tmp_path, "run", "finder", "go").stdout == "mint sells\n"
@@ -414,13 +414,13 @@ def test_a_plan_with_several_ends_shows_each_result_under_its_title(tmp_path: Pa
 @pytest.mark.rule("file.plan")
 def test_a_coordinator_of_a_file_plans_and_puts_together(tmp_path: Path):
     crewed(tmp_path, f'[run]\ncoordinator = "lead"\n{CREW}')
-    assert checked(tmp_path) == ["remit.toml: 3 agents, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 3 agents, no problems"]
     said = remit(tmp_path, "run", "a new tea").stdout
     assert said.startswith("# Goal: a new tea")
     assert "label: nothing" in said
     missing = remit(tmp_path, "run")
     assert missing.returncode == 2
-    assert "say what to do: remit run 'task'; or give the file a [plan] with a goal and steps" in missing.stderr
+    assert "give a task: remit run 'task'; or add a [plan] with a goal and steps to the file" in missing.stderr
 
 
 @pytest.mark.rule("file.plan", "team.given")
@@ -464,7 +464,7 @@ INSISTS = f'[[desk]]\n{AGAIN}[[desk]]\nafter = "lookup"\n{AGAIN}'
 def test_a_model_that_insists_is_stopped_as_soon_as_the_file_says(tmp_path: Path):
     team = f'{DESK}tools = ["lookup"]\n[tools]\nlookup = "crew:lookup"\n'
     written(tmp_path, f"{team}[loops]\noff = true\nrequests = 3\n", INSISTS)
-    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 1 agent, no problems"]
     assert "asked 3 times" in remit(tmp_path, "run", "go").stdout
 
 
@@ -513,5 +513,5 @@ def test_a_guest_gets_its_dependencies_from_the_file(tmp_path: Path):
         "def shop_name(context: RunContext[dict]) -> str:\n"
         "    return context.deps['name']\n"
     )
-    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert checked(tmp_path) == ["remit.toml: 1 agent, no problems"]
     assert "Lamps & Co" in remit(tmp_path, "run", "go").stdout

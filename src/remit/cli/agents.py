@@ -49,7 +49,7 @@ def agents(
     if json:
         emit([wire.card(card, at) for card, at in cards])
     elif not cards:
-        out().print(Text("no worker has published its agents here yet; start one: remit worker module:runtime", "dim"))
+        out().print(Text("no worker has published agents here yet; start one: remit worker module:runtime", "dim"))
     else:
         names = ("agent", "can", "asks", "published")
         out().print(tabled(names, [_row(card, now - at) for card, at in cards], left=3, gives_way="can"))

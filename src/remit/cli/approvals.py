@@ -66,7 +66,7 @@ def approvals(
     elif json:
         emit([wire.named(inquiry) for inquiry in found])
     elif not found:
-        out().print(Text("nothing was decided yet" if decided else "nothing waits for a person", "dim"))
+        out().print(Text("no decisions yet" if decided else "no open questions", "dim"))
     for inquiry in found if not json and question is None else ():
         if decided:
             for text in _decided(inquiry):
@@ -115,7 +115,7 @@ def approve(
         Print JSON.
     """
     if edit is not None and args is not None:
-        raise BadInput("say --edit for a task or --args for an action, not both")
+        raise BadInput("pass --edit for a task or --args for an action, not both")
     value: Json = arguments(args) if args is not None else edit
     said: dict[str, Any] = {"value": value, "why": why, "channel": CHANNEL, **act.said}
     with opened(place) as workspace:
@@ -188,7 +188,7 @@ def print_question(
 ) -> bool:
     """Print a question with everything that its answer permits, in at most `size` characters. Return whether all is
     shown."""
-    left = f"{duration(inquiry.until - now)} left" if inquiry.until > now else "its time is up"
+    left = f"{duration(inquiry.until - now)} left" if inquiry.until > now else "expired"
     head = Text.assemble(
         (inquiry.id, "bold"),
         (f"  {_WORDS.get(inquiry.kind, inquiry.kind)} for {escaped(inquiry.agent, 64)}", "cyan"),
@@ -209,8 +209,8 @@ def print_question(
 def _hint(inquiry: Inquiry, now: int, where: str, *, whole: bool) -> str:
     """Return how to answer; or, if a part is hidden, how to read the question in full first."""
     if inquiry.until <= now:
-        return f"it has expired at {moment(inquiry.until)} and is not answered any more"
-    return how_to(inquiry, where) if whole else f"not all of it is shown; read it whole: {to_read(inquiry)}{where}"
+        return f"this question expired at {moment(inquiry.until)} and can no longer be answered"
+    return how_to(inquiry, where) if whole else f"shortened; show the whole question: {to_read(inquiry)}{where}"
 
 
 def how_to(inquiry: Inquiry, where: str) -> str:

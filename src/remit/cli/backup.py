@@ -37,7 +37,7 @@ def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
         raise BadInput("a store in memory has no file to copy")
     if is_server(store):
         words = f"--schema=remit --format=custom --file={shlex.quote(str(file))} {shlex.quote(redacted(store))}"
-        raise BadInput(f"a server is copied with its own tool: pg_dump {words}")
+        raise BadInput(f"back up a PostgreSQL store with: pg_dump {words}")
     number = back_up(Path(store), file)
     if number != newest():
         return _not_examined(store, file, number, json=json)
@@ -46,7 +46,7 @@ def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
     if json:
         emit({"store": store, "file": str(file), "schema": number, "sound": health.sound, **wire.named(health)})
     else:
-        show_health(health, f"{file}, a copy of {store},")
+        show_health(health, f"{file}, copied from {store}")
     return 0 if health.sound else 1
 
 
@@ -54,5 +54,5 @@ def _not_examined(store: str, file: Path, number: int, *, json: bool) -> int:
     if json:
         emit({"store": store, "file": str(file), "schema": number, "sound": None})
     else:
-        out().print(Text(f"{file} is a copy of {store}, of schema {number}; it was not examined"))
+        out().print(Text(f"{file} is a copy of {store}, of schema {number}; not verified, because its schema is older"))
     return 0

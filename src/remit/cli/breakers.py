@@ -29,7 +29,7 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([wire.breaker(name, breaker) for name, breaker in named.items()])
     elif not named:
-        out().print(Text("no agent has failed of late, and none was taken out", "dim"))
+        out().print(Text("no agent has failed recently or been taken out of service", "dim"))
     else:
         out().print(table(named, now))
 
@@ -49,7 +49,7 @@ def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, jso
     with opened(place) as workspace:
         changed = asyncio.run(workspace.trip(agent, why, **act.said))
     name = canonical(agent)
-    _tell(name, "open", f"'{name}' is out; let it in again with: remit breaker reset {name}", changed, as_json=json)
+    _tell(name, "open", f"'{name}' is out of service; to undo: remit breaker reset {name}", changed, as_json=json)
 
 
 def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
@@ -67,7 +67,7 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSEL
     with opened(place) as workspace:
         changed = asyncio.run(workspace.reset(agent, why, **act.said))
     name = canonical(agent)
-    _tell(name, "closed", f"'{name}' can be asked again", changed, as_json=json)
+    _tell(name, "closed", f"'{name}' is back in service", changed, as_json=json)
 
 
 def table(named: dict[str, Breaker], now: int) -> Table:
@@ -91,17 +91,17 @@ def breaker_state(state: str) -> Text:
 def next_for(breaker: Breaker, now: int) -> str:
     """Return when the agent can be called again."""
     if breaker.state == "closed":
-        return "can be asked"
+        return "available"
     if breaker.until == UNTIL_RESET:
-        return "out until it is reset"
+        return "out of service until reset"
     if admits(breaker, now) == "probe":
-        return "the next to ask tries it"
+        return "ready for a test call"
     left = duration(breaker.until - now)
-    return f"being tried, {left} left" if breaker.state == "half-open" else f"rests {left} more"
+    return f"test call running, {left} left" if breaker.state == "half-open" else f"paused for {left}"
 
 
 def _tell(name: str, state: str, sentence: str, changed: bool, *, as_json: bool) -> None:
     if as_json:
         emit({"agent": name, "state": state, "changed": changed})
     else:
-        out().print(Text(sentence if changed else f"{sentence}; nothing had to be changed"))
+        out().print(Text(sentence if changed else f"{sentence}; nothing changed"))

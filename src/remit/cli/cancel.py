@@ -52,16 +52,16 @@ async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as
     console = out()
     top, *below = await workspace.read(lambda view: _subtree(view, typed))
     if not as_json and below:
-        console.print(Text(f"stopping {top.id} and {count(len(below), 'task')} below it", "yellow"))
+        console.print(Text(f"cancelling {top.id} and {count(len(below), 'subtask')}", "yellow"))
     number = await workspace.cancel(top.id, why, **act.said)
     stopping = await _stopped(workspace, [top.id, *(record.id for record in below)])
     if as_json:
         emit({"task": top.id, "cancelled": number, "stopping": stopping.tasks})
     elif not stopping.tasks:
-        console.print(Text(f"{top.id} is cancelled" + ("; all of it has stopped" if below else "")))
+        console.print(Text(f"{top.id} is cancelled" + ("; all subtasks have stopped" if below else "")))
     else:
-        gone = "their process is gone; `remit worker` ends them"
-        who = gone if stopping.abandoned else "their process has been told"
+        gone = "their process is dead; a worker (`remit worker`) will end them"
+        who = gone if stopping.abandoned else "their process has been notified"
         console.print(Text(f"{len(stopping.tasks)} of {number} have not stopped yet: {who}", "yellow"))
 
 

@@ -87,7 +87,7 @@ async def _chat(talk: Talk) -> int:
     typist = Typist(sys.stdin.fileno(), out())
     prompt = "> " if sys.stdin.isatty() else ""
     if prompt:
-        aside().print(Text(f"you talk to {talk.agent}; Ctrl-D ends it", "dim"))
+        aside().print(Text(f"chat with {talk.agent}; Ctrl-D to end", "dim"))
     with interrupts() as heard:
         while True:
             line = await _unless_told(typist.read(prompt), heard)

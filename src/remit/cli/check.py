@@ -51,7 +51,7 @@ def check(
             out().print(Text(f"{line}: `remit check --json` lists them all"))
         if team is not None:
             agents = count(len(team.runtime.cards()), "agent")
-            rest = "nothing is wrong" if not problems else "nothing is wrong but what is missing here"
+            rest = "no problems" if not problems else "no errors, only warnings for this machine"
             out().print(Text(f"{file}: {agents}, {rest}", "dim"))
         if team is not None and not trusted:
             aside().print(Text(f"{NOT_IMPORTED}; to check those too: `remit trust`", "yellow"))

@@ -107,7 +107,7 @@ def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSEL
     if json:
         emit({"namespace": namespace, "key": key, "removed": True})
     else:
-        out().print(Text(f"{namespace}/{key} is removed; what it said is still in the journal"))
+        out().print(Text(f"{namespace}/{key} removed; its old value is still in the journal"))
 
 
 def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:

@@ -13,7 +13,7 @@ from remit.report import wire
 from remit.report.figures import count, duration
 from remit.report.printable import escaped
 
-app = App(name="cooling", help="List keys and models that rest after a failure, and clear what rests.")
+app = App(name="cooling", help="List provider keys and models that are paused after a failure; end the pause.")
 
 
 @app.default
@@ -34,7 +34,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([{**wire.resting(one), "key_name": _named(one, names)} for one in found])
     elif not found:
-        out().print(Text("nothing rests: every key and model can be asked", "dim"))
+        out().print(Text("no key or model is paused", "dim"))
     else:
         rows = [[*_what(one, names), one.kind or "", str(one.failures), duration(one.until - now)] for one in found]
         out().print(tabled(("key", "model", "endpoint", "after", "failures", "rests"), rows, left=4))
@@ -57,7 +57,7 @@ def clear(what: str = "", *, place: Where = HERE, act: Acting = MYSELF, json: As
     if json:
         emit({"cleared": done})
     else:
-        out().print(Text(f"{count(done, 'rest')} ended" if done else "nothing rests of that name; nothing was changed"))
+        out().print(Text(f"{count(done, 'pause')} ended" if done else "no pause matches; nothing changed"))
 
 
 def _what(one: Resting, names: dict[str, str]) -> list[Text | str]:

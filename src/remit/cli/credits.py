@@ -16,9 +16,9 @@ from remit.report import wire
 from remit.report.printable import escaped
 from remit.runtime.money import Account
 
-app = App(name="credits", help="Show what the account has; grant it money, let it be spent again.")
+app = App(name="credits", help="Show the account balance; grant money; unfreeze.")
 
-_NONE = "nothing was ever granted, so money is counted and not limited; `remit credits grant 10USD` makes an account"
+_NONE = "no grants yet: money is counted but not limited; `remit credits grant 10USD` sets a limit"
 
 
 @app.default
@@ -46,7 +46,7 @@ def account(
     _print(out(), found)
     if verbose:
         out().print()
-        out().print(_parts(parts) if parts else Text("nothing is set aside or capped right now", "dim"))
+        out().print(_parts(parts) if parts else Text("no reservations or caps at the moment", "dim"))
 
 
 @app.command
@@ -75,7 +75,7 @@ def grant(
         Print the account as JSON.
     """
     if amount is None and not tokens:
-        raise BadInput("say how much: remit credits grant 10USD, or --tokens 100000")
+        raise BadInput("give an amount: remit credits grant 10USD, or --tokens 100000")
     with opened(place, create=True) as workspace:
         given = with_unit(amount, "a grant")
         found = asyncio.run(workspace.grant(given, tokens=tokens, why=why, **act.said))
@@ -101,7 +101,7 @@ def unfreeze(*, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: 
     if json:
         emit({"changed": changed})
     else:
-        out().print(Text("the account can be spent from again" if changed else "the account was not frozen"))
+        out().print(Text("the account is no longer frozen" if changed else "the account was not frozen"))
 
 
 def _data(account: Account) -> dict[str, object]:
@@ -117,7 +117,7 @@ def _print(console: Console, account: Account) -> None:
     for lease in leases:
         if lease.state == "frozen":
             over = f"{spelled(lease.unit, lease.overrun)} more was spent than it had"
-            console.print(Text(f"frozen, because {over}; grant more and say `remit credits unfreeze`", "red"))
+            console.print(Text(f"frozen, because {over}; grant more, then run `remit credits unfreeze`", "red"))
 
 
 def _table(leases: list[Lease]) -> Table:

@@ -28,7 +28,7 @@ def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
     """
     store = store_at(store)
     if store == MEMORY:
-        raise BadInput("a store in memory is made anew each time; say --store FILE or --store postgresql://...")
+        raise BadInput("a store in memory cannot be migrated; pass --store FILE or --store postgresql://...")
     before, database = _server(store) if is_server(store) else (_version(Path(store)), database_at(store))
     where = where_is(database)
     database.close()
@@ -42,10 +42,10 @@ def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
 
 def _sentence(where: str, done: str, before: int | None, now: int) -> str:
     if done == "unchanged":
-        return f"{where} is up to date: schema {now}"
+        return f"{where}: up to date, schema {now}"
     if before is None:
-        return f"{where} is ready: its tables were made or brought up to date, schema {now}"
-    return f"{where} is made, with schema {now}" if done == "made" else f"{where} went from schema {before} to {now}"
+        return f"{where}: created or migrated, schema {now}"
+    return f"{where}: created, schema {now}" if done == "made" else f"{where}: migrated from schema {before} to {now}"
 
 
 def _version(path: Path) -> int:

@@ -76,8 +76,8 @@ def show_health(health: Health, where: str) -> None:
     figures = ", ".join(
         (count(health.events, "event"), count(health.tasks, "task"), entries, count(health.messages, "message"))
     )
-    word, colour = ("sound", "green") if health.sound else ("broken", "red")
-    console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))
+    word, colour = ("OK", "green") if health.sound else ("broken", "red")
+    console.print(Text.assemble((f"{where}: {word}", colour), (f"  {figures}", "dim")))
     for workspace, head in health.heads.items():
         console.print(Text(f"head of {escaped(workspace, 64)}: {head.seq} {escaped(head.hash, 100)}", "dim"))
     for sentence in health.advice:

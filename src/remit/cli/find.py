@@ -47,7 +47,9 @@ def find(
         Print JSON.
     """
     if len(request) not in (1, 2):
-        raise BadInput(f"say [module:runtime] 'what is wanted': one or two words, not {len(request)}; quote it")
+        raise BadInput(
+            f"usage: remit find [module:runtime] 'capability'; got {len(request)} words, so quote the capability"
+        )
     *module, wanted = request
     between(limit, "--limit", 1, MATCHES)
     with _opened(module, store, workspace) as owner:
@@ -71,11 +73,11 @@ def _opened(module: list[str], store: str | None, workspace: str | None) -> Work
 
 def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:
     if not matches:
-        out().print(Text(f"nobody here can do {shown(wanted)}", "dim"))
+        out().print(Text(f"no agent here can do {shown(wanted)}", "dim"))
         return
     rows = [[Text(escaped(one.card.name, 64), "bold"), escaped(one.why, 200), f"{one.score:.2f}"] for one in matches]
     out().print(tabled(("agent", "why", "score"), rows, left=2, gives_way="why"))
     if chosen is None:
-        out().print(Text("it is not clear whom to ask: name one of them", "dim"))
+        out().print(Text("no clear match; name one of these agents", "dim"))
     else:
-        out().print(Text(f"asked without asking back: {escaped(chosen.card.name, 64)}", "dim"))
+        out().print(Text(f"remit would choose {escaped(chosen.card.name, 64)}", "dim"))

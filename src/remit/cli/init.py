@@ -43,7 +43,7 @@ def init(folder: Path = Path(), *, template: Template = "support") -> int:
     files = {**_files(resources.files("remit.config") / "templates" / template), _SCHEMA: _schema()}
     there = [name for name in files if (folder / name).exists()]
     if there:
-        raise BadInput(f"{folder / there[0]} is there already, so nothing was written; name another folder")
+        raise BadInput(f"{folder / there[0]} exists already, so nothing was written; name another folder")
     try:
         for name, text in files.items():
             _write(folder / name, text)
@@ -84,5 +84,5 @@ def _tell(folder: Path, template: Template, names: list[str]) -> None:
     if find_spec("pydantic_ai") is None:
         console.print(Text("a real model needs more: pip install 'remit[llm]'", "yellow"))
     enter = f"cd {shlex.quote(str(folder))} && " if folder != Path() else ""
-    aside().print(Text("now say:", "dim"))
+    aside().print(Text("next:", "dim"))
     console.print(Text(f'{enter}remit run "{_FIRST[template]}"', "cyan"))

@@ -31,9 +31,9 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([wire.key(key) for key in keys])
     elif not keys:
-        out().print(Text("no keys are kept here; put one in: remit keys set openai", "dim"))
+        out().print(Text("no keys stored; add one: remit keys set openai", "dim"))
     else:
-        out().print(tabled(("key", "master key", "sealed"), [_row(key) for key in keys], left=3))
+        out().print(tabled(("key", "master key", "encrypted"), [_row(key) for key in keys], left=3))
 
 
 def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
@@ -55,7 +55,7 @@ def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = 
     if json:
         emit(wire.key(key))
     else:
-        out().print(Text(f"the key '{key.name}' is kept, sealed with master key {key.key_id}"))
+        out().print(Text(f"the key '{key.name}' is stored, encrypted with master key {key.key_id}"))
 
 
 def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
@@ -75,7 +75,7 @@ def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
     if json:
         emit({"name": endpoint(name), "removed": True})
     else:
-        out().print(Text(f"the key '{endpoint(name)}' is gone; take it back at its provider too"))
+        out().print(Text(f"the key '{endpoint(name)}' is deleted; revoke it at its provider too"))
 
 
 def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
@@ -91,9 +91,11 @@ def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -
     if json:
         emit({"sealed_anew": done})
     elif done:
-        out().print(Text(f"{count(done, 'key')} sealed anew; the older master keys can go once every store is done"))
+        out().print(
+            Text(f"{count(done, 'key')} encrypted again; remove the older master keys when every store is done")
+        )
     else:
-        out().print(Text("every key is sealed with the newest master key; nothing had to be changed"))
+        out().print(Text("every key is encrypted with the newest master key; nothing changed"))
 
 
 def master() -> None:
@@ -106,9 +108,9 @@ def master() -> None:
     sys.stdout.flush()
     aside().print(
         Text(
-            f"Keep it where the store is not, and give it to every process as {VARIABLE}, or in a file of mode 0600 "
-            f"that {FILE_VARIABLE} names.\nTo replace one: put the new one in front, a comma between them; say "
-            "`remit keys rotate` for each workspace; then take the old one out.",
+            f"Keep it apart from the store. Pass it to every process as {VARIABLE}, or in a file of mode 0600 "
+            f"that {FILE_VARIABLE} names.\nTo replace it: put the new key first, then a comma and the old key; run "
+            "`remit keys rotate` for each workspace; then remove the old key.",
             "dim",
         )
     )

@@ -16,7 +16,7 @@ from remit.report.figures import count
 from remit.report.printable import block, escaped
 from remit.runtime.finding import hold_of
 
-app = App(name="ledger", help="List calls of uncertain cost, say what one cost, verify that everything adds up.")
+app = App(name="ledger", help="List and reconcile calls of uncertain cost; verify the ledger.")
 
 
 @app.default
@@ -34,10 +34,10 @@ def ledger(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([wire.hold(hold) for hold in holds])
     elif not holds:
-        out().print(Text("no call is uncertain: what was charged is what it cost", "dim"))
+        out().print(Text("no calls of uncertain cost", "dim"))
     else:
         out().print(_table(holds))
-        out().print(Text(f"say what one cost: remit ledger reconcile CALL 0.01USD{where}", "dim"))
+        out().print(Text(f"enter the real cost: remit ledger reconcile CALL 0.01USD{where}", "dim"))
 
 
 @app.command
@@ -93,9 +93,9 @@ def reconcile(
     if json:
         emit({"call": hold, "back": back})
         return
-    given = [f"{spelled(unit, amount)} goes back" for unit, amount in back.items() if amount > 0]
-    given += [f"{spelled(unit, -amount)} more is charged" for unit, amount in back.items() if amount < 0]
-    out().print(Text(f"call {hold} is reconciled: {', '.join(given) or 'it had cost what was charged'}"))
+    given = [f"{spelled(unit, amount)} refunded" for unit, amount in back.items() if amount > 0]
+    given += [f"{spelled(unit, -amount)} more charged" for unit, amount in back.items() if amount < 0]
+    out().print(Text(f"call {hold} reconciled: {', '.join(given) or 'the charge was correct'}"))
 
 
 def _table(holds: list[Hold]) -> Table:
@@ -123,7 +123,7 @@ def _print(audit: LedgerAudit) -> None:
     figures = ", ".join(
         (count(audit.leases, "lease"), f"{count(audit.holds, 'open call')}, {audit.uncertain:,} of them uncertain")
     )
-    word, colour = ("adds up", "green") if audit.sound else ("does not add up", "red")
+    word, colour = ("balances", "green") if audit.sound else ("does not balance", "red")
     console.print(Text.assemble((f"the ledger {word}", colour), (f"  {figures}", "dim")))
     for unit, spent in audit.spent.items():
         told = audit.told.get(unit, 0)

@@ -28,8 +28,8 @@ def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Tea
     """
     if not where and not has_file():
         raise BadInput(
-            f"there is no {FILE_NAME} in this folder: `remit init` makes a team to begin with; "
-            "or say where the runtime is, as module:name, for example team:rt"
+            f"there is no {FILE_NAME} in this folder: `remit init` creates a team; "
+            "or pass the runtime as module:name, for example team:rt"
         )
     if not where or is_file(where):
         file = Path(where or FILE_NAME)
@@ -40,14 +40,14 @@ def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Tea
         return made
     module_name, separator, name = where.partition(":")
     if not separator or not module_name or not name:
-        raise BadInput(f"say where the runtime is as module:name, for example team:rt, not {shown(where)}")
+        raise BadInput(f"pass the runtime as module:name, for example team:rt, not {shown(where)}")
     return Team(_in_module(module_name, name), RunDefaults())
 
 
 def _seen(file: Path) -> Team:
     trusted = is_trusted(file)
     if not trusted:
-        aside().print(Text(f"{NOT_IMPORTED}: `remit trust` lets it", "yellow"))
+        aside().print(Text(f"{NOT_IMPORTED}: to allow it: `remit trust`", "yellow"))
     return team(file, runs=False, trusted=trusted)
 
 

@@ -96,7 +96,7 @@ def refuse_server(file: Path) -> None:
         raise BadInput(
             f"{file} names the server {escaped(server_shown(store), 200)}, and its folder is not trusted. remit did "
             "not connect, because the server could ask for your password. `remit trust` shows what the file asks for "
-            "and trusts it; or say --store yourself"
+            "and trusts it; or pass --store"
         )
 
 
@@ -146,7 +146,7 @@ def with_unit(given: str | None, what: str = "--credits") -> str | None:
     if not (text.startswith("$") or text.lower().endswith("usd")):
         raise BadInput(
             f"{what} takes an amount with its unit, 0.50USD, or '$0.50' in single quotes, not {shown(given)}; "
-            "in double quotes the shell replaces $0 and $1 by something else"
+            "inside double quotes the shell expands $0 and $1"
         )
     money(text, what)
     return text

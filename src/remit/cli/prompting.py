@@ -25,10 +25,10 @@ Read: TypeAlias = Callable[[str], Awaitable[str | None]]
 Pause: TypeAlias = Callable[[], AbstractContextManager[None]]
 _CHUNK: Final = 4_096
 _GRACE: Final = 1.0  # seconds for a prompt to say that its question is over
-_LATER: Final = "it stays open; answer it with"
+_LATER: Final = "the question stays open; answer it with"
 _TOLD: Final = 200  # and in one line
 _SHOWN: Final = 4_000  # characters of a question that are shown without being asked for
-_PART: Final = "not all of it is shown; w to read it whole: "
+_PART: Final = "shortened; w shows the whole question: "
 
 
 class TypedAnswer(NamedTuple):
@@ -130,7 +130,7 @@ async def _approval(question: Inquiry, line: str, read: Read) -> TypedAnswer | N
         case "y" | "yes":
             return TypedAnswer("approve")
         case "n" | "no":
-            why = await read("why? the agent is told: ")
+            why = await read("reason (the agent gets it): ")
             return TypedAnswer("reject", why=why or "no")
         case "e" | "edit":
             return await _edited(question, read)

@@ -55,7 +55,7 @@ def _pruned(workspace: Workspace, days: float, act: Acting) -> int:
     console = aside()
     if not console.is_terminal:
         return asyncio.run(workspace.prune(days, **act.said))
-    with console.status("looking for old runs") as status:
+    with console.status("searching for old runs") as status:
 
         def told(gone: int) -> None:
             status.update(f"{count(gone, 'run')} deleted")

@@ -94,7 +94,9 @@ def ps(
             console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
         narrowed = all or state or agent or session or parent or asker
-        console.print(Text("no such tasks" if narrowed else "nothing is open; `remit ps --all` lists the rest", "dim"))
+        console.print(
+            Text("no such tasks" if narrowed else "no open tasks; `remit ps --all` also lists ended ones", "dim")
+        )
     for text in _below(snapshot, hint, now):
         console.print(text)
 
@@ -158,14 +160,14 @@ def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:
     others = [worker for worker in crew if not worker.hands]
     if workers:
         yield Text(
-            f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} hands: {_called(workers)}", "dim"
+            f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} slots: {_called(workers)}", "dim"
         )
     elif any(line.record.state == "pending" for line in snapshot.tasks):
-        yield Text(f"no worker is there: start one with `{hint}`", "yellow")
+        yield Text(f"no worker is running; start one: `{hint}`", "yellow")
     elif any(snapshot.crew.lost(line.record, now) for line in snapshot.tasks):
-        yield Text(f"no worker is there: `{hint}` ends or resumes what was left behind", "yellow")
+        yield Text(f"no worker is running; `{hint}` ends or resumes abandoned tasks", "yellow")
     if others:
-        yield Text(f"{_called(others)} at work without a queue", "dim")
+        yield Text(f"{_called(others)} running without a queue", "dim")
     yield from _unread(snapshot.orphans)
 
 
@@ -178,7 +180,7 @@ def _unread(orphans: list[Message]) -> Iterator[Text]:
     if not orphans:
         return
     many = f"at least {_ORPHANS}" if len(orphans) == _ORPHANS else str(len(orphans))
-    yield Text(f"{many} announced and never read, because whoever asked had ended:", "dim")
+    yield Text(f"{many} results undelivered, because the asker had ended:", "dim")
     for message in orphans[:_SPELLED_OUT]:
         yield Text.assemble(("  to ", "dim"), (escaped(message.to, 64), "bold"), f"  {escaped(message.text, 120)}")
     if len(orphans) > _SPELLED_OUT:

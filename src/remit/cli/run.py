@@ -153,7 +153,7 @@ def asked_for(defaults: RunDefaults, agent: str, task: str, command: str = "run"
     if plan is not None and not defaults.coordinator:
         return AskedFor("", goal, lead._replace(plan=replace(plan, goal=goal)))
     if not task:
-        raise BadInput(f"say what to do: remit {command} 'task'; or give the file a [plan] with a goal and steps")
+        raise BadInput(f"give a task: remit {command} 'task'; or add a [plan] with a goal and steps to the file")
     return AskedFor(asked_by(defaults, command), task)
 
 
@@ -169,10 +169,10 @@ def words_of(request: tuple[str, ...], command: str = "run") -> tuple[str, str, 
         case (where, agent, task):
             return where, agent, task
         case (where, _):
-            raise BadInput(f"say whom to ask: remit {command} {where} AGENT 'task'")
+            raise BadInput(f"name an agent: remit {command} {where} AGENT 'task'")
         case _:
             raise BadInput(
-                f"say [module:runtime] [AGENT] 'task': up to three words, not {len(request)}; quote the task"
+                f"pass [module:runtime] [AGENT] 'task': up to three words, not {len(request)}; quote the task"
             )
 
 
@@ -180,7 +180,7 @@ def asked_by(defaults: RunDefaults, command: str = "run") -> str:
     """Return the default agent of a file. Raise `BadInput` if it has none."""
     if not defaults.agent:
         how = f"remit {command} AGENT 'task'; or name one in the file, with agent = ... below [run]"
-        raise BadInput(f"say whom to ask: {how}")
+        raise BadInput(f"name an agent: {how}")
     return defaults.agent
 
 
@@ -252,7 +252,7 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], 
     try:
         await asyncio.wait((work, told), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            aside().print(Text("stopping: the run is being cancelled, press Ctrl-C again to stop now", "yellow"))
+            aside().print(Text("cancelling the run; press Ctrl-C again to stop at once", "yellow"))
             await _cancel(runtime, runs, work)
         return await work
     finally:
@@ -300,8 +300,8 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
         await _wait_for_rest(runtime, run, heard)
     others = await runtime.workspace.read(_held)
     if others and not heard.count:
-        begun = f"{count(others, 'task')} of other runs begun here"
-        aside().print(Text(f"{begun}; what has not ended in {HAND_BACK_SECONDS:g} s is handed back", "dim"))
+        begun = f"{count(others, 'task')} of other runs started here"
+        aside().print(Text(f"{begun}; unfinished ones are requeued after {HAND_BACK_SECONDS:g} s", "dim"))
     await runtime.drain(0.0 if heard.count else HAND_BACK_SECONDS)
 
 
@@ -311,7 +311,7 @@ async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
     left = await workspace.read(lambda view: _rest(view, run, lasting=lasting))
     if not left:
         return
-    word = "hands back what has not ended" if lasting else "drops what has not ended"
+    word = "requeues them" if lasting else "drops them"
     aside().print(Text(f"waiting for {count(left, 'task')} it left running; Ctrl-C {word}", "yellow"))
     async with workspace.following(run=run) as follow:
         told = asyncio.create_task(heard.first.wait())
@@ -377,4 +377,4 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
         where = options_for(workspace.database, workspace.name, ask.store)
         beside.print(Text(f"remit show {outcome.id}{where}", "dim"))
     else:
-        beside.print(Text("kept in memory only; add --store FILE to keep the run", "dim"))
+        beside.print(Text("this run was in memory only; add --store FILE to keep it", "dim"))

@@ -89,7 +89,7 @@ def _show_trace(task: str, place: Where, *, json: bool) -> None:
         emit(wire.traces(task, failures))
         return
     if not failures:
-        out().print(Text(f"task {task} has not failed in its agent's code"))
+        out().print(Text(f"task {task} has no failure in its agent's code"))
     for failure in failures:
         out().print(Text.assemble((moment(failure.at), "dim"), f"  {block(failure.error)}"))
         for text in failure.trace.splitlines():
@@ -109,7 +109,7 @@ def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
         emit([wire.conversation(one) for one in found])
         return
     if not found:
-        out().print(Text(f"no model was asked for {task}, or what it said has been pruned"))
+        out().print(Text(f"no model conversation for {task}, or it was pruned"))
     for number, one in enumerate(found):
         if number:
             out().print()

@@ -50,7 +50,7 @@ def spend(
         Print JSON. Credits are in millionths of a US dollar.
     """
     if as_csv and json:
-        raise BadInput("say --csv or --json, not both")
+        raise BadInput("pass --csv or --json, not both")
     with opened(place) as workspace:
         start, end = typed_times(since, until, workspace.clock.now())
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
@@ -62,7 +62,7 @@ def spend(
     elif found.lines or found.pruned is not None:
         out().print(_table(found))
     else:
-        out().print(Text("nothing was spent in that time" if since or until else "nothing was spent yet", "dim"))
+        out().print(Text("no spending in that time" if since or until else "no spending yet", "dim"))
 
 
 def _table(found: Spending) -> Table:

@@ -48,7 +48,7 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
     if json:
         emit({"since": start, "until": end, "agent": who, **wire.stats(figures)})
     elif not figures.events:
-        out().print(Text("nothing happened in that time" if since or until or agent else "nothing happened yet", "dim"))
+        out().print(Text("no events in that time" if since or until or agent else "no events yet", "dim"))
     else:
         _print(out(), figures)
 
@@ -57,7 +57,7 @@ def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | Non
     """Return the start and end of a period, as people type it."""
     start, end = _when(since, "--since", now), _when(until, "--until", now)
     if start is not None and start >= (now if end is None else end):
-        raise BadInput("--since must be before --until, which is now unless told otherwise")
+        raise BadInput("--since must be before --until [default: now]")
     return start, end
 
 

@@ -114,7 +114,7 @@ def _place(seen: Seen) -> str:
     if seen.record.ended is not None:
         return ""
     place = seen.crew.where(seen.record.worker)
-    return {"": "", "gone": "; the process that has it is gone"}.get(place, f"; {place}")
+    return {"": "", "gone": "; its process is dead"}.get(place, f"; {place}")
 
 
 def _attempt(attempt: EarlierAttempt) -> str:

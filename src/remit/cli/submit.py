@@ -145,9 +145,7 @@ def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tupl
     """Return the team, the agent and the task; missing ones are empty. A plan has neither agent nor task."""
     if plan is not None:
         if team or len(request) > 1:
-            raise BadInput(
-                "with --plan say no more than [module:runtime]: a plan names its agents and its tasks itself"
-            )
+            raise BadInput("with --plan, pass only [module:runtime]: a plan names its agents and its tasks itself")
         return "".join(request), "", ""
     if not team and not has_task(request):
         return "".join(request), "", ""
@@ -175,7 +173,7 @@ def _opened(where: str, store: str | None, workspace: str | None) -> tuple[Works
     if not where and not has_file():
         return Workspace(store_at(store), workspace_at(workspace), create=False), RunDefaults()
     team = load_team(where, runs=False)
-    runtime = lasting(team.runtime.at(store, serving=Serving(hands=0)), "nobody would ever run the task")
+    runtime = lasting(team.runtime.at(store, serving=Serving(hands=0)), "no worker could run the task")
     return runtime.workspace, team.run
 
 
@@ -190,7 +188,7 @@ async def _submit(
             emit({"task": handle.id, "existing": handle.existing})
         else:
             out().print(Text(handle.id))
-            known = "; it exists: the same was submitted before" if handle.existing else ""
+            known = "; it exists: the same task was submitted before" if handle.existing else ""
             aside().print(Text(f"remit wait {handle.id}{where}{known}", "dim"))
         return 0
     record = await workspace.read(lambda view: view.record(handle.id))

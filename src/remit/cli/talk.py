@@ -38,7 +38,7 @@ def _indented(console: Console, text: Text, columns: int) -> RenderableType:
 def _head(line: TalkLine) -> Text:
     """Return a head such as: ◆ openai:gpt-5 86 tokens."""
     if line.who == "anew":
-        return Text("-- begins again: the earlier one cannot be continued", "bold")
+        return Text("-- restarted: the earlier conversation cannot be continued", "bold")
     if line.who == "prompt":
         return Text("> told (lost)" if line.lost else "> told", "dim")
     bad = line.outcome != "done"
@@ -63,4 +63,4 @@ def _words(line: TalkLine, *, whole: bool) -> Iterator[Text]:
 def _cut(text: str, *, whole: bool) -> str:
     if whole or len(text) <= _LONG:
         return block(text)
-    return f"{block(text[:_LONG])}\n… {len(text) - _LONG:,} characters more; --all prints them"
+    return f"{block(text[:_LONG])}\n… {len(text) - _LONG:,} more characters; --all prints them"

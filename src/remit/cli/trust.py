@@ -63,7 +63,7 @@ def _remove(folder: Path, *, as_json: bool) -> None:
     if as_json:
         emit({"folder": str(folder.absolute()), "trusted": False})
     else:
-        out().print(Text(f"{escaped(str(folder.absolute()), 1_000)} is trusted no more"))
+        out().print(Text(f"{escaped(str(folder.absolute()), 1_000)} is no longer trusted"))
 
 
 def _trust(folder: Path, *, as_json: bool) -> None:
@@ -77,7 +77,7 @@ def _trust(folder: Path, *, as_json: bool) -> None:
     if not powers.any():
         out().print(Text(f"{file} names no server and no module, so there is nothing to trust", "dim"))
         return
-    out().print(Text(f"{escaped(str(folder.absolute()), 1_000)} is trusted. Commands that look may now:"))
+    out().print(Text(f"{escaped(str(folder.absolute()), 1_000)} is trusted. Commands that only read may now:"))
     for line in _allowed(powers):
         out().print(Text(f"  {escaped(line, 1_000)}"))
 

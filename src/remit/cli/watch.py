@@ -104,7 +104,7 @@ async def _wait(
 ) -> tuple[Seen, Screen]:
     record, crew = await workspace.read(lambda view: (task_of(view, typed), Crew(view.workers())))
     if record.state == "pending" and not crew.workers:
-        aside().print(Text(f"nobody is there to carry it out: start `remit worker module:runtime{where}`", "yellow"))
+        aside().print(Text(f"no worker is running; start one: `remit worker module:runtime{where}`", "yellow"))
     return await waited(workspace, record, seconds, console)
 
 
@@ -141,7 +141,7 @@ def answered(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
     elif ended:
         out().print(outcome_text(record.state, seen.detail.result, seen.detail.error))
     else:
-        aside().print(Text(f"task {record.id} is {record.state} after {seconds:g} s of waiting; it goes on", "yellow"))
+        aside().print(Text(f"task {record.id} is {record.state} after waiting {seconds:g} s; it continues", "yellow"))
     if not ended:
         return TIMED_OUT
     return 0 if record.state == "completed" else 1

@@ -29,8 +29,8 @@ from remit.runtime.runtime import Runtime
 
 # What ends an attempt, and how it is told.
 _TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
-    "task.retrying": ("tried again", COLOURS["stopped"]),
-    "task.released": ("handed back", COLOURS["stopped"]),
+    "task.retrying": ("retrying", COLOURS["stopped"]),
+    "task.released": ("requeued", COLOURS["stopped"]),
 }
 _QUEUED: Final = ("submit", "spawn", "async")
 
@@ -63,7 +63,7 @@ def worker(
     """
     whole(hands, "--hands", least=1)
     if drain_seconds < 0:
-        raise BadInput("--drain-seconds is a number of seconds, 0 for handing back at once")
+        raise BadInput("--drain-seconds is a number of seconds, 0 to requeue at once")
     own = load_team(runtime).runtime
     given = {"hands": hands or own.hands or HANDS, "silence": silence}
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
@@ -80,7 +80,7 @@ async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float)
         if not await _available(runtime, heard):
             log.summary()
             return 0
-        lasting(runtime, "nobody else could put a task into its queue")
+        lasting(runtime, "no other process could submit to its queue")
         stop = runtime.workspace.watch(log.feed)
         serving = asyncio.create_task(runtime.serve())
         try:
@@ -111,7 +111,7 @@ async def _available(runtime: Runtime, heard: Interrupts) -> bool:
 def _greeting(runtime: Runtime, called: str, hands: int) -> str:
     workspace = runtime.workspace
     where = f"{where_is(workspace.database)}, workspace {workspace.name}"
-    return f"{called} works for {where}, on {count(hands, 'task')} at a time; Ctrl-C drains"
+    return f"worker started: {called} on {where}, up to {count(hands, 'task')} at a time; Ctrl-C drains"
 
 
 async def _until_told(serving: "asyncio.Task[None]", heard: Interrupts) -> None:
@@ -126,7 +126,7 @@ async def drained(runtime: Runtime, log: "Log", seconds: float) -> None:
     """Give running tasks this long to finish, and requeue the rest."""
     if log.open:
         still = f"{count(len(log.open), 'task')} still running"
-        log.say(f"draining: {still}, press Ctrl-C again to stop now", "yellow")
+        log.say(f"draining: {still}; press Ctrl-C again to stop at once", "yellow")
     await runtime.drain(seconds)
 
 
@@ -143,7 +143,7 @@ class Log:
     def feed(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == "task.lost":
-                self._line(event, "taken over", "magenta", "from a process that is gone")
+                self._line(event, "taken over", "magenta", "from a dead process")
             elif event.kind == "task.claimed" or (
                 event.data.get("asked_how") in _QUEUED and event.kind == "task.started"
             ):
@@ -155,14 +155,14 @@ class Log:
         self._console.print(Text(sentence, colour))
 
     def summary(self) -> None:
-        counts = ", ".join(f"{number:,} {word}" for word, number in self.counts.items()) or "nothing to do"
-        self.say(f"worked {duration(self._clock.now() - self._since)}: {counts}")
+        counts = ", ".join(f"{number:,} {word}" for word, number in self.counts.items()) or "no tasks"
+        self.say(f"worker stopped after {duration(self._clock.now() - self._since)}: {counts}")
 
     def _begun(self, event: Event) -> None:
         if event.task not in self.open:  # or it was here all the time
             self.open[event.task] = event.at
             attempt = event.data.get("attempt", 1)
-            self._line(event, "begun", "cyan", f"attempt {attempt}" if attempt != 1 else "")
+            self._line(event, "started", "cyan", f"attempt {attempt}" if attempt != 1 else "")
 
     def _ended(self, event: Event) -> None:
         """Print a task's end. A task that was not started here has no duration: its process is gone, or its time was up
