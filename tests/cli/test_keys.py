@@ -51,7 +51,7 @@ def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
     assert (again["name"], again["key_id"]) == ("anthropic", NEW_ID)
     assert "the key 'openai' is deleted" in remit(tmp_path, "remove", "OPENAI", master="").stdout
     assert json.loads(remit(tmp_path, "remove", "anthropic", "--json").stdout) == {"name": "anthropic", "removed": True}
-    assert "no keys are kept here" in remit(tmp_path, "list").stdout
+    assert "no keys stored" in remit(tmp_path, "list").stdout
     gone = remit(tmp_path, "remove", "openai")
     assert (gone.returncode, gone.stderr) == (
         4,
