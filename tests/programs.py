@@ -30,6 +30,7 @@ _FORKS.set_forkserver_preload(
         *(name for name in _COMMANDS if not name.endswith("__main__")),
         *("remit.stores.postgres.database", "remit.testing", "remit.adapters.process", "runpy", "tempfile"),
         *_MODELS,
+        "frozen",
     ]
 )
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, a_few_rounds, doomed, happened, life, sound, take_over, until
+from engine.helping import PATIENCE, a_few_rounds, doomed, happened, life, quiet, sound, take_over, until
 from forking import in_a_fork
 from inside import last_look
 from remit import Card, Runtime, Turn
@@ -210,17 +210,12 @@ async def test_one_that_has_beaten_since_it_was_looked_at_is_not_taken_over(tmp_
             for _ in range(3 * SILENCE):
                 clock.advance(1)
                 await until(lambda: last_look(heir) == clock.ticks())
-                await quiet_for_a_moment()
+                await quiet()  # a decision that is on its way is written
             assert next(counts) > 3
         go.set()
         assert await task.result(PATIENCE) == "once"
         assert "lost" not in await life(heir, task.id)
         await sound(heir)
-
-
-async def quiet_for_a_moment() -> None:
-    """Let a decision that is on its way be written."""
-    await anyio.sleep(0.002)
 
 
 @pytest.mark.rule("presence.leave")
