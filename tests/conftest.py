@@ -3,8 +3,6 @@
 import gc
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from coverage import Coverage
@@ -14,7 +12,7 @@ import remit
 from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from remit.testing.models.local import is_there
-from teams import team
+from teams import in_memory, team
 
 pytest_plugins = ["pytester"]
 
@@ -27,6 +25,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
 
+
+# Where there is such a place, files of tests are kept in memory: kill -9 does not take them away, and no disk is waited
+# for. A loss of power is tried by `make powercut`, which records what is written.
+IN_MEMORY = in_memory()
+if IN_MEMORY is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("torture", deadline=None, max_examples=500)
@@ -107,14 +111,6 @@ def rt(request: pytest.FixtureRequest, tmp_path, clock: FakeClock) -> Iterator[r
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
     with team(where, clock=clock) as runtime:
         yield runtime
-
-
-@pytest.fixture
-def memory_folder() -> Iterator[Path]:
-    """A folder in memory, where there is such a place: kill -9 does not take it away, and no disk is waited for."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
-        yield Path(name)
 
 
 # -- PostgreSQL ---------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from remit.stores.postgres.database import PostgresDatabase
+from teams import in_memory
 
 _numbers = count(1)
 _READY = b"Z\0\0\0\5I"  # how a server says that it has done everything, and that no transaction is open
@@ -125,7 +126,9 @@ def running() -> Iterator[Server]:
         finally:
             server.clean()
         return
-    folder = Path(tempfile.mkdtemp(prefix="remit-pg-"))  # short: a socket's path has at most 107 characters
+    folder = Path(
+        tempfile.mkdtemp(prefix="remit-pg-", dir=in_memory())
+    )  # short: a socket's path has at most 107 characters
     folder.chmod(0o755)
     own = OwnServer(folder)
     try:

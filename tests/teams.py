@@ -1,20 +1,52 @@
 """Runtimes for tests, with the settings that tests change most by their plain names; and the simplest agent."""
 
+import os
+import shutil
+from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from remit import Runtime, Turn
 from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
+from remit.stores.sqlite.database import SqliteDatabase
 
 POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "sends", "spawns")
 SERVING = ("hands", "silence", "keep_days", "keep_events", "pace", "channels")
+
+_MEMORY: Final = Path("/dev/shm")
+_ENOUGH: Final = 2 * 1024**3  # bytes: all tests write a tenth of that, and PostgreSQL for each process half as much
+
+
+def in_memory() -> Path | None:
+    """The folder whose files are kept in memory, if there is one and it has room."""
+    return _MEMORY if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH else None
+
+
+@cache
+def empty_file() -> bytes:
+    """The file of a store in which nothing is."""
+    with TemporaryDirectory(dir=in_memory()) as folder:
+        path = Path(folder) / "empty.db"
+        SqliteDatabase(path).close()
+        return path.read_bytes()
+
+
+def new_file(path: Path) -> Path:
+    """Put a store there in which nothing is, if no file is there: copied, which takes a tenth of making it."""
+    if not path.exists():
+        path.touch(mode=0o600)  # as a store makes it
+        path.write_bytes(empty_file())
+    return path
 
 
 def team(
     store: str | Path | Database = ":memory:", *, clock: Clock | None = None, ids: Ids | None = None, **given: Any
 ) -> Runtime:
     """A runtime with these settings; whatever is not a setting goes to the runtime itself."""
+    if isinstance(store, Path):
+        new_file(store)
     policy = {name: given.pop(name) for name in POLICY if name in given}
     serving = {name: given.pop(name) for name in SERVING if name in given}
     system = {name: value for name, value in (("clock", clock), ("ids", ids)) if value is not None}

@@ -138,13 +138,13 @@ def bill(text: str) -> tuple[list[int], int]:
 
 @pytest.mark.anyio
 @pytest.mark.rule("model.guests", "model.once", "tool.once")
-async def test_examples_in_other_frameworks_run_as_they_stand_and_go_on_after_kill_9(memory_folder: Path):
+async def test_examples_in_other_frameworks_run_as_they_stand_and_go_on_after_kill_9(tmp_path: Path):
     async with starting() as lives:
         for name, peer in PEERS.items():
             for kind in ("whole", "killed"):
-                (memory_folder / kind / name).mkdir(parents=True)
-            await runs_whole(lives, name, memory_folder / "whole" / name)
-            await is_killed(lives, name, peer, memory_folder / "killed" / name)
+                (tmp_path / kind / name).mkdir(parents=True)
+            await runs_whole(lives, name, tmp_path / "whole" / name)
+            await is_killed(lives, name, peer, tmp_path / "killed" / name)
 
 
 async def runs_whole(lives: Lives, name: str, folder: Path) -> None:

@@ -134,10 +134,10 @@ def test_what_remit_adds_is_marked_and_little():
 
 @pytest.mark.anyio
 @pytest.mark.rule("guest.published")
-async def test_published_examples_are_charged_to_the_last_request_and_go_on_after_kill_9(memory_folder: Path):
+async def test_published_examples_are_charged_to_the_last_request_and_go_on_after_kill_9(tmp_path: Path):
     async with starting() as lives:
         for name, example in EXAMPLE.items():
-            folder = memory_folder / name
+            folder = tmp_path / name
             folder.mkdir()
             await is_killed(lives, name, example, folder)
 
@@ -168,10 +168,10 @@ async def is_killed(lives: Lives, name: str, example: Example, folder: Path) -> 
 
 @pytest.mark.anyio
 @pytest.mark.rule("guest.published")
-async def test_published_examples_whose_models_insist_are_stopped(memory_folder: Path):
+async def test_published_examples_whose_models_insist_are_stopped(tmp_path: Path):
     async with starting() as lives:
         for name, example in EXAMPLE.items():
-            folder = memory_folder / name
+            folder = tmp_path / name
             folder.mkdir()
             async with model_server(insisting(example)) as server:
                 environment = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none"}

@@ -122,15 +122,15 @@ class Talkers(NamedTuple):
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.rule("talk.position", "talk.begun", "talk.news", "model.once", "tool.once", "model.charged")
-async def test_a_conversation_that_is_killed_and_changed_asks_pays_and_does_nothing_twice(memory_folder: Path):
-    models, killed = Models(memory_folder), Counter[str]()
+async def test_a_conversation_that_is_killed_and_changed_asks_pays_and_does_nothing_twice(tmp_path: Path):
+    models, killed = Models(tmp_path), Counter[str]()
     async with model_server(models) as model:
-        command = [sys.executable, "-m", "adapters.killing.talkers", str(memory_folder), f"{model.url}/v1"]
+        command = [sys.executable, "-m", "adapters.killing.talkers", str(tmp_path), f"{model.url}/v1"]
         async with await anyio.open_process(command, stderr=None, cwd=TESTS) as process:
             assert process.stdout is not None
             talkers = Talkers(process, BufferedByteReceiveStream(process.stdout))
             await talkers.done()
-            whole = {kind: json.loads((memory_folder / kind / "told").read_text()) for kind in KINDS}
+            whole = {kind: json.loads((tmp_path / kind / "told").read_text()) for kind in KINDS}
             assert {one["value"] for one in whole.values()} == {"did 1 | did 2 | did 3 | did 4"}
             every = [case for kind in KINDS for case in cases(kind, whole[kind]["reached"])]
             models.deaths.update({case.name: case.request for case in every})
@@ -138,7 +138,7 @@ async def test_a_conversation_that_is_killed_and_changed_asks_pays_and_does_noth
                 some = every[first : first + SIDE_BY_SIDE]
                 await talkers.live(some)
                 for case in some:
-                    killed[case.kind] += check(case, memory_folder / case.name, model)
+                    killed[case.kind] += check(case, tmp_path / case.name, model)
             await process.stdin.aclose()
         heard = sum(NEWS in str(request.messages) for request in model.requests)
     assert min(killed[kind] for kind in KINDS) >= KILLS

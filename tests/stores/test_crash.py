@@ -35,13 +35,13 @@ TIMES = [
 
 @pytest.mark.rule("store.crash", "journal.one-event", "journal.chain")
 @pytest.mark.parametrize(("scenario", "times"), TIMES)
-def test_kill_9_loses_nothing_that_was_acknowledged(scenario: str, times: range, memory_folder: Path):
+def test_kill_9_loses_nothing_that_was_acknowledged(scenario: str, times: range, tmp_path: Path):
     cases = [f"{hook}:{time}" for hook in FAULTS for time in times]
-    done = ran("-W", "error", HERE / "crash.py", memory_folder, scenario, *cases, timeout=100)
+    done = ran("-W", "error", HERE / "crash.py", tmp_path, scenario, *cases, timeout=100)
     ended = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
     killed = [case for case, status in ended.items() if int(status) == signal.SIGKILL]
     assert killed == cases, f"every hook is reached every time; {ended} {done.stderr}"
-    acknowledged = [asyncio.run(survives(memory_folder, case.replace(":", "-"))) for case in cases]
+    acknowledged = [asyncio.run(survives(tmp_path, case.replace(":", "-"))) for case in cases]
     assert sum(acknowledged) >= len(cases), "the scenarios got somewhere before they were killed"
 
 

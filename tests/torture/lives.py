@@ -31,7 +31,7 @@ from remit.ports import Fault, Timer
 from remit.settings import System
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
-from teams import team
+from teams import empty_file, new_file, team
 from torture.invariants import Death, broken, death, final, recorded, recorded_on, seen
 from torture.scenarios import RIVAL, SCENARIOS, Scenario, World
 
@@ -104,7 +104,7 @@ class Files(NamedTuple):
         return f"{self.name}-{self.folder.name}" if SERVER else "default"
 
     def opened(self, doom: Fault) -> SqliteDatabase | PostgresDatabase:
-        return PostgresDatabase(SERVER, fault=doom) if SERVER else SqliteDatabase(self.store, fault=doom)
+        return PostgresDatabase(SERVER, fault=doom) if SERVER else SqliteDatabase(new_file(self.store), fault=doom)
 
     def recorded(self) -> list[tuple[str, str, str, str]]:
         return recorded_on(SERVER, self.workspace) if SERVER else recorded(self.store)
@@ -261,6 +261,7 @@ async def _nothing(_rt: remit.Runtime, _world: World) -> None:
 
 def main(folder: Path, name: str, cases: list[str]) -> None:
     logging.getLogger("remit").setLevel(logging.ERROR)
+    empty_file()  # made once, and copied in every life
     gc.freeze()  # what is imported stays; a look at it would copy it in every life
     measured = measure(folder, name)
     if cases == ["measure"]:

@@ -14,39 +14,37 @@ ON_A_SERVER = 6
 
 @pytest.mark.rule("crash.enumerated", "crash.twice", "crash.disputed", "money.crash")
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as_well(
-    scenario: str, memory_folder: Path
-):
-    found = measured(memory_folder, scenario)
+def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as_well(scenario: str, tmp_path: Path):
+    found = measured(tmp_path, scenario)
     assert found["broken"] == []
     every = points(found["reached"])
     again = twice(spread(every, TWICE, 0.25), start=list(SCENARIOS).index(scenario))
-    lines = check(memory_folder, scenario, [*spread(every, ONCE), *again])
+    lines = check(tmp_path, scenario, [*spread(every, ONCE), *again])
     once, later = sum(lines[:ONCE]), sum(lines[ONCE:])
     assert once >= ONCE * 0.9, "nearly every point is reached; when commits come together, the last ones are not"
     assert later > TWICE * 1.2, "some of the second lives were killed too"
 
 
 @pytest.mark.rule("answer.first", "approval.used", "crash.disputed")
-def test_so_it_is_on_a_server_when_two_processes_disagree(memory_folder: Path, address: str):
-    found = measured(memory_folder, "disputed", server=address)
+def test_so_it_is_on_a_server_when_two_processes_disagree(tmp_path: Path, address: str):
+    found = measured(tmp_path, "disputed", server=address)
     assert found["broken"] == []
     first = spread(points(found["reached"]), ON_A_SERVER)
-    assert sum(check(memory_folder, "disputed", [*first, *twice(first[::3])], server=address)) >= ON_A_SERVER * 0.9
+    assert sum(check(tmp_path, "disputed", [*first, *twice(first[::3])], server=address)) >= ON_A_SERVER * 0.9
 
 
 @pytest.mark.rule("crash.enumerated")
-def test_the_scenarios_reach_every_hook(memory_folder: Path):
-    reached = {hook for scenario in ("submit", "tree") for hook in measured(memory_folder, scenario)["reached"]}
+def test_the_scenarios_reach_every_hook(tmp_path: Path):
+    reached = {hook for scenario in ("submit", "tree") for hook in measured(tmp_path, scenario)["reached"]}
     assert reached == set(HOOKS)
 
 
 @pytest.mark.rule("money.crash", "crash.enumerated")
-def test_so_it_is_on_a_server(memory_folder: Path, address: str):
-    found = measured(memory_folder, "paid", server=address)
+def test_so_it_is_on_a_server(tmp_path: Path, address: str):
+    found = measured(tmp_path, "paid", server=address)
     assert found["broken"] == []
     first = spread(points(found["reached"]), ON_A_SERVER)
-    killed = check(memory_folder, "paid", [*first, *twice(first[::3])], server=address)
+    killed = check(tmp_path, "paid", [*first, *twice(first[::3])], server=address)
     assert sum(killed) >= ON_A_SERVER * 0.9
 
 

@@ -109,10 +109,10 @@ async def asked(owner: Runtime) -> Inquiry:
 @pytest.mark.rule("tool.approval", "tool.once", "model.once", "ask.parked", "ask.once", "answer.first")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_killed_while_it_waits_answered_where_no_process_is_and_done_as_it_was_approved(
-    kind: str, memory_folder: Path
+    kind: str, tmp_path: Path
 ):
     async with served(script) as place:
-        home = Home(memory_folder, kind, place)
+        home = Home(tmp_path, kind, place)
         child = home.begin()
         with Runtime(home.store) as owner:
             question = await asked(owner)
@@ -130,9 +130,9 @@ async def test_killed_while_it_waits_answered_where_no_process_is_and_done_as_it
 
 
 @pytest.mark.rule("tool.approval", "ask.answered")
-async def test_an_answer_from_another_process_is_heard_at_once(memory_folder: Path):
+async def test_an_answer_from_another_process_is_heard_at_once(tmp_path: Path):
     async with served(script) as place:
-        home = Home(memory_folder, "native", place)
+        home = Home(tmp_path, "native", place)
         child = home.begin()
         with Runtime(home.store) as owner:
             await owner.workspace.approve((await asked(owner)).id, by="ann")

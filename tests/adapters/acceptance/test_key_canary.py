@@ -89,10 +89,10 @@ def everything(kind: str, folder: Path) -> str:
 
 @pytest.mark.rule("secret.nowhere", "pydantic.failures", "guest.failures")
 @pytest.mark.parametrize("kind", [*KINDS, "function"])
-def test_a_key_is_in_no_file_and_on_no_stderr(kind: str, memory_folder: Path):
-    assert in_a_fork(lambda: everything(kind, memory_folder), PATIENCE) == "over"
-    files = [path for path in memory_folder.rglob("*") if path.is_file()]
-    said = (memory_folder / "stderr").read_text()
+def test_a_key_is_in_no_file_and_on_no_stderr(kind: str, tmp_path: Path):
+    assert in_a_fork(lambda: everything(kind, tmp_path), PATIENCE) == "over"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    said = (tmp_path / "stderr").read_text()
     assert "HTTP Request: POST" in said
     assert "Traceback" in said
     assert said.count("fine") >= 2

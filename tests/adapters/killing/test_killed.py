@@ -84,11 +84,11 @@ async def lived(folder: Path) -> AsyncIterator[tuple[str, list[int], Life]]:
 @pytest.mark.timeout(LONG)
 @pytest.mark.rule("model.once", "tool.once", "model.charged", "talk.position", "talk.begun")
 async def test_whatever_is_killed_and_changed_goes_on_with_what_was_answered(
-    memory_folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("BOSS_KEY", "k")
     killed = 0
-    async with aclosing(lived(memory_folder)) as lives:
+    async with aclosing(lived(tmp_path)) as lives:
         async for name, points, life in lives:
             assert (life.value, life.unsound) == ("boss is done", []), name
             assert life.kills == len(points), name
