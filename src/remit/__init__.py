@@ -47,7 +47,7 @@ __all__ = [
     "run",
 ]
 
-# Where each name lives. It is imported when it is first used, so that `import remit` costs next to nothing.
+# Where each name is defined. It is imported on first use, so that `import remit` costs next to nothing.
 _HOMES = {
     "remit.core.bounds": ["Bounds"],
     "remit.core.card": ["Card"],

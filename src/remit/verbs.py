@@ -73,11 +73,11 @@ _SEES: Final[dict[str, Json]] = {
 }
 _ID: Final = _text("The task's id, as call_agent_async or spawn_agent gave it.")
 _NAMESPACE: Final = _text("The namespace; your own memory if you leave it out.")
-_SAME: Final = 300  # seconds in which a model that asks for the same without waiting gets the same task
-_USUAL_WAIT: Final = 30  # seconds that a status is waited for unless it is said
-_WAIT: Final = 60  # seconds that a status is waited for at most
+_SAME: Final = 300  # seconds in which the same asynchronous request of a model is the same task
+_USUAL_WAIT: Final = 30  # default wait of a status, in seconds
+_WAIT: Final = 60  # longest wait of a status, in seconds
 _LISTED: Final = 20  # entries that are recalled at once
-_LONG: Final = 2_000  # characters of each of them; one that is recalled by its key is told whole
+_LONG: Final = 2_000  # characters of each; an entry recalled by its key is returned whole
 
 
 def card_data(card: Card) -> dict[str, Json]:
@@ -117,7 +117,7 @@ def _value(outcome: Outcome) -> Json:
 async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
     whom, sees = _whom("call_agent_async", given), given.get("sees", ())
     task = await turn.submit(task=given["task"], sees=sees, announce=True, same_within=_SAME, **whom)
-    if task.existing:  # its end may have been announced already
+    if task.existing:  # its result may have been delivered already
         return await _standing(turn, task.id, existing=True)
     return {"task": task.id, "existing": False}
 
@@ -129,7 +129,7 @@ async def _spawn_agent(turn: TurnLike, given: Given) -> Json:
 
 async def _check_delegation_status(turn: TurnLike, given: Given) -> Json:
     if (seconds := given.get("wait", _USUAL_WAIT)) > 0:
-        with suppress(TimeoutError):  # then it is told where the task stands
+        with suppress(TimeoutError):  # then the state of the task is returned
             await turn.submitted(given["task"]).wait(min(seconds, _WAIT))
     return await _standing(turn, given["task"])
 
@@ -197,7 +197,7 @@ def _entry_data(entry: Entry) -> Json:
 async def _remember(turn: TurnLike, given: Given) -> Json:
     memory = _memory(turn)
     namespace, key, value = given.get("namespace") or memory, given["key"], given["value"]
-    if namespace == memory:  # lives for 90 days, and as long again when it is read
+    if namespace == memory:  # expires after 90 days; each read extends it by as much
         return {"version": await turn.context.set_with_extension(namespace, key, value)}
     return {"version": await turn.context.set(namespace, key, value)}
 

@@ -20,7 +20,7 @@ class Opened(Protocol):
     def is_open(self) -> bool: ...
 
 
-# Feeds a sink what this process commits there from now on; gives back the way to stop.
+# Passes the events that this process commits from now on to a sink. Returns a function that stops it.
 Subscribe: TypeAlias = Callable[[Callable[[Sequence[Any]], None]], Callable[[], None]]
 Watcher: TypeAlias = Callable[[Opened, Subscribe], None]
 
@@ -43,5 +43,5 @@ def tell(opened: Opened, subscribe: Subscribe) -> None:
     for watcher in tuple(_watchers):
         try:
             watcher(opened, subscribe)
-        except Exception:  # noqa: BLE001 - whatever a watcher does wrong, the workspace is open
+        except Exception:  # noqa: BLE001 - an error of a watcher must not affect the workspace
             _log.exception("a watcher failed on workspace %s; the work goes on", opened.workspace)

@@ -16,20 +16,21 @@ from typing import Any, Final, cast
 import anyio.lowlevel
 
 MOST_BYTES: Final = 16 * 1_024 * 1_024  # of an answer, unpacked
-_STREAMED: Final = 6 * MOST_BYTES  # of a stream: it says each word up to five times, in pieces, parts and whole
+# Of a stream, which repeats its text up to five times: in pieces, parts and as a whole.
+_STREAMED: Final = 6 * MOST_BYTES
 MOST_DEPTH: Final = 100  # lists and objects in each other
 MOST_TEXT: Final = 6 * 1_024 * 1_024  # bytes of one text in an answer: parsing a longer one would hold the event loop
-MOST_SIGNS: Final = 300_000  # of JSON, in texts too: they may be JSON again, and be read when a tool is called
-MOST_PARTS: Final = 256  # choices, blocks or items of an answer: a client makes an object of each
+MOST_SIGNS: Final = 300_000  # JSON signs, also inside texts: a text may be JSON that is parsed when a tool is called
+MOST_PARTS: Final = 256  # choices, blocks or items of an answer; a client creates an object for each
 _PIECE: Final = 64 * 1_024  # bytes that are unpacked at once
 _LINES: Final = 128  # of a stream that are read at once
 _EVENT: Final = 2 * MOST_TEXT  # bytes of one event of a stream
 _COPIED: Final = 4 * MOST_BYTES  # bytes that putting the lines of one event together may copy
 _BLANK: Final = (b"\n", b"\r\n", b"\r")  # what ends an event
-_LARGE: Final = 1_024 * 1_024  # bytes of which counting takes a while
+_LARGE: Final = 1_024 * 1_024  # bytes; counting in more takes a while
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _SIGNS: Final = (b'"', b"\\", b",", b"[", b"{")
-_AT_ONCE: Final = 20_000  # brackets that are counted before others have their turn
+_AT_ONCE: Final = 20_000  # brackets counted before other tasks get a turn
 _COUNTED: Final[ContextVar[bool]] = ContextVar("remit.bodies", default=False)
 
 
@@ -75,7 +76,7 @@ def http_of(client: Any) -> Any:
 
 async def _ask_plainly(request: Any) -> None:
     if _COUNTED.get():
-        request.headers["accept-encoding"] = "gzip"  # which can be unpacked piece by piece
+        request.headers["accept-encoding"] = "gzip"  # gzip can be unpacked piece by piece
 
 
 async def _count(response: Any) -> None:
@@ -113,7 +114,8 @@ def _stream(of: type) -> Callable[[Any, bool, int], Any]:
                         raise UnreadableBody(f"its answer is longer than {self._most // 1_024**2} MB")
                     for number, part in enumerate((piece,) if event is None else _lines_at_once(piece)):
                         if number:
-                            await anyio.lowlevel.checkpoint()  # a client reads all that it has without a pause
+                            # A client reads all available data without a pause, so yield here.
+                            await anyio.lowlevel.checkpoint()
                         if event is not None:
                             event.take(part)
                         yield part
@@ -139,7 +141,7 @@ class _StreamEvent:
     def take(self, part: bytes) -> None:
         """Count the next part. Raise `UnreadableBody` if parsing the event would block the event loop."""
         lines = part.splitlines(keepends=True)
-        if len(lines) == 1 and lines[0] not in _BLANK:  # nearly all: a piece of one long line
+        if len(lines) == 1 and lines[0] not in _BLANK:  # nearly always a piece of one long line
             self._add(part)
             return
         for line in lines:
@@ -207,7 +209,7 @@ def _longest(body: bytes) -> int:
     """Return the length of the longest list in a response: the response itself, or one of its parts."""
     try:
         answer: object = json.loads(body)
-    except (ValueError, RecursionError):  # which the client says
+    except (ValueError, RecursionError):  # the client reports this
         return 0
     parts = _values(answer)
     every = (*parts, *(inner for part in parts for inner in _values(part)))
@@ -220,7 +222,7 @@ def _values(given: object) -> tuple[object, ...]:
 
 async def _check_depth(body: bytes) -> None:
     """Raise `UnreadableBody` if lists and objects are nested too deeply, or a text is too long."""
-    for escaped in (b"\\\\", b'\\"'):  # so that each quote that is left begins or ends a text
+    for escaped in (b"\\\\", b'\\"'):  # so that each remaining quote begins or ends a text
         body = body.replace(escaped, b"")
         await anyio.lowlevel.checkpoint()
     parts = body.split(b'"')

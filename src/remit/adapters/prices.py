@@ -22,13 +22,13 @@ from remit.core.times import aware
 from remit.errors import BadInput
 from remit.ports import Clock
 
-if TYPE_CHECKING:  # it is imported where it is used, by those who make a KnownPrices
+if TYPE_CHECKING:  # imported on first use, by KnownPrices
     from genai_prices.types import ModelInfo, ModelPrice
 
 __all__ = ["KnownPrices", "Price", "Usage"]
 
 REMEMBERED: Final = 1_000  # models, known and unknown
-_LONGEST_NAME: Final = 256  # of a model: longer is no name, and not worth matching
+_LONGEST_NAME: Final = 256  # of a model; a longer text is no name and not worth matching
 _MARK: Final = re.compile("[:/]")
 _EXACT: Final = Context(prec=100)  # more digits than any price times any number of tokens has
 _STEP, _STEPS = timedelta(minutes=30), 48  # a day ahead: some prices depend on the hour, and dates begin at midnight
@@ -49,11 +49,11 @@ class KnownPrices:
         self._listed = lru_cache(REMEMBERED)(_listed)
         self._has_list = True
         try:
-            import_module("genai_prices.data")  # half a second, so now, and not while agents are at work
+            import_module("genai_prices.data")  # the import takes half a second, so do it now and not while agents run
         except ImportError as error:
             self._has_list = False
             if self._overrides:
-                return  # what the owner knows is enough to go on
+                return  # the owner's prices are enough
             sentence = "KnownPrices needs the genai-prices package; pip install 'remit[prices]'"
             raise BadInput(f"{sentence} ({error})") from error
 
@@ -73,7 +73,7 @@ class KnownPrices:
             return prices.worst(price, input_tokens, max_output)
         if (found := self._found(model)) is None:
             return None
-        # With less input than that a call may be at another, dearer step of its price.
+        # Also try the price steps below: with less input a call may be at a more expensive step.
         costs = [
             _cost(listed, usage)
             for listed in _coming(found, self._now())
@@ -114,7 +114,7 @@ def _listed(model: str) -> "ModelInfo | None":
     from genai_prices.data import providers  # noqa: PLC0415 - see above
     from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415
 
-    # Made for one look: it remembers every name that it is asked for, without end.
+    # A new snapshot for each lookup: it caches every name forever.
     snapshot = DataSnapshot(providers, from_auto_update=False)
     mark = _MARK.search(model)
     provider = model[: mark.start()] if mark is not None else None
@@ -156,7 +156,7 @@ def _cost(listed: "ModelPrice", usage: Usage) -> int | None:
         cache_write_tokens=usage.cache_written,
     )
     with localcontext(_EXACT):
-        total = listed.calc_price(tokens)["total_price"]  # of one request
+        total = listed.calc_price(tokens)["total_price"]  # the price of one request
         if usage.requests != 1:
             total += (usage.requests - 1) * listed.calc_price(Counted())["total_price"]
         return prices.countable(int((total * DOLLAR).to_integral_value(ROUND_CEILING)))

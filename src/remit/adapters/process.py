@@ -34,14 +34,14 @@ from remit.core.values import VALUE_LIMIT
 from remit.errors import BadInput
 
 LIMIT: Final = 1_048_576  # bytes of each stream
-_KEPT: Final = VALUE_LIMIT - 100  # characters of what is printed: a value has no more, and there is a note below it
-GRACE: Final = 5.0  # seconds between asking to end and ending
+_KEPT: Final = VALUE_LIMIT - 100  # characters of output: the limit of a value, minus room for a note
+GRACE: Final = 5.0  # seconds between SIGTERM and SIGKILL
 
-_INHERITED: Final = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ"})  # and LC_*; keys and tokens stay with us
+_INHERITED: Final = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ"})  # and LC_*; keys and tokens are not passed on
 _CALLER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.E2BIG})
-_LIBRARIES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # without which our own Python may not start
-_DRAIN: Final = 0.5  # seconds for pipes that a process of another user keeps open; what the program wrote is in them
-_AT_ONCE: Final = 2.0  # seconds for the reaper to end everyone when the loop is being closed
+_LIBRARIES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # our own Python may need these to start
+_DRAIN: Final = 0.5  # seconds to drain pipes that a process of another user keeps open
+_AT_ONCE: Final = 2.0  # seconds for the reaper to end all processes when the loop is closed
 _LAST_LINES, _LAST_CHARACTERS = 5, 1_000
 
 
@@ -176,8 +176,8 @@ async def run_process(
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
     child = Child(command, limit, grace)
-    # The process belongs to a task that the caller's cancellation does not reach, not even while it is being started:
-    # asyncio's own answer to that is to kill the leader alone.
+    # The process belongs to a separate task, which the caller's cancellation does not reach, not even during the
+    # start: asyncio itself would kill only the leader and leave its children.
     owner = asyncio.create_task(child.live(data, env, cwd))
     try:
         await asyncio.wait([owner])
@@ -185,7 +185,8 @@ async def run_process(
         child.over.set()
         with anyio.CancelScope(shield=True):
             while not owner.done():
-                with suppress(asyncio.CancelledError):  # asyncio's cancel() knows no shield; one is under way already
+                # Asyncio's cancel() ignores shields; the first cancellation is being handled already.
+                with suppress(asyncio.CancelledError):
                     await asyncio.wait([owner])
     return owner.result()
 
@@ -221,7 +222,7 @@ class _Wire:
         words = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
         data = marshal.dumps(([os.fsencode(part) for part in argv], words, float(grace), sys.platform == "linux"))
         loop = asyncio.get_running_loop()
-        with suppress(ConnectionError):  # the reaper has been killed: nothing more is heard of it
+        with suppress(ConnectionError):  # the reaper has been killed and sends nothing more
             await loop.sock_sendall(self.ours, len(data).to_bytes(PREFIX, "big") + data)
             self.ordered = True
             while not (self.program or self.failed or self.broken) and (more := await loop.sock_recv(self.ours, 4_096)):
@@ -231,7 +232,7 @@ class _Wire:
         with suppress(OSError):  # it has ended already
             if self.ordered:
                 self.ours.send(word)
-            else:  # half an order is none: nothing has been started
+            else:  # an incomplete order is ignored: nothing was started
                 self.ours.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
@@ -289,7 +290,7 @@ class Child(asyncio.SubprocessProtocol):
     """
 
     def __init__(self, command: list[str], limit: int, grace: float) -> None:
-        self.over = asyncio.Event()  # the program and all that it started have ended, or nobody waits for it any more
+        self.over = asyncio.Event()  # all its processes have ended, or no caller waits any more
         self.exited = asyncio.Event()
         self._closed = asyncio.Event()
         self._wire: _Wire
@@ -315,7 +316,8 @@ class Child(asyncio.SubprocessProtocol):
         self._wire = _Wire()
         transport = await self._started(cwd)
         try:
-            # Only now: asyncio kills what it was starting when it is cancelled, and then there is nobody else yet.
+            # Send the order only now: if the start is cancelled, asyncio kills the reaper, and no program may exist by
+            # then.
             await self._wire.order(self._command, _environment(env), self._grace)
             self._check_started()
             yield transport
@@ -333,7 +335,7 @@ class Child(asyncio.SubprocessProtocol):
             start(env=env, cwd=cwd, start_new_session=True, pass_fds=(wire.theirs.fileno(),))
         )
         try:
-            with anyio.CancelScope(shield=True):  # asyncio's own answer to a cancellation is to kill the leader alone
+            with anyio.CancelScope(shield=True):  # without a shield, asyncio would kill only the leader
                 await asyncio.wait([starting])
             return starting.result()[0]
         except asyncio.CancelledError:
@@ -393,13 +395,13 @@ class Child(asyncio.SubprocessProtocol):
             await self.exited.wait()
             with anyio.move_on_after(_DRAIN):
                 await self._closed.wait()
-        except BaseException:  # the loop itself is being closed: there is no time left to be polite
+        except BaseException:  # the loop is being closed: no time for a grace period
             self._wire.kill()
             raise
         finally:
             self._hear_the_last()
             stdin = transport.get_pipe_transport(0)
-            if stdin.get_write_buffer_size():  # close() would wait until someone reads it
+            if stdin.get_write_buffer_size():  # close() would wait until the data is read
                 stdin.abort()
             transport.close()
         await self._closed.wait()

@@ -28,7 +28,7 @@ SECONDS: Final = 60.0  # for one call
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 _NAME: Final = re.compile(r"\w{1,64}")
 _END_OF_OPTIONS: Final = "--"
-_SAID: Final = 1_000  # characters about arguments that do not fit
+_SAID: Final = 1_000  # characters of the error about wrong arguments
 
 Wrong: TypeAlias = Callable[[dict[str, Any]], list[str]]
 
@@ -77,7 +77,7 @@ def program_tool(
         text = _text(given[stdin], stdin) if stdin is not None and stdin in given else ""
         try:
             return await run(spelled.out(given), text)
-        except BadInput as error:  # it was there when the owner named it
+        except BadInput as error:  # it existed when the tool was created
             raise ToolFailed(str(error)) from None
 
     return Tool(name, sentence, schema, call, untrusted=True, polls=polls)
@@ -153,7 +153,7 @@ def _arguments(given: Schema | Sequence[str]) -> tuple[dict[str, Any], Wrong]:
 
 def _checked(schema: Schema) -> tuple[dict[str, Any], Wrong]:
     try:
-        from remit.adapters.schema import check, check_schema  # noqa: PLC0415 - most tools have names alone
+        from remit.adapters.schema import check, check_schema  # noqa: PLC0415 - most tools have only names
     except ImportError:
         raise BadInput(
             "arguments as a JSON Schema need the jsonschema package: pip install 'remit[schema]'; or give their names"
@@ -164,7 +164,8 @@ def _checked(schema: Schema) -> tuple[dict[str, Any], Wrong]:
         _named(name)
 
     def wrong(arguments: dict[str, Any]) -> list[str]:
-        strange = sorted(arguments.keys() - closed["properties"].keys())  # they would have no place in the command
+        # Unknown arguments have no place in the command.
+        strange = sorted(arguments.keys() - closed["properties"].keys())
         return check(closed, arguments) or [f"there is no {shown(name)}" for name in strange]
 
     return closed, wrong

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from remit.core.text import shown
 from remit.errors import BadInput
 
-_WAYS: Final = ("-chat", "-responses")  # ways to talk to one provider, which have names of their own
+_WAYS: Final = ("-chat", "-responses")  # suffixes for different APIs of one provider
 _PORTS: Final = {"https": 443, "http": 80}
 
 

@@ -18,18 +18,18 @@ import select
 import sys
 import time
 
-TYPE_CHECKING = False  # that of typing takes too long to import
+TYPE_CHECKING = False  # importing typing takes too long
 if TYPE_CHECKING:
     import signal
 else:
     import _signal as signal
 
 ASK, KILL = b"A", b"K"
-PREFIX = 4  # bytes that say how long the order is
+PREFIX = 4  # bytes of the length prefix of an order
 
 _SUBREAPER, _PARENT_DEATH = 36, 1  # of prctl
-_WITHOUT_REMIT = 5.0  # seconds of grace at most if remit is gone: the task may already run elsewhere
-_COLLECTED = 5.0  # seconds for others to collect the killed of a process group
+_WITHOUT_REMIT = 5.0  # seconds of grace if remit is gone: the task may already run elsewhere
+_COLLECTED = 5.0  # seconds for parents to collect the killed processes
 _CLOSED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
@@ -55,10 +55,10 @@ class Reaper:
 
     def run(self) -> None:
         order = self._order()
-        if order is None:  # remit has changed its mind, or is gone: nothing was started
+        if order is None:  # remit cancelled or is gone: nothing was started
             return
         argv, env, self._grace, linux = order
-        self._whole = linux and os.path.exists("/proc/self/stat")  # noqa: PTH110 - pathlib takes too long to import
+        self._whole = linux and os.path.exists("/proc/self/stat")  # noqa: PTH110 - importing pathlib takes too long
         self._listen()
         if self._whole:
             _control(_SUBREAPER, 1)
@@ -91,7 +91,7 @@ class Reaper:
     def _tell(self, *words: object) -> None:
         try:
             os.write(self._wire, (" ".join(map(str, words)) + "\n").encode())
-        except OSError:  # remit is gone; the end of file says so too
+        except OSError:  # remit is gone, which the end of file also shows
             self._stopped = True
 
     def _listen(self) -> None:
@@ -124,13 +124,13 @@ class Reaper:
         problem = os.read(reading, 16)
         os.close(reading)
         nothing = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):  # else nobody would see the program close one of them
+        for stream in (0, 1, 2):  # otherwise readers would not see the program close one of them
             os.dup2(nothing, stream)
         os.close(nothing)
         return int(problem or 0)
 
     def _become_program(self, reaper: int, argv: list[bytes], env: dict[bytes, bytes]) -> None:
-        os.setsid()  # `kill 0` in a script reaches the group of the script and not the reaper
+        os.setsid()  # a new session, so that `kill 0` in a script does not reach the reaper
         if self._whole:
             _control(_PARENT_DEATH, signal.SIGKILL)
             if os.getppid() != reaper:
@@ -156,7 +156,7 @@ class Reaper:
                     return
                 pause = _PAUSE
             elif self._code is not None and not asked_at_end:
-                # Until its end the program may start others to tidy up. Those that are left now were not asked.
+                # The program may have started others during its cleanup. They have not been asked to end yet.
                 asked_at_end = True
                 self._ask()
             self._wait(min(pause, max(0.0, self._deadline - time.monotonic()) or pause))
@@ -207,7 +207,7 @@ class Reaper:
             if (pid, born) not in self._asked:
                 self._asked.add((pid, born))
                 _signal_one(pid, signal.SIGTERM)
-                if state == "T":  # it is stopped and would not hear it
+                if state == "T":  # a stopped process would not receive it
                     _signal_one(pid, signal.SIGCONT)
 
     def _kill(self) -> bool:
@@ -216,7 +216,7 @@ class Reaper:
         A signal to a group reaches all its processes at once, including those that are being forked.
         """
         if not self._whole:
-            # The dead count until their parent collects them, which may be never in a container.
+            # Killed processes count until their parent collects them, which may never happen in a container.
             patient = time.monotonic() < self._deadline + _COLLECTED
             return _signal_group(self._program, signal.SIGKILL) and patient
         below = {pid: found for pid, found in _below(os.getpid()).items() if found[0] not in "ZX"}
@@ -235,7 +235,7 @@ def _below(root: int) -> dict[int, tuple[str, int, str]]:
             try:
                 with open(f"/proc/{name}/stat", "rb", 0) as file:  # noqa: PTH123
                     fields = file.read().rpartition(b")")[2].decode().split()
-            except OSError:  # it has gone since
+            except OSError:  # the process is gone
                 continue
             if fields:
                 found[int(name)] = fields[0], int(fields[2]), fields[19]
@@ -267,7 +267,7 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _control(option: int, value: int) -> None:
-    import ctypes  # noqa: PLC0415 - three milliseconds, which only Linux needs
+    import ctypes  # noqa: PLC0415 - takes three milliseconds and is needed on Linux only
 
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0):
@@ -293,7 +293,7 @@ def main() -> None:
     os.set_inheritable(wire, False)
     try:
         Reaper(wire).run()
-    except BaseException as error:  # noqa: BLE001 - remit is told of it
+    except BaseException as error:  # noqa: BLE001 - reported to remit
         os.write(wire, f"broken {type(error).__name__}: {error}\n".encode(errors="replace"))
         os._exit(1)
     os._exit(0)

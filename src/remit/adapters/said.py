@@ -7,12 +7,12 @@ from typing import Any, Final, cast
 
 LONGEST: Final = 300  # characters
 _HIDDEN: Final = "[secret]"
-_SHORTEST: Final = 6  # characters of a secret: a shorter one is a part of too many words
+_SHORTEST: Final = 6  # characters; a shorter secret would match parts of words
 _WORD: Final = re.compile(r"[\w+/=*.-]+")
 _PREFIXES: Final = tuple(f"{name}{mark}" for name in ("sk", "pk", "rk", "gsk", "xai", "hf", "ghp") for mark in "-_")
-_ANNOUNCED: Final = ("key", "bearer", "token")  # words that a key comes after
-_LONG: Final = 32  # characters of a word of letters and digits that can be nothing else
-_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")  # in which keys go out
+_ANNOUNCED: Final = ("key", "bearer", "token")  # words before a key
+_LONG: Final = 32  # characters; a mix of letters and digits this long must be a key
+_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")  # headers with keys
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 
 
@@ -45,7 +45,7 @@ def _without_keys(text: str) -> str:
         before = word.lower()
         if not _is_key(word.lower(), earlier):
             return word
-        return _HIDDEN + ("." if word.endswith(".") else "")  # of a sentence that ends with it
+        return _HIDDEN + ("." if word.endswith(".") else "")  # keep the full stop of the sentence
 
     return _WORD.sub(shown, text)
 
@@ -74,7 +74,7 @@ def _message(body: object) -> str:
         found = cast("Mapping[str, Any]", body)
         body = found.get("message") or found.get("error") or found.get("detail")
     text = body.strip() if isinstance(body, str) else ""
-    return "" if text.startswith(("<", "{")) else text  # a page, or more JSON: nothing for people
+    return "" if text.startswith(("<", "{")) else text  # a page or JSON is nothing for people
 
 
 def _keys_sent(error: BaseException) -> Iterator[str]:
@@ -102,6 +102,6 @@ def _requests(error: BaseException) -> Iterator[Any]:
     while at is not None and id(at) not in seen:
         seen.add(id(at))
         for holder in (at, getattr(at, "response", None)):
-            with suppress(RuntimeError):  # an error of httpx that was made without its request
+            with suppress(RuntimeError):  # httpx raises if the error has no request
                 yield getattr(holder, "request", None)
         at = at.__cause__ or at.__context__

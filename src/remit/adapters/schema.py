@@ -16,7 +16,7 @@ from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
 
-_HERE: Final[SchemaRegistry] = REGISTRY  # knows no way to retrieve what is not in it
+_HERE: Final[SchemaRegistry] = REGISTRY  # cannot download anything
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 _ENDLESS: Final = "its schema refers to itself without end"
 

@@ -16,7 +16,7 @@ from remit.report.printable import cleaned, seen
 
 _TEXT: Final = 2_900  # characters of a block
 _LABEL: Final = 75
-_NOTICE: Final = 300  # of the line that a phone shows
+_NOTICE: Final = 300  # of the notification on a phone
 _READ: Final = "Read it whole"
 _SAID: Final = 100
 
@@ -50,7 +50,7 @@ def _message(workspace: str, inquiry: Inquiry, links: Links) -> dict[str, Any]:
     if shown.whole:
         buttons = [_button(label, links.url(workspace, inquiry, one.code), one.code) for one, label in _labels(inquiry)]
         note = f"question {inquiry.id}"
-    else:  # nobody approves what they have not seen
+    else:  # no buttons: a person must not approve what they cannot see
         buttons = [_button(_READ, links.url(workspace, inquiry, LOOK), LOOK)]
         note = f"question {inquiry.id}: not all of it is shown here; read it whole to answer"
     return {

@@ -99,7 +99,7 @@ class Telegram:
     async def tell(self, workspace: str, inquiry: Inquiry) -> str:
         head = f"{asked_by(inquiry)}\n"
         wants_words = options(inquiry)[0].code == TEXT
-        # The last line says which question it is: that is what comes back with a reply.
+        # The last line identifies the question, because a reply quotes it.
         last = f"\n\n{_REPLY}\n{self._carried(workspace, inquiry, TEXT)}" if wants_words else f"\n\n{inquiry.id}"
         part = f"\n\n{_PART}: {to_read(inquiry)}\n{inquiry.id}"
         room = _MESSAGE - _length(head) - max(_length(last), _length(part))
@@ -109,7 +109,7 @@ class Telegram:
             "text": f"{head}{shown.text}{last if shown.whole else part}",
             "link_preview_options": {"is_disabled": True},
         }
-        if shown.whole:  # otherwise nobody answers here: they would not know what
+        if shown.whole:  # only then may a person answer here
             told["reply_markup"] = {"force_reply": True} if wants_words else self._buttons(workspace, inquiry)
         sent = await self._call("sendMessage", told)
         return str(_of(sent, "message_id", int) or "")
@@ -146,18 +146,18 @@ class Telegram:
 
     async def _updates(self, wanted: dict[str, Any]) -> list[Any]:
         got = await self._call("getUpdates", wanted, self._poll + SECONDS)
-        if not isinstance(got, list):  # somebody else answers in its place; asking on and on at once would not help
+        if not isinstance(got, list):  # not Telegram's answer: another server replied, so do not poll again at once
             raise Down(why="it answered with something that is no list of updates")
         return cast("list[Any]", got)
 
     async def _handle(self, desk: Desk, press: Press) -> None:
         try:
             tells = await self._answered(desk, press)
-        except StoreError:  # it may come back: Telegram is asked for the same again
+        except StoreError:  # the store may recover: request the same update again
             raise
         except RemitError as error:
             tells = str(error)
-        except Exception as error:  # noqa: BLE001 - what cannot be handled must not be asked for over and over
+        except Exception as error:  # noqa: BLE001 - an update that cannot be handled must not be requested forever
             _log.error("channel '%s' could not handle an answer: %s", self.name, type(error).__name__)
             tells = "That did not work; nothing was decided."
         if tells is not None:

@@ -23,7 +23,7 @@ FILE_VARIABLE: Final = "REMIT_MASTER_KEY_FILE"
 _FORM: Final = "remit-secret-1"
 _MASTER: Final = 32  # bytes
 _NONCE: Final = 12
-_POSIX: Final = os.name == "posix"  # elsewhere rights are not in the mode of a file
+_POSIX: Final = os.name == "posix"  # elsewhere the file mode has no permissions
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -40,10 +40,10 @@ class MasterVault:
     """
 
     def __init__(self, masters: Secret) -> None:
-        if not isinstance(masters, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - from programs without types
+        if not isinstance(masters, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
             masters = None
             raise BadInput('MasterVault takes a Secret, which nothing prints: MasterVault(Secret(os.environ["NAME"]))')
-        aead = _aead()  # first: what is raised below must find no master key in a variable
+        aead = _aead()  # first, so that errors below have no master key in a local variable
         made = [_made(text, aead) for text in _parts(masters)]
         wrong = [number for number, one in enumerate(made, 1) if one is None]
         if wrong:
@@ -60,7 +60,7 @@ class MasterVault:
         bound = _bound(workspace, name, self.newest)
         nonce = os.urandom(_NONCE)
         text = nonce + self._masters[self.newest].encrypt(nonce, secret.reveal().encode(), bound)
-        # What it is bound to stands in front, to tell what is wrong; to open it only what is expected counts.
+        # The purpose is stored in front, for error messages only. Decryption uses the expected purpose.
         return Sealed(self.newest, f"{b64encode(bound).decode()}.{b64encode(text).decode()}")
 
     def open(self, workspace: str, name: str, sealed: Sealed) -> Secret:

@@ -125,7 +125,7 @@ def _scopes(sees: scope.Sees) -> str:
 
 
 def _limits(one: AgentStack) -> Iterator[str]:
-    if one.max_tokens is not None:  # it asks models through the engine
+    if one.max_tokens is not None:  # only model agents have it
         yield f"{one.iterations} requests a task"
         yield f"{one.max_tokens:,} tokens an answer"
     if one.card.concurrency is not None:

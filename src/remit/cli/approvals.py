@@ -200,7 +200,7 @@ def print_question(
     if inquiry.chain and inquiry.chain != inquiry.agent:
         lines = (*lines, QuestionLine(0, "chain", seen(inquiry.chain)))
     for line in lines:
-        # Broken here, not by the terminal: a part of an agent's line must not stand where our own lines begin.
+        # Wrap here, not in the terminal: a part of an agent's line must not look like one of our lines.
         for part in wrapped(line, console.width) if console.is_terminal else [str(line)]:
             console.print(Text(f" {part}"), soft_wrap=True)
     return shown.whole

@@ -83,7 +83,7 @@ def _words(request: tuple[str, ...]) -> tuple[str, str]:
 
 async def _chat(talk: Talk) -> int:
     if talk.agent not in {card.name for card in talk.runtime.cards()}:
-        talk.runtime.stack(talk.agent)  # says who there is
+        talk.runtime.stack(talk.agent)  # raises with the list of agents if there is no such agent
     typist = Typist(sys.stdin.fileno(), out())
     prompt = "> " if sys.stdin.isatty() else ""
     if prompt:
@@ -96,7 +96,7 @@ async def _chat(talk: Talk) -> int:
             if line:
                 try:
                     await _answer(talk, line, typist if prompt else None, heard)
-                except BadInput as no:  # such as NUL in what was typed: the talk goes on
+                except BadInput as no:  # for example NUL in the input; the chat continues
                     aside().print(Text(f"remit: {no}", "red"))
         await talk.runtime.drain(0.0 if heard.count else _HAND_BACK_SECONDS)
     _part(talk, prompt)
@@ -128,7 +128,7 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
     with Drawing(Talking(talk.agent, words), console, transient=True) as drawing:
         async with answering(workspace, runs, PromptDesk(aside(), drawing.paused, where, typist)):
             outcome = await asked(talk.runtime, ask, heard, runs, words.hear if console.is_terminal else None)
-    heard.again()  # what was stopped was the run, not the talk
+    heard.again()  # the signal stopped the run, not the chat
     out().print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
 
 

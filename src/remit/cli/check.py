@@ -61,7 +61,7 @@ def check(
 def _trusted(file: Path) -> bool:
     try:
         return is_trusted(file)
-    except BadInput:  # what is wrong with the file is listed
+    except BadInput:  # the problems of the file are listed anyway
         return False
 
 

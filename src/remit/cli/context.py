@@ -62,7 +62,7 @@ def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) 
     if json:
         emit(wire.entry(entry))
     else:
-        # A pipe gets the value as it is, but for what would act on the terminal at its end.
+        # A pipe gets the value as it is, except for control characters, which would act on a terminal behind it.
         sys.stdout.write(f"{block(entry.text) if sys.stdout.isatty() else harmless(entry.text)}\n")
 
 
@@ -88,7 +88,7 @@ def put(
     json
         Print the entry as JSON.
     """
-    # Checked before a file is made.
+    # Check first, before a file is created.
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
     with opened(place, create=True) as workspace:
         version = asyncio.run(_put(workspace, draft, ttl, act))

@@ -45,7 +45,7 @@ def team(store: str, pace: float) -> Runtime:
             "releaser", {"phase": "release", "context": {"research": research}, "artifacts": {"module": built}}
         )
 
-    @rt.agent(can="release", approve=True)  # a person says yes first
+    @rt.agent(can="release", approve=True)  # a person must approve first
     async def releaser(turn: Turn) -> str:
         await work(0.4)
         state = turn.handoff.state
@@ -98,7 +98,7 @@ def _add_builders(rt: Runtime, work: Work) -> None:
         await work(0.6)
         async with turn.paid_call("$0.30", why="a model that writes code") as call:
             await work(0.2)
-            call.cost("$0.27")  # what was held beyond that goes back
+            call.cost("$0.27")  # the rest of the hold is released
         await turn.context.set("codebase", "auth", f"{CODE}, after: {spec}; {decision}")
         verdict = await turn.delegate("reviewer", "review the auth module", sees=["codebase"])
         return f"auth module written, {verdict}"
@@ -110,7 +110,7 @@ def _add_builders(rt: Runtime, work: Work) -> None:
         try:
             await turn.delegate("coder", "explain the session store to me")
         except Refused:
-            await work(0.2)  # the coder waits for this review: asking it back would never end
+            await work(0.2)  # the coder waits for this review: delegating back would be a loop
         style = await turn.delegate("linter", "check the style")
         return f"approved after reading {len(str(code).split())} words, {style}"
 
@@ -119,7 +119,7 @@ def _add_builders(rt: Runtime, work: Work) -> None:
         try:
             await turn.delegate("speller", "check the comments")
         except Refused:
-            await work(0.3)  # four deep is too deep here, so it does this part itself
+            await work(0.3)  # a fourth level is refused, so it does this part itself
         return "style is fine"
 
     @rt.agent(can="check spelling")

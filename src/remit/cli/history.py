@@ -60,7 +60,7 @@ async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) 
                     emit(wire.event(event, long.get(event.seq)))
                 else:
                     console.print(f"{event.seq:>6} {plain_line(event)}", markup=False)
-            if console.quiet:  # nobody reads it any more
+            if console.quiet:  # the reader has gone
                 return
 
 

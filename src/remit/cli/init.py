@@ -19,7 +19,7 @@ from remit.errors import BadInput
 
 Template = Literal["support", "research", "coding"]
 
-# What each team can be asked first.
+# A first task for each team.
 _FIRST: Final[dict[Template, str]] = {
     "support": "my lamp of order 17 is broken, I want my money back",
     "research": "when does high water come?",
@@ -49,7 +49,7 @@ def init(folder: Path = Path(), *, template: Template = "support") -> int:
             _write(folder / name, text)
     except OSError as error:
         raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}") from error
-    trust_by_running(folder / FILE_NAME)  # remit wrote it
+    trust_by_running(folder / FILE_NAME)  # remit wrote the file itself
     _tell(folder, template, [*files])
     return 0
 

@@ -120,7 +120,7 @@ def _given(name: str) -> Secret:
     """Return the key from a pipe, or prompt for it."""
     if sys.stdin.isatty():
         return Secret(getpass.getpass(f"the key of {escaped(name, 64)} (not shown): ").strip())
-    # What is no text is refused as a secret, not where it is decoded.
+    # Decode without errors here: `Secret` refuses invalid text with a better message.
     return Secret(sys.stdin.buffer.read(LONGEST + 2).decode(errors="surrogateescape").strip())
 
 

@@ -120,9 +120,10 @@ def _say(sentence: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run a command. An error of remit is printed as a sentence, with an exit code and without a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; Ctrl-C is heard all the same
+    # A background job of a script ignores SIGINT; handle it anyway.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the screen is the run's
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # keep the screen free for the run
     try:
         given = sys.argv[1:] if words is None else words
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
@@ -141,7 +142,7 @@ def main(words: Sequence[str] | None = None) -> None:
         what = f"this was not expected: {type(error).__name__}: {error}"
         _say(f"{what}; if the store was changed by hand `remit doctor` says where; REMIT_TRACEBACK=1 shows the code")
         sys.exit(5)
-    except BrokenPipeError:  # whoever read our output has gone, as `| head` does; not worth a word
+    except BrokenPipeError:  # the reader has gone, as with `| head`: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)

@@ -31,7 +31,8 @@ STORE_NAMES: Final = ("--store", "--database", "-s")
 
 OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
 InWorkspace: TypeAlias = Annotated[str | None, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
-Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]  # `-bash.50`, see `with_unit`
+# A shell may turn "$0.50" into `-bash.50`, see `with_unit`.
+Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
 

@@ -20,14 +20,14 @@ from remit.report.inquiries import shown_question, to_read
 from remit.report.printable import escaped
 from remit.runtime.workspace import Workspace
 
-# Shows a text, and gives the next line that the person types; None if no more will come.
+# Shows a text and returns the next typed line, or None at the end of the input.
 Read: TypeAlias = Callable[[str], Awaitable[str | None]]
 Pause: TypeAlias = Callable[[], AbstractContextManager[None]]
 _CHUNK: Final = 4_096
-_GRACE: Final = 1.0  # seconds for a prompt to say that its question is over
+_GRACE: Final = 1.0  # seconds for a prompt to report that its question is closed
 _LATER: Final = "the question stays open; answer it with"
 _TOLD: Final = 200  # and in one line
-_SHOWN: Final = 4_000  # characters of a question that are shown without being asked for
+_SHOWN: Final = 4_000  # characters of a question that are shown at first
 _PART: Final = "shortened; w shows the whole question: "
 
 
@@ -68,7 +68,7 @@ class Typist:
         """Wait for input without a thread, so that the wait can be cancelled and no reader stays behind."""
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        with suppress(PermissionError):  # a file, which never has to be waited for
+        with suppress(PermissionError):  # a file needs no waiting
             loop.add_reader(self._descriptor, ready.set)
             try:
                 await ready.wait()
@@ -172,10 +172,10 @@ async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk)
     try:
         yield
     finally:
-        with suppress(TimeoutError):  # whatever was asked is over, and about to be told so
+        with suppress(TimeoutError):  # the question is closed, and the prompt is about to say so
             await asyncio.wait_for(idle.wait(), _GRACE)
         task.cancel()
-        with suppress(asyncio.CancelledError, StoreError):  # what the run itself came to is told in any case
+        with suppress(asyncio.CancelledError, StoreError):  # the run's own result is printed in any case
             await task
 
 

@@ -29,7 +29,7 @@ StateName: TypeAlias = Literal[
 ]
 _PERSON: Final = "person"  # no agent can have this name
 _ORPHANS: Final = 100
-_SPELLED_OUT: Final = 3  # announcements; the rest is counted
+_SPELLED_OUT: Final = 3  # undelivered results that are listed; the rest is counted
 
 
 class Snapshot(NamedTuple):

@@ -36,7 +36,7 @@ from remit.runtime.following import Streamed
 from remit.runtime.runtime import Runtime
 from remit.runtime.workspace import Workspace
 
-HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here have to end
+HAND_BACK_SECONDS: Final = 5.0  # time for tasks of other runs that started here
 
 
 @Parameter(name="*")
@@ -244,7 +244,7 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], 
     def note(events: Sequence[Event]) -> None:
         runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)
 
-    if runtime.serving_settings.channels:  # people are told while a process serves
+    if runtime.serving_settings.channels:  # channels work only while a process serves
         runtime.lend()
     stop = runtime.workspace.watch(note)
     work = asyncio.create_task(_outcome(runtime, ask, hear))
@@ -285,12 +285,12 @@ def _stream(runtime: Runtime, ask: Ask) -> AsyncGenerator[Streamed]:
 
 
 async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome]") -> None:
-    if not runs:  # it has not even begun
+    if not runs:  # it has not started yet
         work.cancel()
         return
     try:
         await runtime.workspace.cancel(runs[0], "interrupted")
-    except Conflict:  # it ended at the same moment
+    except Conflict:  # it ended meanwhile
         return
 
 
@@ -364,7 +364,7 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
         return
     console = out()
     beside = _beside(console)
-    if console.is_terminal:  # the answer stays where its words came
+    if console.is_terminal:  # the answer stays where it was streamed
         console.print()
     if ask.lead is not None and not ask.agent and outcome.ok:
         console.print(await _results(workspace, outcome.id, ask.lead.plan))

@@ -26,9 +26,9 @@ _SHOWN: Final = 12  # runs on the screen at a time
 _ENDED: Final = 3  # of those, how many may have ended
 _KEPT: Final = 100  # runs in memory before those that have ended are forgotten
 _NOTICES: Final = 5  # of breakers, below the trees
-_SPEAKERS: Final = 3  # agents whose words are shown at a time, besides the answer itself
-_SAID: Final = 20_000  # characters of one answer that are kept: more fit on no screen
-_LEAST: Final = 3  # lines that the words get, however high the tree is
+_SPEAKERS: Final = 3  # agents whose text is shown next to the answer
+_SAID: Final = 20_000  # characters of one answer; more fit on no screen
+_LEAST: Final = 3  # least number of lines for the text
 
 
 class _Speech(NamedTuple):
@@ -90,7 +90,7 @@ class Spoken:
             yield self._above or Text()
             return
         above = [] if self._above is None else [*console.render_lines(self._above, options, pad=False), []]
-        room = max(options.size.height - 1, 2 * _LEAST)  # the last line is the cursor's
+        room = max(options.size.height - 1, 2 * _LEAST)  # the last line is for the cursor
         below = below[-max(room - len(above), _LEAST) :]
         if len(above) + len(below) > room:
             above = [*above[: room - len(below) - 2], [Segment("…")], []]
@@ -119,7 +119,7 @@ def _tail(text: str, cells: int) -> str:
     kept = text[-max(cells, 1) :]
     while kept and cell_len(kept) > cells - 2:
         kept = kept[1:]
-    return f"… {kept.partition(' ')[2] or kept}"  # from a whole word on
+    return f"… {kept.partition(' ')[2] or kept}"  # start at a whole word
 
 
 class Drawable(Protocol):

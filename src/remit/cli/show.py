@@ -22,7 +22,7 @@ from remit.report.talk import TaskTalk, conversations
 from remit.report.tree import Node, tree
 from remit.runtime.finding import run_of, task_of
 
-_IN_A_PIPE: Final = 500  # columns of a tree that no terminal cuts: reasons and results stay whole
+_IN_A_PIPE: Final = 500  # columns of a tree in a pipe, so that reasons and results are not cut
 
 
 def show(

@@ -35,7 +35,7 @@ from remit.engine.settings import Serving
 from remit.errors import BadInput
 from remit.runtime.workspace import Workspace
 
-_SAME: Final = 300  # seconds in which who types the same once more gets the same task
+_SAME: Final = 300  # seconds in which the same request is the same task
 
 
 def submit(
@@ -192,7 +192,7 @@ async def _submit(
             aside().print(Text(f"remit wait {handle.id}{where}{known}", "dim"))
         return 0
     record = await workspace.read(lambda view: view.record(handle.id))
-    if record is None:  # submitted before, under this key, and pruned since: this says so
+    if record is None:  # an earlier task with this key was pruned: raises with the details
         await handle.status()
         raise AssertionError("a task that was accepted has a status, or a reason why not")
     if not as_json:

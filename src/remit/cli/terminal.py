@@ -69,7 +69,7 @@ def tabled(names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for index, name in enumerate(names):
         if name == gives_way:
-            table.add_column(name)  # rich shortens columns that may wrap before all others; its cells do not wrap
+            table.add_column(name)  # rich shortens wrapping columns first; the cells themselves do not wrap
         else:
             width = max(len(name), *(cell_len(str(row[index])) for row in rows))
             table.add_column(name, justify="left" if index < left else "right", no_wrap=True, min_width=width)
@@ -92,7 +92,7 @@ def headline(node: Node, now: int, whole: Mapping[str, Subtotal]) -> Text:
     text.append(f"  {took(node, node.elapsed(now), now)}", "dim")
     if cost := paid(node, whole):
         text.append(f"  {cost}", "yellow")
-    if not _moved(node):  # else it is its last holder who saw that
+    if not _moved(node):  # otherwise the last holder's line shows it
         text.append(_saw(node), "blue")
     return text
 
@@ -242,7 +242,7 @@ def _plan_drawn(
         task = tasks.get(step.task)
         if task is None:
             below = branch.add(step_line(step))
-            if step.reason:  # on a line of its own: at the end of another a narrow terminal would cut it off
+            if step.reason:  # on its own line, because a narrow terminal would cut it off
                 below.add(Text(escaped(step.reason, 200), colour(step.state)))
         else:
             yield task, branch.add(headline(task, *as_of).append(_after(step), "dim"))

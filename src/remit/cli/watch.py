@@ -22,7 +22,7 @@ from remit.runtime.finding import MANY, run_of, task_of
 from remit.runtime.workers import Crew
 from remit.runtime.workspace import Workspace
 
-TIMED_OUT: Final = 124  # as timeout(1) has it
+TIMED_OUT: Final = 124  # as in timeout(1)
 
 
 def watch(
@@ -54,7 +54,7 @@ async def _one(workspace: Workspace, typed: str, console: Console) -> None:
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
-                ended = await workspace.has_ended(run)  # before the last look, so that its end is on the screen
+                ended = await workspace.has_ended(run)  # checked before the last read, so that the end is on the screen
                 show(screen, console, await follow.next())
     print_end(console, await workspace.read(lambda view: read_task(view, run)), screen)
 
@@ -65,7 +65,7 @@ async def _all(workspace: Workspace, console: Console) -> None:
     screen.add(events)
     async with workspace.following(after=events[-1].seq if events else 0) as follow:
         with on_screen(screen, console):
-            while not console.quiet:  # or nobody reads it any more
+            while not console.quiet:  # or until the reader has gone
                 show(screen, console, await follow.next())
 
 

@@ -27,7 +27,7 @@ from remit.report.looks import look
 from remit.report.printable import escaped
 from remit.runtime.runtime import Runtime
 
-# What ends an attempt, and how it is told.
+# Events that end an attempt, and their words.
 _TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
     "task.retrying": ("retrying", COLOURS["stopped"]),
     "task.released": ("requeued", COLOURS["stopped"]),
@@ -118,7 +118,7 @@ async def _until_told(serving: "asyncio.Task[None]", heard: Interrupts) -> None:
     told = asyncio.create_task(heard.first.wait())
     await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
-    if serving.done():  # it does not end by itself, so it has failed
+    if serving.done():  # serving never ends by itself, so it has failed
         serving.result()
 
 
@@ -159,7 +159,7 @@ class Log:
         self.say(f"worker stopped after {duration(self._clock.now() - self._since)}: {counts}")
 
     def _begun(self, event: Event) -> None:
-        if event.task not in self.open:  # or it was here all the time
+        if event.task not in self.open:  # otherwise it only waited, in this process
             self.open[event.task] = event.at
             attempt = event.data.get("attempt", 1)
             self._line(event, "started", "cyan", f"attempt {attempt}" if attempt != 1 else "")

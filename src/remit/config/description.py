@@ -74,7 +74,7 @@ def called(setting: Setting | TableKind) -> str:
     return "a list of tables" if setting.listed else "a table"
 
 
-RULES: Final = "rules"  # the classifier that comes with remit
+RULES: Final = "rules"  # the built-in classifier
 
 # -- kinds of values ---------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ def word_of(*words: str) -> ValueKind:
     return ValueKind(" or ".join(f'"{word}"' for word in words), {"enum": [*words]}, fits, words)
 
 
-# -- what is judged by the value it becomes -----------------------------------------------------------------------
+# -- checks by the resulting value ---------------------------------------------------------------------------------
 
 
 def _on_card(key: str) -> Callable[[Any], object]:

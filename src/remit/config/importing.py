@@ -15,7 +15,7 @@ from remit.config.places import text_in
 from remit.core.text import shown
 from remit.errors import BadInput
 
-_DYNAMIC: Final = frozenset({"globals", "exec", "vars", "setattr"})  # by which a module makes names while it runs
+_DYNAMIC: Final = frozenset({"globals", "exec", "vars", "setattr"})  # calls that create names dynamically
 
 
 def imported(name: str, folder: Path) -> ModuleType:
@@ -27,7 +27,7 @@ def imported(name: str, folder: Path) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise BadInput(f"module {shown(name)} cannot be imported: {error}") from error
-    except Exception as error:  # the user's own code: where it broke is what they need to know
+    except Exception as error:  # the user's own code: the error must say where it failed
         raise BadInput(f"module {shown(name)} broke while it was imported: {_where(error)}") from error
 
 

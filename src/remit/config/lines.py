@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 Path: TypeAlias = tuple[str, ...]  # of a setting: agents, coder, model
 Lines: TypeAlias = Mapping[Path, int]
 
-# Strings of all four kinds, comments, ends of lines, brackets, and whatever else stands together.
+# Strings of all four kinds, comments, line ends, brackets, and any other run of characters.
 _TOKEN: Final = re.compile(
     r'(?s)"""(?:\\.|[^\\])*?"{3,5}'
     r"|'''.*?'{3,5}"
@@ -49,7 +49,7 @@ class _Scan:
         self._table: Path = ()
         self._many: dict[Path, int] = {}
         self._words: list[str] = []
-        self._depth: int | None = None  # of brackets in a value; None in front of it
+        self._depth: int | None = None  # depth of brackets in a value; None before it
 
     def of(self, text: str) -> Lines:
         line = 1

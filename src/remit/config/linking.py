@@ -119,7 +119,7 @@ def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping
     try:
         there = canonical(asked) in names
     except BadInput:
-        return  # which was told where it is read
+        return  # reported when the file was read
     if not there:
         problems.add(path, f"there is no agent {shown(asked)}{problems.near_or_all(asked, names)}")
 
@@ -132,7 +132,7 @@ def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], th
         members = GROUPS.get(tool.removeprefix(GROUP), frozenset()) if tool.startswith(GROUP) else {tool}
         has |= members
         if tool.startswith(GROUP):
-            given = tool.removeprefix(GROUP) not in VERB_GROUPS  # models have verbs without being given any
+            given = tool.removeprefix(GROUP) not in VERB_GROUPS  # models have the verbs without listing them
             if members and "model" in table and given and not members & there.keys():
                 sentence = f"no tool of {tool} is there; name one of {listing(members)} below [tools]"
                 problems.add((*at, "tools"), sentence)

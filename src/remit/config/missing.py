@@ -39,7 +39,7 @@ def _key(read: Document, at: tuple[str, ...], model: str, table: Mapping[str, An
     provider = provider_of(model)
     same = provider == provider_of(str(table.get("model", "")))
     if same and (texts(table.get("keys")) or url or table.get("base_url")):
-        return  # keys that are named are checked where they stand, and an address of its own may need none
+        return  # named keys are checked elsewhere, and a custom address may need no key
     key = default_key(provider)
     if key and not os.environ.get(key):
         sentence = f"the environment variable {key} is not set, which holds the key of {provider}; set it, or name "

@@ -15,7 +15,7 @@ from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
 
-# By the key that says which channel it is: its module, its class, and the keyword for the value of that key.
+# For the key that selects a channel: its module, its class, and the keyword for the key's value.
 _CHANNELS: Final = {
     "telegram": ("telegram", "Telegram", "token"),
     "slack": ("slack", "Slack", "webhook_url"),
@@ -24,7 +24,7 @@ _CHANNELS: Final = {
 }
 
 
-Find = Callable[[str, Path], Any]  # `found_at`, or `named_at` where nothing is to be imported
+Find = Callable[[str, Path], Any]  # `found_at`, or `named_at` if nothing may be imported
 
 
 def channel(name: str, given: Any, folder: Path, find: Find = found_at) -> Any:

@@ -12,7 +12,7 @@ from remit.errors import BadInput
 
 FILE_NAME: Final = "remit.toml"
 _PARTS: Final = 200
-_APART: Final = re.compile(r"[^\w.\-\"']")  # what stands between the names of a file
+_APART: Final = re.compile(r"[^\w.\-\"']")  # separators between the names in a file
 FILE_LIMIT: Final = 1_000_000  # bytes of a team's file, or of a script
 
 _KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -45,14 +45,15 @@ def text_in(file: Path) -> str:
         text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
-    # tomllib takes hours for a key of a hundred thousand parts.
+    # tomllib takes hours for a key of 100,000 parts: refuse it first.
     if any(one.count(".") > _PARTS for one in _APART.split(text.replace(" ", "").replace("\t", ""))):
         raise BadInput(f"{file} has a name of more than {_PARTS} parts with dots between them; shorten it")
     return text
 
 
 def _data_in(file: Path) -> bytes:
-    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    # Without O_NONBLOCK a pipe would wait for a writer.
+    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         kind = stat.S_IFMT(os.fstat(number).st_mode)
         if kind != stat.S_IFREG:

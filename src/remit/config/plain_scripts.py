@@ -28,7 +28,7 @@ from remit.ports.turn import TurnLike
 from remit.verbs import VERBS, Verb
 
 MAX_TOKENS: Final = 4_096
-_PACE: Final = 0.03  # seconds a word, if anyone listens: so a team that is tried looks as it will with a model
+_PACE: Final = 0.03  # seconds per word if the answer is streamed, so that a script looks like a model
 _WORDS: Final = re.compile(r"\s*\S+\s*")
 
 

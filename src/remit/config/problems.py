@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from remit.config.lines import Lines, Path, line_of
 from remit.errors import BadInput
 
-LISTED: Final = 50  # problems that are told one by one
-_COMPARED: Final = 20_000  # names that the wrong ones of a file are compared with
+LISTED: Final = 50  # problems that are listed
+_COMPARED: Final = 20_000  # comparisons of wrong with known names, for hints
 _NAMED: Final = 40  # names that are listed in one sentence
 
 

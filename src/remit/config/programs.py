@@ -14,7 +14,7 @@ from remit.ports.turn import current_turn
 def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[..., Awaitable[str]]:
     """Return a tool that runs a program. Its output is untrusted."""
     program, *rest = cast("list[str]", table["program"])
-    found = shutil.which(program)  # once, when the owner says it: what the path is later changes nothing
+    found = shutil.which(program)  # looked up once: a later change of PATH must not replace the program
     if found is None:
         raise BadInput(f"there is no program {shown(program)} here that can be run; install it or give its full path")
     command = [str(Path(found).absolute()), *rest]

@@ -15,7 +15,7 @@ from remit.core.toolgroups import expanded, own_groups
 from remit.errors import BadInput
 
 _MOST: Final = 10_000  # settings and items of lists
-_SPELLED: Final = 100_000  # names of tools that groups stand for
+_SPELLED: Final = 100_000  # tool names after the expansion of groups
 _DEEPEST: Final = 50
 
 _NAMING_TOOLS: Final = ("tools", "deny", "approve")
@@ -107,7 +107,7 @@ def _expand_groups(read: Document) -> None:
         try:
             own |= own_groups({name: members})
         except BadInput as error:
-            if isinstance(members, list) or members == {}:  # what else it may be is told where the table is read
+            if isinstance(members, list) or members == {}:  # other kinds are reported when the table is read
                 read.problems.add(("groups", name), str(error))
     number = 0
     for table, key in _naming_tools(read.tables) if own else ():

@@ -15,7 +15,7 @@ from remit.core.values import encode
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 
-_PACE: Final = 0.03  # seconds a word, if anyone listens: so a team that is tried looks as it will with a model
+_PACE: Final = 0.03  # seconds per word if the answer is streamed, so that a script looks like a model
 _WORDS: Final = re.compile(r"\s*\S+\s*")
 
 

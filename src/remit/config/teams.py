@@ -40,7 +40,7 @@ from remit.runtime.opening import DEFAULT_WORKSPACE
 from remit.runtime.runtime import Runtime
 from remit.stores.sqlite.database import MEMORY
 
-_RENAMED: Final = {"deny": "denies"}  # what a card calls it
+_RENAMED: Final = {"deny": "denies"}  # the card's name for it
 
 
 class RunDefaults(NamedTuple):
@@ -134,7 +134,7 @@ class _Building:
         for name, tool in tables_or_texts(self._tables, "tools").items():
             self._part(("tools", name), partial(self._put_tool, made, name, tool))
         self._add_servers(made)
-        if right(self._tables, self._problems):  # else every agent with that tool would tell of it again
+        if right(self._tables, self._problems):  # otherwise every agent with that tool would report the problem again
             for name, table in self._agents.items():
                 self._part(("agents", name), lambda name=name, table=table: self._add(made, name, table))
             self._check_plan(made)

@@ -19,7 +19,7 @@ class Unbounded(Enum):
 ANY: Final = Unbounded.ANY
 
 Names: TypeAlias = frozenset[str] | Literal[Unbounded.ANY]
-NamesGiven: TypeAlias = "str | Iterable[str] | Unbounded"  # as people write them
+NamesGiven: TypeAlias = "str | Iterable[str] | Unbounded"  # as callers write them
 NONE: Final[frozenset[str]] = frozenset()
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from remit.errors import RemitError
 
 ATTEMPTS: Final = 4
 ATTEMPTS_LIMIT: Final = 1_000
-LONGEST_WAIT: Final = 600 * SECOND  # however long a server wants to be left alone
+LONGEST_WAIT: Final = 600 * SECOND  # even if Retry-After says more
 JITTER: Final = 0.2
 
 _STATUSES: Final = frozenset((408, 409, 425, 429))  # and everything from 500 on
@@ -56,7 +56,7 @@ _NAMED: Final = frozenset(
         "urllib3.exceptions.HTTPError",
     )
 )
-# Whatever else they are, and whatever status they carry: neither a certificate nor an account mends itself.
+# Never retried, whatever status they carry: neither a certificate nor an account fixes itself.
 _NEVER: Final = frozenset(
     (
         "aiohttp.client_exceptions.ClientSSLError",
@@ -96,7 +96,7 @@ def retryable(error: BaseException) -> bool:
     status = _status(error)
     if status is not None:
         return (status in _STATUSES or 500 <= status <= 599) and not _is_unpaid(error, status)
-    if "urllib.error.URLError" in paths:  # a wrapper: what it is about decides
+    if "urllib.error.URLError" in paths:  # a wrapper: its cause decides
         reason = getattr(error, "reason", None)
         return isinstance(reason, BaseException) and retryable(reason)
     return isinstance(error, _TYPES) or _passes(error) or not _NAMED.isdisjoint(paths)
@@ -132,7 +132,7 @@ def _read(place: object, name: str) -> object:
     """Return an attribute of a foreign error, or None if it is missing or its property raises."""
     try:
         return getattr(place, name, None)
-    except Exception:  # noqa: BLE001 - anyone's code
+    except Exception:  # noqa: BLE001 - foreign code
         return None
 
 
@@ -156,7 +156,7 @@ def _header(place: object) -> object:
         return None
     try:
         return get("retry-after") or get("Retry-After")
-    except Exception:  # noqa: BLE001 - anyone's mapping
+    except Exception:  # noqa: BLE001 - a foreign mapping
         return None
 
 

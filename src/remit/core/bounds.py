@@ -48,7 +48,7 @@ class Bounds:
     requests: int | None = None
     _data: dict[str, Json] | None = field(default=None, init=False, repr=False, compare=False)
 
-    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+    if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
         def __init__(
             self,
@@ -68,7 +68,7 @@ class Bounds:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        # People write lists, group names, "$0.50" and datetimes; inside there is one form of each.
+        # Callers pass lists, group names, "$0.50" and datetimes; each is stored in one normal form.
         put = object.__setattr__
         put(self, "agents", allow.agents(self.agents))
         put(self, "tools", tools(self.tools))

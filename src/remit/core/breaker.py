@@ -88,7 +88,7 @@ def failed(breaker: Breaker, policy: BreakerPolicy, task: str, why: str, now: in
         case "half-open" if breaker.probe != task:
             return breaker
         case "open":
-            return breaker  # it began before the breaker opened and says nothing new
+            return breaker  # it started before the breaker opened, so its outcome is no news
         case _:
             return Breaker("open", failures, now + _span(policy.cool_off), "", why)
 
@@ -115,7 +115,7 @@ def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> 
         return f"{tried}; wait for that, or {reset}" if person else f"{tried}; ask someone else meanwhile"
     if breaker.until == UNTIL_RESET:
         return f"'{name}' was taken out by an operator: {breaker.why}; {reset if person else 'ask someone else'}"
-    left = -((now - breaker.until) // SECOND)  # rounded up: who waits that long is not refused again
+    left = -((now - breaker.until) // SECOND)  # rounded up: a caller that waits this long is not refused again
     resting = f"'{name}' failed {breaker.failures} times in a row and rests for {left} s more"
     if not person:
         return f"{resting}; ask someone else"

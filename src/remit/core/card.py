@@ -14,7 +14,7 @@ from remit.core.values import Json
 from remit.errors import BadInput
 
 TEXT_LIMIT: Final = 65_536  # characters of a role, and of instructions
-RESERVED: Final = frozenset(("person", "plan"))  # a line signed with one of these is not an agent's
+RESERVED: Final = frozenset(("person", "plan"))  # remit signs lines with these
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Card:
     instructions: str = ""
     ask_person: bool = False
 
-    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+    if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
         def __init__(
             self,
@@ -118,8 +118,8 @@ def restored(data: dict[str, Json]) -> Card:
         denies=names_restored(data["denies"]),
         concurrency=cast("int | None", data["concurrency"]),
         trusted_output=cast("bool", data["trusted_output"]),
-        approve=cast("bool", data.get("approve", False)),  # cards of before had none
-        instructions=cast("str", data.get("instructions", "")),  # nor any of these
+        approve=cast("bool", data.get("approve", False)),  # missing in older cards
+        instructions=cast("str", data.get("instructions", "")),  # missing in older cards
         ask_person=cast("bool", data.get("ask_person", False)),
     )
 

@@ -4,7 +4,8 @@ stack."""
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-STAND_IN: Final = "plan"  # who leads a plan in a person's place: the engine, and nobody's agent
+# The asker of a plan's steps if the engine leads the plan for a person; no agent has this name.
+STAND_IN: Final = "plan"
 
 
 class Hop(NamedTuple):
@@ -37,7 +38,7 @@ class Chain:
 
     def involves(self, name: str) -> bool:
         """Whether this agent is the asker or the holder of any hop."""
-        for hop in self.hops:  # noqa: SIM110 - asked at every hop, and a generator costs more than the question
+        for hop in self.hops:  # noqa: SIM110 - runs at every hop, and a generator costs more than the check
             if name in (hop.asker, hop.holder):
                 return True
         return False

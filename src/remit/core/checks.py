@@ -9,7 +9,7 @@ from remit.errors import BadInput
 
 T = TypeVar("T")
 
-_TYPED: Final = 100  # characters: longer is no slip of the fingers
+_TYPED: Final = 100  # characters: a longer word is no typo
 
 
 def of_type(value: object, kind: type[T], what: str) -> T:
@@ -96,7 +96,7 @@ def between(given: object, what: str, least: int, most: int) -> int:
     return given
 
 
-# What the same thing is called elsewhere.
+# Keywords of other libraries, and ours for the same thing.
 _ELSEWHERE: Final = {
     "timeout": "seconds",
     "time": "seconds",

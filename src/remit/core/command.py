@@ -46,7 +46,7 @@ class Send:
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", canonical(self.agent))
         object.__setattr__(self, "payload", checked(self.payload, "a payload", TASK_LIMIT))
-        plain(self.task, "a payload", TASK_LIMIT)  # it becomes a task, and no task is empty
+        plain(self.task, "a payload", TASK_LIMIT)  # it becomes a task, and a task must not be empty
 
     @property
     def task(self) -> str:
@@ -77,7 +77,7 @@ class Command:
     tools: Names = NONE
     within: Bounds = TOP
 
-    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+    if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
         def __init__(
             self,

@@ -12,9 +12,9 @@ from remit.errors import BadInput
 
 DOLLAR: Final = 1_000_000
 PLACES: Final = 6
-MOST: Final = 1_000_000_000 * DOLLAR - 1  # at a time: any number of these can be added up in 64 bits
-CreditsGiven: TypeAlias = str | Literal[0] | None  # as people write them
-# A sign on either side of the dollar is read so that it can be refused for what it is.
+MOST: Final = 1_000_000_000 * DOLLAR - 1  # of one amount, so that sums stay within 64 bits
+CreditsGiven: TypeAlias = str | Literal[0] | None  # as callers write them
+# The pattern accepts a minus on either side of the dollar sign, so that the error can name it.
 _WRITTEN = re.compile(r"(-?)(\$?)(-?)([0-9]+)(?:\.([0-9]+))? *([Uu][Ss][Dd])?")
 _HOW: Final = '"$0.50" or "0.50 USD"'
 
@@ -71,7 +71,7 @@ def _spelled(number: float, what: str) -> str:
         raise BadInput(f"{what}: {number} is not an amount, and None is no limit; write {_HOW}")
     if number < 0:
         raise _negative(number, what)
-    if number > MOST:  # asked before a number of any length is written out
+    if number > MOST:  # checked first, so that a huge number is not written out
         raise _too_large(number, what)
     return f"{Decimal(float.__repr__(number)):f}" if isinstance(number, float) else str(int(number))
 

@@ -13,7 +13,7 @@ from remit.core.values import Json, checked, decode, digest, encode
 from remit.errors import BadInput, Conflict
 
 MEMORY: Final = 90 * DAY
-_BLIND: Final = 2**51  # twice as much is still a number that every reader of JSON keeps exactly
+_BLIND: Final = 2**51  # twice as much is still exact in every JSON parser (53 bits)
 
 
 class Entry(NamedTuple):

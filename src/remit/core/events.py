@@ -14,7 +14,7 @@ from remit.core.values import Json, decode
 from remit.errors import BadInput
 
 GENESIS: Final = "0" * 64
-KEYED: Final = "hmac-"  # how a hash begins that was made with a key
+KEYED: Final = "hmac-"  # the prefix of hashes made with a key
 KEY_LENGTH: Final = 16
 
 
@@ -83,8 +83,8 @@ class Stamp(NamedTuple):
 
 
 NO_STAMP: Final = Stamp()
-INLINE: Final = 64 * 1024  # characters of an answer, up to which it is part of its event
-_BLOB: Final = "blob:"  # no JSON text begins so
+INLINE: Final = 64 * 1024  # characters; a longer answer is stored next to its event
+_BLOB: Final = "blob:"  # no JSON text has this prefix
 
 
 def blob_reference(text: str) -> str:

@@ -19,10 +19,10 @@ from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
 from remit.core.repeats import Repetition, Sign
 
-SPAWNED: Final = 5  # at a time, by one asker
-BUSY: Final = "concurrency"  # the one rule that time may change: whoever is patient waits for it
-SPAWN_SECONDS: Final = 30.0  # how long an asker waits for one of them to end
-SENDS: Final = 100  # in one command
+SPAWNED: Final = 5  # unfinished spawned tasks of one asker
+BUSY: Final = "concurrency"  # the only refusal that passes with time, so a caller may wait for it
+SPAWN_SECONDS: Final = 30.0  # how long an asker waits for one of its spawned tasks to end
+SENDS: Final = 100  # parts of one parallel handoff
 
 
 class Answer(IntEnum):
@@ -154,7 +154,8 @@ def known(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.known:
         return ALLOW
     sentence = f"there is no agent '{wish.to}'; {_whom(facts)}"
-    if wish.to != remit.holder:  # an agent that may not ask somebody does not learn whether there is somebody
+    # Refuse unknown and forbidden agents alike: otherwise an agent could probe which names exist.
+    if wish.to != remit.holder:
         sentence = allowed(remit, wish, facts).sentence or sentence
     return deny("unknown", sentence)
 
@@ -386,12 +387,12 @@ HANDOFF: Final = Passage(
         approved,
     ),
 )
-# Back to whoever handed the task over, because its new holder failed: nobody's card has to allow that.
+# Back to the previous holder, because the new one failed: no card has to allow this.
 GIVE_BACK: Final = Passage(
     "give-back", (known, not_to_an_asker, in_time, not_broken, few_handoffs, within_tier, affordable, not_busy)
 )
 FAN_OUT: Final = Passage("fan-out", (in_time, few_sends, few_handoffs, no_repeat))
-# A task that was asked for before: its bounds have been judged, its agent may have changed since.
+# A queued task that a worker claims: its bounds were checked at submission, its agent may have changed since.
 CLAIM: Final = Passage("claim", (in_time, not_broken))
 RESUME: Final = Passage("resume", (known,))
 PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, GIVE_BACK, FAN_OUT, CLAIM, RESUME)

@@ -14,9 +14,9 @@ from remit.core.remit import Pass
 from remit.core.trust import TRUSTED
 from remit.core.values import Json, encode
 
-KEYED: Final = "key/"  # begins the dedup key of what was asked for with an idempotency key
+KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotency key
 _SAME: Final = "same/"
-# All of a Pass but what people write in seconds: its microseconds say the same exactly.
+# All fields of a Pass except those in seconds: the fields in microseconds say the same exactly.
 _PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in ("seconds", "wait"))
 
 _TIMES: Final = ("microseconds", "patience")

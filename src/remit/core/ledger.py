@@ -95,7 +95,8 @@ def hold_reconciled(event: Event) -> list[Change]:
     data = read(event, HoldReconciled)
     charged, costs = data["charged"], data["costs"]
     differ = {unit: costs.get(unit, 0) - charged.get(unit, 0) for unit in UNITS}
-    drop = Change("hold", "drop", (data["hold"],), {"id": data["hold"]})  # no call of its task is under way less
+    # The task's count of open holds stays: an uncertain hold was removed from it when it was charged.
+    drop = Change("hold", "drop", (data["hold"],), {"id": data["hold"]})
     return [drop, *_metered(event, differ, data["hour"])]
 
 

@@ -61,22 +61,22 @@ class Life:
         self.above: Life | None = None
         self.stop: Stop = ""
         self.why = ""  # the reason for a cancel
-        self.error: Exception | None = None  # what it fails with, whatever its agent makes of it
-        self.hurries = False  # whether its process is closing: no write for it is insisted on any more
+        self.error: Exception | None = None  # the error it fails with, whatever its agent returns
+        self.hurries = False  # whether its process is closing: failed writes for it are not retried any more
         self.is_over = False
-        self.told = 0  # how often its agent was told that it has stopped
-        self.waits = 0  # for how many tasks it waits right now
-        self.apart = 0  # for how many of these outside of its line of work
-        self.rests = False  # whether the store says that it waits
-        self.asking = 0  # how many questions to people are open in it, or below it
+        self.told = 0  # how often its agent was cancelled
+        self.waits = 0  # number of tasks it waits for
+        self.apart = 0  # how many of these run outside its slot
+        self.rests = False  # whether the store has it as waiting
+        self.asking = 0  # open questions to people, its own and those of its subtasks
         self.ends = NEVER  # when its time is up
-        self.own = NEVER  # when it would be if its asker had more time
-        self.hard: int | None = None  # when the deadline is that someone set
-        self.left = 0  # how much time it had when its clock stopped
-        self.has_timer = False  # not if its asker's timer ends it in time
-        self.final = True  # whether its time ends with a deadline, and not only with the time of one attempt
-        self.short = False  # whether it has less time than the usual
-        self.stood_still = False  # whether its clock has ever stopped, so that its time on record is not when it ends
+        self.own = NEVER  # when its time would be up if its asker had more
+        self.hard: int | None = None  # the deadline that a caller set
+        self.left = 0  # time left when its clock stopped
+        self.has_timer = False  # False if its asker's timer ends it in time
+        self.final = True  # whether a deadline ends it, not only the time of one attempt
+        self.short = False  # whether it has less time than the default
+        self.stood_still = False  # whether its clock has ever stopped: then its expiry in the store is too early
 
     @property
     def state(self) -> State:
@@ -104,14 +104,14 @@ class Life:
         self.above = above
         if above is not None and above.ends <= self.ends:
             self.ends, self.short = above.ends, True
-            return None  # the asker's own timer ends it, as the scopes nest
+            return None  # the asker's timer ends it, because its scope encloses ours
         self.short, self.has_timer = own < usual, True
         return SetTimer(own / SECOND, self.final)
 
     def shorten(self, now: int, by: int) -> SetTimer | None:
         """Set a deadline this many ticks from now, unless the attempt ends before that."""
         ends = now + max(0, by)
-        self.hard = ends if self.hard is None else min(self.hard, ends)  # for when its clock stands still
+        self.hard = ends if self.hard is None else min(self.hard, ends)  # applies even while its clock is stopped
         self.own = min(self.own, ends)
         if self.ends <= ends:
             return None
@@ -199,7 +199,8 @@ class Life:
         """Return why the attempt may not act any more, or "" if it may."""
         life: Life | None = self
         while life is not None:
-            if life.stop or (life.has_timer and now >= life.ends):  # as in `has_stopped`: every verb asks this
+            # Inlined from `has_stopped`, because every verb checks this.
+            if life.stop or (life.has_timer and now >= life.ends):
                 return life.reason
             life = life.above
         return ""

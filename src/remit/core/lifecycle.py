@@ -15,7 +15,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     "pending": {
         "task.claimed": "running",
         "task.resumed": "running",
-        "task.retrying": "pending",  # it waited, its place was taken, and its time for this attempt ran out
+        "task.retrying": "pending",  # it waited, another task took its slot, and the attempt timed out
         "task.released": "pending",
         "task.lost": "pending",
         "task.parked": "waiting",
@@ -32,7 +32,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.retrying": "pending",
         "task.released": "pending",
         "task.lost": "pending",
-        "task.parked": "waiting",  # its process is gone, and a person has to answer first
+        "task.parked": "waiting",  # its process is gone, and it waits for a person's answer
         "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",
@@ -41,7 +41,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.died": "dead",
     },
     "waiting": {
-        "task.claimed": "running",  # its process went while it waited, and its asker takes it up again
+        "task.claimed": "running",  # its process died while it waited, and its asker resumes it
         "task.resumed": "running",
         "task.queued": "pending",
         "task.released": "pending",
@@ -64,7 +64,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
 
 BEGINNINGS: Final = frozenset(TRANSITIONS[START])
 TERMINAL: Final = frozenset(state for state, moves in TRANSITIONS.items() if not moves)
-GONE: Final = TERMINAL - {"completed"}  # what may be asked for again
+GONE: Final = TERMINAL - {"completed"}  # may be requested again
 OPEN: Final = frozenset(TRANSITIONS) - TERMINAL - {START}
 MOVES: Final = frozenset(kind for moves in TRANSITIONS.values() for kind in moves)
 _LANDS: Final = {kind: after for moves in TRANSITIONS.values() for kind, after in moves.items()}
@@ -86,7 +86,7 @@ def after(state: str, kind: str) -> str:
         raise Conflict(f"a task that is {state or 'not there'} cannot be {word}") from None
 
 
-_BOX: Final = ("pending", "running", "waiting")  # drawn together: what all of them may do is an edge of the box
+_BOX: Final = ("pending", "running", "waiting")  # drawn as one box: a move of all three is one edge
 
 
 def mermaid() -> str:

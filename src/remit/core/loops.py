@@ -17,21 +17,21 @@ from remit.core.text import canonical, shown
 from remit.core.values import digest
 from remit.errors import BadInput
 
-CALLS: Final = 2_048  # of tools, that a process remembers of a run
+CALLS: Final = 2_048  # tool calls of a run that a process remembers
 OUTCOMES: Final = 8  # of one call
 ANSWERS: Final = 4  # of one agent to one asker
-ASKS: Final = 1_024  # different things asked in a run that are counted
-SHORT: Final = 5  # words of an answer that may well be the same to another question
-LONG: Final = 2_000  # characters of a text beyond which only case and space do not matter
-GROWN: Final = 200  # characters: what is shorter has not grown yet
-MORE: Final = 2  # rounds in which what was refused is tried all the same, before its turn is stopped
+ASKS: Final = 1_024  # different requests of a run that are counted
+SHORT: Final = 5  # words; an answer this short may fit several questions
+LONG: Final = 2_000  # characters; in a longer text only case and white space are ignored
+GROWN: Final = 200  # characters; a shorter text has not grown yet
+MORE: Final = 2  # further rounds with refused calls before the turn is stopped
 
-_PASSING: Final = frozenset(("concurrency", "spawn", "over"))  # refusals that may be none a moment later
+_PASSING: Final = frozenset(("concurrency", "spawn", "over"))  # refusals that pass with time
 _OF_ALL: Final = frozenset(
     ("depth", "tasks", "handoffs", "tier", "deadline", "sends", "limit")
-)  # the same whoever is asked
+)  # the same for every agent
 _BETWEEN_WORDS: Final = re.compile(r"[\W_]+")
-_TRIES: Final = re.compile(  # and no other numbers: what is done for each of many has those, too
+_TRIES: Final = re.compile(  # no other numbers, because a map over many items differs only in those
     r"\b(?:attempt|try|retry|retries)\s*[#:.]?\s*\d+\b|\b\d+(?:st|nd|rd|th) (?:time|try|attempt)\b"
     r"|\b(?:again|please|once more)\b"
 )
@@ -74,7 +74,7 @@ class Loops:
     repeat_stopped: int | None = USUAL.stop
     same_handoff: int | None = HANDOFF_WINDOW
 
-    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+    if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
         def __init__(
             self,
@@ -151,7 +151,7 @@ def same(text: str) -> str:
     """Return the text in a form that equal requests share: without case, punctuation, counters of tries, and
     politeness."""
     low = text.lower()
-    if len(low) > LONG:  # what is long is not counted up by hand
+    if len(low) > LONG:  # long texts have no counters of tries
         return " ".join(low.split())
     return " ".join(_BETWEEN_WORDS.sub(" ", _TRIES.sub(" ", low)).split())
 
@@ -241,7 +241,7 @@ def learned(wanted: ModelAsk, rows: Mapping[str, AskCount], answer: str, came: b
     so that the answer itself decides."""
     ask, before = rows.get(wanted.key, NEVER), rows.get(wanted.pair, NEVER).answers
     answers, said = before.split(), heard(answer)
-    short = ask.times == 0 and len(answer.split()) <= SHORT  # "yes", "done": each question has its own
+    short = ask.times == 0 and len(answer.split()) <= SHORT  # "yes", "done": each question may have this answer
     new = came if came is not None else short or said not in answers
     in_vain = 1 if new or ask.times == 0 else ask.in_vain + 1
     changed = {wanted.key: AskCount(ask.times + 1, in_vain)}
@@ -272,9 +272,9 @@ class SeenOutcomes:
     __slots__ = ("_calls", "_came", "_refused")
 
     def __init__(self) -> None:
-        self._refused: dict[str, dict[str, int]] = {}  # by agent, of its tasks that nobody waits for
-        self._calls: dict[str, tuple[str, ...]] = {}  # of each call its latest outcomes, the latest call last
-        self._came: dict[tuple[str, str], bool] = {}  # by task and what it asked for
+        self._refused: dict[str, dict[str, int]] = {}  # by agent, for its tasks without a waiting asker
+        self._calls: dict[str, tuple[str, ...]] = {}  # latest outcomes of each call; the latest call is last
+        self._came: dict[tuple[str, str], bool] = {}  # by task and request
 
     def is_new(self, call: str, outcome: str) -> bool | None:
         """Record an outcome. Return True if the run has not seen it, False if it equals the last one, and None if the
@@ -331,10 +331,10 @@ class Rounds:
 
     def __init__(self) -> None:
         self.stale = 0
-        self._exchanges: set[str] = set()  # what was said and answered in rounds without a tool
-        self._latest: int | None = None  # round of which nothing new came
-        self._fresh: int | None = None  # round of which something did
-        self._refused: dict[str, tuple[int, int | None]] = {}  # how often, and in which round at last
+        self._exchanges: set[str] = set()  # exchanges of rounds without a tool call
+        self._latest: int | None = None  # latest round without a new result
+        self._fresh: int | None = None  # latest round with a new result
+        self._refused: dict[str, tuple[int, int | None]] = {}  # count, and the latest round
 
     @property
     def has_gained(self) -> bool:
@@ -364,7 +364,7 @@ class Rounds:
         before, so that the round had no new result. If the model `says` something for the first time, that is a new
         result."""
         if number in (self._latest, self._fresh):
-            return False  # it is judged already
+            return False  # this round has been counted
         if words in self._exchanges:
             self.in_vain(number)
             return True

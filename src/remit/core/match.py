@@ -21,9 +21,9 @@ from remit.core.card import Card
 
 _WORD: Final = re.compile(r"(?:[^\W_]|[+#])+")
 READ: Final = 500  # characters of a role and of instructions
-_LONGEST: Final = 64  # letters of a word; the rest of it is not looked at
-_PLURAL: Final = 4  # letters of a word, from which on an s at its end is a plural
-_SHORTEST: Final = 5  # letters of a word that can have a slip: of shorter words one letter makes another word
+_LONGEST: Final = 64  # letters of a word; the rest is ignored
+_PLURAL: Final = 4  # letters; in a word this long a final s is a plural
+_SHORTEST: Final = 5  # letters; in a shorter word one other letter makes another word
 
 _SAYS_NOTHING: Final = """
 a about after again all also am an and any are as at be been before being but by can cannot come could did do does doing
@@ -48,7 +48,7 @@ _MEANS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # Endings that make another form of a word, and how many letters must be left of it: "miss" and "mission" are two words.
 _ENDINGS: Final = (("ing", 3), ("ed", 3), ("er", 3), ("ment", 3), ("or", 4), ("ly", 4), ("ation", 4), ("ion", 5))
-# Whoever wants something finds it: these say little about what it is.
+# Every request contains these, so they weigh little.
 LIGHT: Final = frozenset(["find", "look", "lookup", "search", "show"])
 
 
@@ -90,7 +90,7 @@ def bases(word: str) -> Iterator[str]:
     "planning", "translate" and "translation"."""
     yield word
     if word.endswith(("che", "she", "sse", "xe")):
-        yield word[:-1]  # of a plural: "breaches"
+        yield word[:-1]  # for a plural such as "breaches"
     for ending, least in _ENDINGS:
         root = word.removesuffix(ending)
         if root == word or len(root) < least:
@@ -124,7 +124,7 @@ def one_slip(one: str, other: str) -> bool:
     return short[at + 1 :] == long[at + 1 :] or short[at:] == f"{long[at + 1 : at + 2]}{long[at]}{long[at + 2 :]}"
 
 
-@lru_cache(maxsize=512)  # whoever was found is often found again
+@lru_cache(maxsize=512)  # the same agents are found again and again
 def places(card: Card) -> tuple[CardPart, ...]:
     """Return the parts of a card with their weights: the name weighs most, then capabilities, then role and
     instructions."""
@@ -145,9 +145,9 @@ def about(card: Card) -> str:
     return "\n".join(part for part in parts if part)
 
 
-FEW: Final = 3  # words: of so few every one must be found; of more, at least two
-BEST: Final = 3  # how many are listed
-ANYTHING: Final = 0.01  # the score of whoever can do anything: asked when no one can do just this
+FEW: Final = 3  # words; up to so many, all must match, otherwise two
+BEST: Final = 3  # agents in a refusal
+ANYTHING: Final = 0.01  # the score of can="*": called if no other agent matches
 
 
 class Certainty(NamedTuple):
@@ -236,15 +236,17 @@ def _about(card: Card) -> str:
     return f"can {', '.join(card.can)}" if card.can else card.role
 
 
-MATCHES: Final = 10  # agents that are worth a look at most
-_LISTED: Final = 0.15  # the score from which an agent is worth a look
-_WORDS: Final = 64  # of a question, at most
+MATCHES: Final = 10  # agents in a ranking
+_LISTED: Final = 0.15  # the least score in a ranking
+_WORDS: Final = 64  # of a request
 _SYNONYM: Final = 0.75
-_FORM: Final = 0.7  # for a word that is another form of the one wanted
-_SLIP: Final = 0.5  # for a word that differs by one slip
-_CHANGED: Final = 4  # trigrams that one slip changes at most
+_FORM: Final = 0.7  # score of another form of the word
+_SLIP: Final = 0.5  # score of a word with one typo
+_CHANGED: Final = 4  # trigrams that one typo changes at most
 _LIGHT_WORD: Final = 0.4
-_CROWD: Final = 20  # agents: among fewer a word weighs as it would there, or what nobody has would outweigh all else
+# Agents; in a smaller team a word weighs as in one of this size. Otherwise a word that no card has would outweigh
+# everything else.
+_CROWD: Final = 20
 _REMEMBERED: Final = 10_000  # words of questions
 
 Near = Mapping[str, float]  # words or agents, and how near each is
@@ -341,7 +343,7 @@ class Index:
         if "*" in card.can:
             self._anything.add(card.name)
         weights: dict[str, float] = {}
-        for place in reversed(places(card)):  # what weighs most comes last
+        for place in reversed(places(card)):  # the heaviest part comes last and wins
             weights.update(dict.fromkeys(place.words, place.weight))
         for word, weight in weights.items():
             having = self._having.get(word)
@@ -384,7 +386,7 @@ class Index:
 
     def _part(self, word: str, roster: _Roster) -> _Part:
         near = self._near_words(word)
-        found = roster.of(self._having.get(word, {}))  # the word itself: no other way to have it counts for more
+        found = roster.of(self._having.get(word, {}))  # an exact match: no other match scores higher
         if len(near) > (word in near):
             found = {**found}
             exact = {*found}
@@ -400,7 +402,7 @@ class Index:
         telling = [part for part in asked.parts if part.word not in LIGHT] or asked.parts
         found = sum([name in part.found for part in telling])
         score = asked.blended(name, share)
-        # Vectors find agents that share no word with what is wanted, so how many words are shared decides nothing.
+        # With vectors, an agent may match without sharing a word, so the number of shared words must not decide.
         fits = enough(share, found, len(telling), least) if asked.alike is None else score >= least
         read = places(card)
         if any(_is_direct(place, asked.parts) for place in read):

@@ -244,7 +244,7 @@ def _reconciled(data: Mapping[str, Any]) -> list[LeaseMove]:
 
 def _granted(data: Mapping[str, Any]) -> list[LeaseMove]:
     if data.get("first"):
-        return []  # the row begins with it
+        return []  # this event creates the row
     return [LeaseMove(ACCOUNT, data["unit"], granted=data["amount"], available=data["amount"])]
 
 
@@ -460,7 +460,7 @@ def figures(short: Short, run: str) -> str:
     return f"{spelled(unit, short.wanted)} wanted, {what} has {have} ({became})"
 
 
-LEAST_OUTPUT: Final = 256  # tokens: with fewer hardly any answer is whole
+LEAST_OUTPUT: Final = 256  # tokens; with fewer, hardly any answer is complete
 
 
 def fitting(cost: Callable[[int], int], left: int, most: int, least: int = LEAST_OUTPUT) -> int:
@@ -470,7 +470,7 @@ def fitting(cost: Callable[[int], int], left: int, most: int, least: int = LEAST
     if cost(most) <= left:
         return most
     if cost(least) > left:
-        return least  # whoever pays says how much is missing
+        return least  # the payment is then refused, with the missing amount
     fits, too_many = least, most
     while too_many - fits > 1:
         middle = (fits + too_many) // 2

@@ -72,7 +72,7 @@ def hidden(room: Room) -> frozenset[str]:
         return found | _DELEGATION
     if not room.asks:
         found |= _ASKING
-    if not room.deeper:  # then it has given nothing away either
+    if not room.deeper:  # then it cannot have submitted anything either
         found |= _LOOKING
     if not room.spawns:
         found |= _SPAWN

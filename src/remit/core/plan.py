@@ -17,8 +17,8 @@ Reach = Literal["direct", "transitive"]
 MemoryScope = Literal["own", "all"]
 
 STEP_LIMIT = 10_000
-AT_A_TIME = 5  # steps, when nobody says anything
-DRAFT_LIMIT = 100  # what a model may plan in one go
+AT_A_TIME = 5  # default number of concurrent steps
+DRAFT_LIMIT = 100  # steps that a model may plan at once
 RESULT_LIMIT = 65_536
 _TITLE = 200
 
@@ -138,7 +138,7 @@ def in_order(plan: Plan) -> list[str]:
     missing = {step.id: len(step.after) for step in plan.steps}
     after = followers(plan)
     order = [id_ for id_, count in missing.items() if count == 0]
-    for done in order:  # it grows meanwhile
+    for done in order:  # `order` grows during the loop
         for id_ in after[done]:
             missing[id_] -= 1
             if missing[id_] == 0:
@@ -282,7 +282,7 @@ def _ids(given: object, what: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadInput(f"{what}, not {shown(given)}")
     ids = [plain(item, "a step's id", 64) for item in cast("Iterable[object]", given)]
-    # A set has no order, and what a step is told has one.
+    # Sort a set: the prompt of a step must be the same in every process.
     return tuple(dict.fromkeys(sorted(ids) if isinstance(given, set | frozenset) else ids))
 
 

@@ -9,10 +9,10 @@ from remit.core.credits import CreditsGiven, credits  # noqa: A004 - what it mak
 from remit.core.text import INT_LIMIT, plain, tokens_in
 from remit.errors import BadInput
 
-PER: Final = 1_000_000  # a price is for so many tokens
-PER_MESSAGE: Final = 3  # tokens around each message: who says it, where it begins and ends
-MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many, whatever a provider says
-RateGiven: TypeAlias = str | Literal[0]  # as people write them: there is no such thing as no limit to a price
+PER: Final = 1_000_000  # tokens per unit of price
+PER_MESSAGE: Final = 3  # tokens around each message: role, start and end
+MOST_COUNTED: Final = 100_000_000  # tokens of one request; a higher count from a provider is wrong
+RateGiven: TypeAlias = str | Literal[0]  # as callers write them; a price cannot be None
 _COUNTS: Final = ("input", "output", "cached_input", "cache_written", "requests")
 _WHOLE: Final = {int}
 _LONGEST: Final = 1 << 31  # of a text to count, in characters
@@ -52,7 +52,7 @@ class Price:
     cache_written: int | None = None
     request: int = 0
 
-    if TYPE_CHECKING:  # what people may write; inside there are millionths of a dollar
+    if TYPE_CHECKING:  # what callers may pass; stored in millionths of a dollar
 
         def __init__(
             self,

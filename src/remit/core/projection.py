@@ -81,7 +81,7 @@ def _counts_unrecorded(event: Event) -> Count | None:
 
 
 def _counts_refusal(event: Event) -> Count | None:
-    return _ONE_REFUSAL if event.run else None  # a stranger is refused before there is a run
+    return _ONE_REFUSAL if event.run else None  # a refused first call has no run
 
 
 def _counts_request(_event: Event) -> Count:
@@ -141,7 +141,7 @@ def used(event: Event) -> list[Change]:
 
 _BESIDES: Final = frozenset(("leaves", "closing", "closes", "strikes"))
 
-# Where a version stands that counts for every address from which nothing is known to be removed.
+# The row with the version floor, which applies to every address without a retired version of its own.
 FLOOR: Final = ("", "*")
 
 
@@ -320,7 +320,7 @@ def _journal_cut(event: Event) -> list[Change]:
 
 def _handed(event: Event) -> list[Change]:
     to = event.data["to"]
-    if not isinstance(to, str):  # parts of it went to several; the holder is still the holder
+    if not isinstance(to, str):  # a parallel handoff: the holder keeps the task
         return []
     hands = Change("task", "hand", (event.task,), {"id": event.task, "holder": to})
     purse = cast("dict[str, Any]", event.data.get("purse"))
@@ -477,7 +477,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "journal.cut": _journal_cut,
     "breaker.set": _breaker_set,
     "cards.published": _cards_published,
-    "key.set": _no_table,  # what is kept of keys is no history, and not told by events
+    "key.set": _no_table,  # keys are not part of the history
     "key.removed": _no_table,
     "owner.acted": _no_table,
     "entry.set": _entry_set,

@@ -19,7 +19,7 @@ Expiry = Literal["reject", "approve", "default"]
 TEXT_LIMIT: Final = 8_000
 CHOICES: Final = 20
 CHOICE_LIMIT: Final = 200
-# What may come of an open question; nothing follows on that.
+# The possible ends of an open question; each is final.
 ENDS: Final[dict[QuestionKind, tuple[QuestionState, ...]]] = {
     "ask": ("answered", "rejected", "expired", "withdrawn"),
     "hop": ("approved", "rejected", "expired", "withdrawn"),

@@ -15,7 +15,7 @@ _AMBIGUOUS: Final = frozenset('():#*>"')
 _INDENT: Final = "    "
 _BULLETS: Final = frozenset("-*+•‣·\u2013\u2014")  # and the dashes
 _STRESS: Final = ("**", "__")
-_LOOKED_AT: Final = 64  # of a line, to tell what it reads as
+_LOOKED_AT: Final = 64  # characters of a line that are checked
 
 
 def told(text: str, trust: Trust) -> str:

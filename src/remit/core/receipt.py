@@ -51,7 +51,7 @@ class Receipt:
 
     def task(self, text: str) -> None:
         """Record the task's text, which every turn sees first."""
-        tokens = max(0, tokens_in(text) - self._in_text)  # what came into it from elsewhere is listed by itself
+        tokens = max(0, tokens_in(text) - self._in_text)  # parts from elsewhere have slices of their own
         self.tokens += tokens
         self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
 

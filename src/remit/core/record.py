@@ -57,7 +57,7 @@ class Standing(NamedTuple):
     failures: int
     asked_how: str
     purse: str = ""
-    ties: int = 0  # calls that are held and questions that are open
+    ties: int = 0  # open holds and open questions
 
     @property
     def is_rerun(self) -> bool:

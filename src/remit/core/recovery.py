@@ -25,14 +25,14 @@ FailureKind = Literal[
     "broken",
 ]
 
-# What the key did wrong, or has used up: another key may do better.
+# Failures of the key: another key may succeed.
 KEY_KINDS: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "billing", "auth", "forbidden", "no-key"))
-# A pause mends none of them: the owner of the key has to do something.
+# Failures that no pause fixes: the owner of the key must act.
 LASTING: Final[frozenset[FailureKind]] = frozenset(("billing", "auth", "forbidden", "no-key"))
-# What nobody gets an answer of, although the request may have arrived and the model may have been at work.
+# Failures without an answer, although the request may have arrived and cost money.
 _UNANSWERED: Final[frozenset[FailureKind]] = frozenset(("timeout", "connection", "broken"))
 
-# A code says more than its status does.
+# A provider's code is more specific than its status.
 _CODES: Final[dict[tuple[int, str], FailureKind]] = {
     (400, "context_length_exceeded"): "overflow",
     (403, "insufficient_quota"): "billing",
@@ -81,13 +81,13 @@ def charged(failure: ModelFailure) -> Literal["nothing", "whole"]:
 
 
 MINUTE: Final = 60 * SECOND
-FORGET: Final = DAY  # after the end of a rest; then the next failure is the first again
-LONGEST_REST: Final = HOUR  # whatever a server says: one absurd header must not stop a team for days
+FORGET: Final = DAY  # after the end of a cooldown; then the next failure counts as the first
+LONGEST_REST: Final = HOUR  # even if a server says more: one absurd header must not stop a team for days
 
-# A minute at first for every kind: the owner of an account may pay the bill, or grant the right, at any moment.
+# Start with a minute for every kind: the owner may pay the bill or grant the permission at any moment.
 _STEPS: Final = (MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE)
 RESTS: Final[dict[FailureKind, tuple[int, ...]]] = dict.fromkeys(("rate-limit", "billing", "auth", "forbidden"), _STEPS)
-# They say something about the request, or about the model's name, and nothing about whether to ask again.
+# These concern the request or the model's name, not the model's availability, so they start no cooldown.
 _NO_REST: Final[frozenset[FailureKind]] = frozenset(("overflow", "rejected", "not-found", "no-key"))
 
 
@@ -132,12 +132,12 @@ def _rest(failure: ModelFailure, failures: int) -> int:
     if failure.retry_after is None:
         return usual
     wanted = min(max(failure.retry_after, 0), LONGEST_REST)
-    # A provider that says how long knows better than a table; but when to call again does not pay a bill.
+    # Retry-After beats the table. But for failures that last, wait at least as long as the table says.
     return max(usual, wanted) if failure.kind in LASTING else wanted
 
 
 TRIMS: Final = 3
-OWN_KEY: Final = "workspace/"  # how the name of a key begins that the workspace brought; its provider follows
+OWN_KEY: Final = "workspace/"  # prefix of the workspace's own keys, before the provider
 WAITS: Final = (5 * SECOND, 10 * SECOND, 20 * SECOND)
 
 Stopped = Literal["rejected", "overflow", "deadline", "exhausted"]
@@ -287,7 +287,7 @@ def recovery(
     """Yield the next try for each failure that is sent in. End when a try succeeds, or with `GaveUp` when nothing is
     left to try. The same situations yield the same tries, so a caller can make the first try itself and start this
     generator only if that fails."""
-    search: _Search | None = None  # made when it is needed: mostly the first model answers
+    search: _Search | None = None  # created on demand: usually the first model answers
     found: ModelTry | GaveUp | None = _only_try(choices, start, until, trim)
     situation = start
     while True:
@@ -324,11 +324,11 @@ class _Search:
         self._until = until
         self._trim = trim
         self._waits = list(waits)
-        self._failures: dict[tuple[str, str], ModelFailure] = {}  # the last of each, for the sentence
+        self._failures: dict[tuple[str, str], ModelFailure] = {}  # the last failure of each, for the error
         self._round: set[tuple[str, str]] = set()  # failed since the last pause
-        self._waiting: dict[tuple[str, str], int] = {}  # failed before that, and are left alone until then
+        self._waiting: dict[tuple[str, str], int] = {}  # failed earlier, and paused until this time
         self._gone: set[tuple[str, str]] = set()  # models that do not exist, and keys that are not set
-        self._same: tuple[str, str] | None = None  # to be asked again with less
+        self._same: tuple[str, str] | None = None  # to be asked again with a shorter context
         self._stopped: Stopped | None = None
 
     def next(self, situation: Situation) -> ModelTry | GaveUp:
@@ -358,7 +358,7 @@ class _Search:
                 self._gone.add(pair)
             case "rate-limit" | "billing" | "auth" | "forbidden":
                 self._round.add(pair)
-            case _:  # it is the model's failure: another key does not help
+            case _:  # a failure of the model: another key does not help
                 self._round.update(other for other in self._tries if other[0] == tried.model)
 
     def _pause(self, situation: Situation) -> ModelTry | GaveUp:
@@ -453,7 +453,7 @@ def _told(tried: Tried) -> str:
     if tried.kind == "no-key":
         return f"{who}: {tried.said}"
     if tried.left:
-        seconds = -(-tried.left // SECOND)  # rounded up: who waits that long is not told the same again
+        seconds = -(-tried.left // SECOND)  # rounded up: after this long the cooldown is over
         return f"{who}: resting after {tried.kind}, {seconds} s more{said}"
     return f"{who}: {tried.kind}" + (f" ({tried.status})" if tried.status is not None else "") + said
 

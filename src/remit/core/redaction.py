@@ -16,13 +16,13 @@ class Redaction:
     __slots__ = ("_secrets",)
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # The longest first: one may be a part of another.
+        # Longest first: a secret may be part of a longer one.
         self._secrets = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
 
     def learn(self, secret: Secret) -> None:
         """Redact this secret from now on, unless it is so short that it would match everywhere."""
         if len(secret.reveal()) >= SHORTEST and secret.reveal() not in self._secrets:
-            # A new list, because others may be reading the old one.
+            # A new list, because another thread may be iterating over the old one.
             self._secrets = sorted([*self._secrets, secret.reveal()], key=len, reverse=True)
 
     def __bool__(self) -> bool:

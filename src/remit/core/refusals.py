@@ -13,7 +13,7 @@ class Refusals:
 
     def __init__(self) -> None:
         self._recorded: dict[Refusable, None] = {}
-        self.more = 0  # refused in this turn, and not recorded
+        self.more = 0  # refused in this turn without an event
 
     def records(self, hop: "Refusable") -> bool:
         """Whether this refusal is recorded as an event. A decision that runs twice gets the same answer."""

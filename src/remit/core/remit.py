@@ -22,9 +22,9 @@ from remit.core.trust import TRUSTED, Trust, known_trust
 from remit.core.values import Json
 from remit.errors import BadInput
 
-DELEGATION_TIME = 300 * SECOND  # of one attempt, when nobody says anything
-ATTEMPT_TIME = 260 * SECOND  # the same from the queue
-LASTS = 30 * DAY  # how long a task stays in the queue when nobody sets a deadline, also while nobody is there
+DELEGATION_TIME = 300 * SECOND  # default time of one attempt
+ATTEMPT_TIME = 260 * SECOND  # the same for a queued task
+LASTS = 30 * DAY  # how long a task without a deadline stays in the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Pass:
     credits: int | None = None
     remembers: Remembers = ""
     microseconds: int | None = field(init=False, repr=False, default=None)
-    patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: as the runtime is set
+    patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: the runtime's default
 
-    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+    if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
         def __init__(
             self,

@@ -13,7 +13,7 @@ from remit.core.command import Move
 WINDOW: Final = 30
 HANDOFF_WINDOW: Final = 3
 NEVER_REACHED: Final = 1_000_000_000
-LONGEST: Final = 1_000  # of what was done is remembered at most
+LONGEST: Final = 1_000  # actions that are remembered
 
 
 class Thresholds(NamedTuple):
@@ -68,7 +68,7 @@ class Repeats:
     def __init__(self) -> None:
         self._at = USUAL
         self._most = WINDOW
-        self._window: list[tuple[str, str]] = []  # short; a deque takes ten times the room
+        self._window: list[tuple[str, str]] = []  # short; a deque takes ten times the memory
         self._latest: dict[str, list[str]] = {}  # of each action in the window: its outcomes, in order
 
     def judge_by(self, at: Thresholds) -> None:

@@ -102,10 +102,10 @@ def _escaped(text: str, mark: str) -> str:
 
 
 Sees: TypeAlias = frozenset[Scope] | Literal[Unbounded.ANY]
-SeesGiven: TypeAlias = "str | Scope | Iterable[str | Scope] | Unbounded"  # as people write them
+SeesGiven: TypeAlias = "str | Scope | Iterable[str | Scope] | Unbounded"  # as callers write them
 NOTHING: Final[frozenset[Scope]] = frozenset()
 
-# Stands for the board of whatever session the work belongs to; the engine puts the session in.
+# Stands for the board of the current session; the engine fills in the session.
 BOARD: Final = Scope(BOARD_PREFIX)
 
 
@@ -240,7 +240,7 @@ def memory_of(agent: str) -> Scope:
     unique."""
     namespace = f"memory:{agent}"
     if len(namespace) > NAMESPACE_LIMIT:
-        namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}~{digest(agent)}"  # no name has a ~
+        namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}~{digest(agent)}"  # unambiguous: no agent name contains ~
     return Scope(namespace)
 
 

@@ -21,7 +21,7 @@ class Secret:
     def __init__(self, text: str) -> None:
         wrong = _wrong(text)
         if wrong:
-            del text  # a traceback that lists variables must not show it either
+            del text  # so that a traceback with local variables does not show it
             raise BadInput(wrong)
         self._told = lambda: text
 
@@ -41,7 +41,7 @@ class Secret:
             return NotImplemented
         return hmac.compare_digest(self.reveal().encode(), other.reveal().encode())
 
-    __hash__ = None  # pyright: ignore[reportAssignmentType] - it would tell something of the text
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - a hash would reveal something about the text
 
     def __copy__(self) -> Self:
         return self

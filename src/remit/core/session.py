@@ -8,13 +8,15 @@ from remit.core.text import shown
 from remit.core.trust import TRUSTED, Trust, least
 from remit.errors import BadInput
 
-# How much of its session a run is told: "" as its agent says, or nothing; what was said; or whole conversations.
+# How much of its session a run is given. "" means the agent's setting, or nothing; "session" question and answer of
+# each run; "whole" whole conversations.
 Remembers: TypeAlias = Literal["", "nothing", "session", "whole"]
 RemembersGiven: TypeAlias = bool | Literal["session", "whole"] | None
 
-SAID_LIMIT: Final = 12_000  # characters of all that was said
-EACH_LIMIT: Final = 4_000  # characters of one thing that was said
-WHOLE_LIMIT: Final = 60_000  # characters of whole conversations; what does not fit is told as it was said
+SAID_LIMIT: Final = 12_000  # characters of all exchanges
+EACH_LIMIT: Final = 4_000  # characters of one question or answer
+# Characters of whole conversations; a run that does not fit is reduced to question and answer.
+WHOLE_LIMIT: Final = 60_000
 LOOKED_AT: Final = 50  # runs of a session
 REMOVED: Final = "[an earlier exchange was removed]"
 _ANSWER_REMOVED: Final = "(removed)"

@@ -14,7 +14,7 @@ from remit.core.kinds import read
 from remit.core.times import DAY, SECOND
 from remit.core.values import Json
 
-_BITS: Final = 5  # of a duration that are kept below its highest: a bucket is 1/32 of its durations wide
+_BITS: Final = 5  # bits kept below the highest one: a bucket is 1/32 of its durations wide
 _EXACT: Final = 1 << (_BITS + 1)  # durations below this have a bucket each
 
 
@@ -96,7 +96,7 @@ def times_from(data: Json) -> Times:
 
 HOUR_WIDE: Final = 3_600 * SECOND
 DAY_WIDE: Final = DAY
-WIDTHS: Final = (HOUR_WIDE, DAY_WIDE)  # what figures are rolled up to
+WIDTHS: Final = (HOUR_WIDE, DAY_WIDE)  # the periods of stored statistics
 _EVER: Final = DAY_WIDE * 1_000_000  # later than any time that is accepted, and a whole number of days
 
 
@@ -236,8 +236,8 @@ def figures_from(data: Json) -> Figures:
 
 
 _BEGINS: Final = frozenset(("task.started", "task.claimed"))
-_LEFT: Final = frozenset(("task.released", "task.lost"))  # a turn that was cut short; for how long it ran is not told
-# what ends a turn, and under what it is counted
+_LEFT: Final = frozenset(("task.released", "task.lost"))  # a turn that was cut short; its duration is unknown
+# events that end a turn, and the counter of each
 _TURN_ENDS: Final = {"task.handed": "handed", "task.retrying": "retries"} | {
     kind: lifecycle.lands(kind) for kind in sorted(lifecycle.ENDS)
 }
@@ -276,9 +276,9 @@ def under_way_from(data: Json, root: Root | None) -> UnderWay:
     return UnderWay(turn, handed, asked, passed, root)
 
 
-# Where what happened at that time belongs, of that agent.
+# Returns the figures for a time and an agent.
 Into: TypeAlias = Callable[[int, str], Figures]
-# What is known of a task from before the first event that was counted here; the event is the first of it.
+# Returns the facts about a task from before its first event counted here.
 Recall: TypeAlias = Callable[[Event], UnderWay | None]
 
 
@@ -298,13 +298,14 @@ class Counting:
         self._into = into
         self._recall = recall
         self.under_way: dict[str, UnderWay | None] = {}
-        self.recalled: set[str] = set()  # of those, what was known before
+        self.recalled: set[str] = set()  # those whose facts came from `recall`
 
     def add(self, event: Event) -> None:
         figures = self._into(event.at, event.agent)
         figures.counts["events"] += 1
         kind = event.kind
-        if kind == "breaker.set":  # told along with a handoff or an end, and no sign of the new holder
+        # Written with a handoff or an end, so it does not show that the new holder has started.
+        if kind == "breaker.set":
             _tell_breaker(figures, event)
         elif kind in lifecycle.BEGINNINGS:
             self._asked_for(event, figures)
@@ -336,7 +337,7 @@ class Counting:
         figures.counts["tasks"] += 1
         if event.task == event.run:
             task.root = Root(lifecycle.lands(event.kind), event.at, event.agent)
-        if "asked_how" in event.data:  # submitted; it may have been begun at once
+        if "asked_how" in event.data:  # queued; it may have started at once
             task.asked = event.at
         if event.kind in _BEGINS:
             _begin(task, event, figures)

@@ -8,14 +8,14 @@ from unicodedata import category, normalize
 from remit.errors import BadInput
 
 NAME_LIMIT = 64
-INT_LIMIT = 2**63 - 1  # the largest whole number that every store keeps
+INT_LIMIT = 2**63 - 1  # the largest integer that every store can hold
 TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
 SUMMARY_LIMIT = 200
-EXCERPT_NOTE = 40  # characters that the note about what is left out takes
+EXCERPT_NOTE = 40  # characters of the note about the omitted part
 
 _WRITTEN_LIMIT = 1_000  # of a name before it is spelled out
-# Letters and marks that nobody sees, which must not tell two agents apart.
+# Invisible characters, which must not distinguish two agents.
 _INVISIBLE = frozenset(
     map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
 )
@@ -27,7 +27,7 @@ def shown(value: object, limit: int = 60) -> str:
     """Return a value for an error message: quoted, escaped and shortened."""
     try:
         quoted = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or a list without end
+    except (ValueError, RecursionError):  # a number of thousands of digits, or a self-referencing list
         quoted = f"<{type(value).__name__} too long to show>"
     return quoted if len(quoted) <= limit else f"{quoted[: limit - 1]}…"
 
@@ -52,7 +52,7 @@ def endpoint(name: object) -> str:
     return f"{canonical(provider)}@{host}"
 
 
-@lru_cache(maxsize=4096)  # the same few names are spelled out at every hop
+@lru_cache(maxsize=4096)  # every hop normalizes the same few names
 def _canonical(name: str) -> str:
     if len(name) > _WRITTEN_LIMIT:
         raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(name):,}: {shown(name)}")

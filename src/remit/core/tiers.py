@@ -19,10 +19,10 @@ TIERS: Final[dict[str, Bounds]] = {
 
 _WORD: Final = re.compile(r"\w+")
 _ITEM: Final = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s")
-_LETTERS: Final = 6  # of a word, roughly: some scripts have no spaces
-_LENGTHS: Final = (30, 100, 300)  # words, from which on a task counts as longer
-_MOST: Final = 3  # points for steps, and for large words: neither makes up for everything else
-_COMPLEX: Final = 3  # points, from which on a task is complex
+_LETTERS: Final = 6  # rough length of a word, for scripts without spaces
+_LENGTHS: Final = (30, 100, 300)  # numbers of words that give a point each
+_MOST: Final = 3  # most points for steps, and for large words, so that neither decides alone
+_COMPLEX: Final = 3  # points of a complex task
 _STEPS: Final = frozenset(("also", "afterwards", "and", "finally", "next", "plus", "then"))
 _LARGE_WORK: Final = """
 all analyse analyze application architecture audit benchmark build campaign compare comprehensive coordinate design

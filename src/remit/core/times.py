@@ -8,14 +8,14 @@ from typing import TypeAlias
 from remit.core.text import INT_LIMIT, shown
 from remit.errors import BadInput
 
-SpanGiven: TypeAlias = float | timedelta  # as people write them
+SpanGiven: TypeAlias = float | timedelta  # as callers write them
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
 DAY = 86_400 * SECOND
-_LAST = 253_402_300_799 * SECOND  # of the year 9999: what a wrong clock says is still some hour
+_LAST = 253_402_300_799 * SECOND  # the end of the year 9999; times of a wrong clock are clamped to it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, not a wish
+_LONGEST = 200 * 365 * 86_400  # two centuries; a longer duration is a mistake
 
 
 def span(seconds: object, what: str) -> int:
@@ -27,7 +27,7 @@ def span(seconds: object, what: str) -> int:
         raise BadInput(f"{what} is a number of seconds, not {shown(seconds)}")
     if seconds > _LONGEST and seconds != math.inf:
         raise BadInput(f"{what} is at most two centuries, got {shown(seconds)} seconds")
-    if not 0 < seconds <= _LONGEST:  # nor is NaN
+    if not 0 < seconds <= _LONGEST:  # also rejects NaN
         raise BadInput(f"{what} must be a positive number of seconds, got {shown(seconds)}")
     return max(1, round(seconds * SECOND))
 

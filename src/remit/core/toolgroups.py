@@ -37,7 +37,7 @@ GROUPS: Final[dict[str, frozenset[str]]] = {
     "people": frozenset({"ask_person"}),
 }
 
-VERB_GROUPS: Final = ("agents", "context", "people")  # verbs of remit: no model has to be given them
+VERB_GROUPS: Final = ("agents", "context", "people")  # verbs of remit, which every model has without listing them
 Repeat: TypeAlias = Literal["again", "key", "ask", "tell"]
 REPEATS: Final[tuple[Repeat, ...]] = ("again", "key", "ask", "tell")
 
@@ -82,7 +82,7 @@ def expanded(given: Any, own: Groups) -> Any:
     if not isinstance(given, Iterable):
         return given
     found: list[object] = []
-    spelled: set[str] = set()  # a group that is named twice is spelled out once
+    spelled: set[str] = set()  # groups expanded so far, so that a repeated group is expanded once
     for one in cast("Iterable[object]", given):
         if not _is_own(one, own):
             found.append(one)

@@ -13,7 +13,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 VALUE_LIMIT = 1_048_576
 DEPTH_LIMIT = 32
 
-# Sorted keys and no white space: equal values have equal text, so text can be hashed and compared.
+# Sorted keys and no white space, so that equal values have equal text, which can be hashed and compared.
 _canonical = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
 ).encode

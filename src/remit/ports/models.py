@@ -15,7 +15,7 @@ from remit.core.session import EarlierExchange
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, encode
 
-Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
+Hear: TypeAlias = Callable[[str], None]  # gets the text of an answer piece by piece
 
 
 class TextChunk(NamedTuple):
@@ -136,7 +136,7 @@ class ModelCall(NamedTuple):
 
 
 KEY: Final = "idempotency_key"  # the parameter of a function that takes one
-# The idempotency key of the tool call that runs in this flow: the same when the call is made again after a crash.
+# The idempotency key of the current tool call: the same if the call is repeated after a crash.
 TOOL_KEY: Final[ContextVar[str]] = ContextVar("remit.tool_key", default="")
 
 

@@ -10,7 +10,7 @@ from remit.ports.views import View
 
 T = TypeVar("T")
 
-# The places where a crash is worth trying. `Store` implementations call their fault hook with these names.
+# Points at which tests inject crashes. `Store` implementations call their fault hook with these names.
 FAULTS: Final = (
     "store.begin",
     "store.decided",

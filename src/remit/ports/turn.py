@@ -19,7 +19,7 @@ from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, T
 Hops: TypeAlias = Callable[[Sequence[Any]], list[str]]
 
 
-OF_RUN: Final = "run-"  # begins the names of conversations that follow the first of a run
+OF_RUN: Final = "run-"  # prefix of the names of a run's later conversations
 
 
 class TalkLike(Protocol):

@@ -16,7 +16,7 @@ from remit.errors import StoreError
 from remit.report.questions import AskedPerson, asked_in
 from remit.report.uses import TOOLS, ModelUse, ToolUse, models_in, tool_use
 
-# What ends an attempt without ending the task, and how it is told.
+# Events that end an attempt but not the task, and their words.
 _BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
 _FAILS: Final = frozenset(("task.retrying", "task.failed", "task.died"))
 _BEGINS: Final = ("task.claimed", "task.started")

@@ -12,7 +12,7 @@ _HOUR: Final = 60 * _MINUTE
 def duration(microseconds: int) -> str:
     """Return a duration such as 12 ms, 1.3 s or 2 min 14 s: rounded down, so that it never claims more time than has
     passed."""
-    left = max(0, microseconds)  # clocks go backwards now and then
+    left = max(0, microseconds)  # clocks sometimes go backwards
     if left < SECOND:
         return f"{left} µs" if 0 < left < 1_000 else f"{left // 1_000} ms"
     if left < _MINUTE:

@@ -16,13 +16,13 @@ from remit.core.values import Json, encode
 from remit.report.printable import columns_of, seen
 
 INDENT: Final = "  "
-_BAR: Final = "| "  # before each line of a text that has several
-_LEVELS: Final = (1_000, 400, 150, 60, 24, 0)  # characters that are left of one value, until all of them fit
-_LINE: Final = 40  # characters of room for which one line is allowed: a thousand empty lines hide as well
+_BAR: Final = "| "  # before each line of a multi-line text
+_LEVELS: Final = (1_000, 400, 150, 60, 24, 0)  # limits for one value, tried until the question fits
+_LINE: Final = 40  # characters of room per allowed line: a thousand empty lines would hide text as well
 _NAME: Final = 60
-_SMALL_PARTS, _SMALL_TEXT = 12, 60  # what fits on the line of its name
-_FLAT: Final = 50  # parts of a list that is written on one line, unless all of it is wanted
-_SUMMARY: Final = 300  # of a sentence that tells nothing which does not follow it
+_SMALL_PARTS, _SMALL_TEXT = 12, 60  # values that fit on the line of their name
+_FLAT: Final = 50  # items of a list on one line, unless it is shown in full
+_SUMMARY: Final = 300  # characters of a summary whose details follow below
 _FORMS: Final = frozenset("_-.:*")
 
 
@@ -112,7 +112,7 @@ def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: b
     lines = _Lines(most, room)
     if inquiry.kind == "ask":
         lines.put(0, "", inquiry.text, quotes=False)
-    else:  # a summary: what it tells of is below, value by value
+    else:  # a summary: its details follow, value by value
         lines.add(0, "", seen(" ".join(excerpt(inquiry.text, _SUMMARY).split())))
     if choices and inquiry.choices:
         lines.add(0, "choices", "")
@@ -123,7 +123,7 @@ def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: b
     for name, value in inquiry.shows.items():
         if name == "arguments" and isinstance(value, dict):
             lines.arguments(value)
-        elif name != "chain" and value not in ("", [], {}, None):  # who asked whom is in our own line
+        elif name != "chain" and value not in ("", [], {}, None):  # the chain is in our own line
             lines.put(0, seen(name), value, quotes=False)
     return ShownQuestion(tuple(lines.lines), whole=not lines.left_out)
 

@@ -279,7 +279,7 @@ def _told(event: Event) -> str:
     return f": {data['question']}: {data['channel']} {how}"
 
 
-_SAY_WHO: Final = frozenset(("question.answered",))  # their own words say who did it
+_SAY_WHO: Final = frozenset(("question.answered",))  # their text names the person
 _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.started": _started,
     "task.submitted": _submitted,

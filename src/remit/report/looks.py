@@ -10,7 +10,7 @@ Role: TypeAlias = Literal["good", "busy", "bad", "grave", "refused", "moved", "q
 Dot: TypeAlias = Literal["full", "ring", "pulse"]
 Line: TypeAlias = Literal["solid", "dashed", "dotted"]
 
-UNKNOWN: Final = "unknown"  # how a state is shown that this version does not know
+UNKNOWN: Final = "unknown"  # the look of a state that this version does not know
 FOLDED: Final = "folded"  # several tasks as one card
 AGAIN: Final = "↻"  # an attempt that was tried again
 ASKS: Final = "?"  # a question that a person has yet to answer
@@ -60,7 +60,7 @@ LOOKS: Final[dict[str, Look]] = {
 BREAKER_ROLES: Final[dict[str, Role]] = {"closed": "good", "half-open": "stopped", "open": "bad"}
 
 
-# What is looked for first where not everything fits: what went wrong, then what is under way, and what went well last.
+# The order where not everything fits: failures first, then running tasks, completed ones last.
 _URGENT: Final = ("failed", "dead", "lost", "running", "cancelling", "waiting", "pending", "cancelled", "skipped")
 
 

@@ -9,15 +9,15 @@ from typing import Final
 _BREAK: Final = "␊"
 _ACCENTS: Final = 3  # on one letter
 _EMOJI_STYLE: Final = "\ufe0f"
-# Letters, marks and symbols that count as printable and show nothing: fillers, selectors, the empty braille cell.
+# Characters that count as printable but are invisible: fillers, selectors, the empty braille cell.
 _UNSEEN: Final = frozenset(
     chain(
         "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
         map(chr, chain(range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))),
     )
 )
-_JOINER: Final = "\u200d"  # holds families of emoji together; the one invisible character that is let through
-# What acts instead of showing: codes of terminals, marks that turn the direction of writing, halves of characters.
+_JOINER: Final = "\u200d"  # joins emoji; the only invisible character that is allowed
+# Control characters: terminal codes, marks that change the direction of writing, half surrogate pairs.
 _ACTING: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
@@ -82,7 +82,7 @@ def cut(text: str, columns: int, *, more: bool = False) -> str:
     return f"{_within(text, columns - 1)}…" if more else text
 
 
-@lru_cache(maxsize=4096)  # a picture measures the same few characters over and over
+@lru_cache(maxsize=4096)  # a picture measures the same few characters again and again
 def columns_of(char: str) -> int:
     """Return the number of columns that a character takes in a monospace font."""
     if unicodedata.combining(char) or char == _JOINER:

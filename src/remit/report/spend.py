@@ -20,7 +20,7 @@ SPEND_BY: Final[tuple[str, ...]] = get_args(SpendBy)
 PRUNED: Final = "pruned runs"
 TOTAL: Final = "total"
 
-# Whether a lease that a charge ended at has its money from the account; asked only of leases that are not the account.
+# Whether the last lease of a charge got its money from the account; called only for other leases than the account.
 Backed: TypeAlias = Callable[[str, Unit], bool]
 
 
@@ -70,7 +70,7 @@ class Spends:
 
     def add(self, event: Event) -> None:
         if event.kind == "hold.reconciled" and not event.run:
-            return  # of a run that is pruned: a part of what only the account knows
+            return  # a charge of a pruned run: part of the row for pruned runs
         spent = spent_in(event)
         data = cast("dict[str, Any]", event.data)
         called = event.kind in ("hold.settled", "credits.spent")
@@ -132,7 +132,7 @@ def from_account(lease: Lease, known: Mapping[tuple[str, Unit], Lease]) -> bool:
     """Whether a lease's money came from the account, through any number of other leases."""
     at: Lease | None = lease
     while at is not None and at.above:
-        source = at.above[-1]  # the one of the line above that has money of its own
+        source = at.above[-1]  # the lease above that has money of its own
         if source == ACCOUNT:
             return True
         at = known.get((source, at.unit))

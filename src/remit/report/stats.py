@@ -11,7 +11,7 @@ from remit.core.tally import BreakerStats, Counting, Figures, Times
 __all__ = ["AgentStats", "BreakerStats", "Stats", "Times", "stats", "summed"]
 
 _DEADLOCK: Final = "deadlock"
-# Whoever has one of these is listed among the agents.
+# An agent with one of these counts is listed.
 _WORK: Final = ("attempts", "turns", "tokens", "credits")
 
 

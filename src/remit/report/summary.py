@@ -65,7 +65,7 @@ def summary(root: Node) -> Summary:
 def subtotals(root: Node) -> dict[str, Subtotal]:
     """Return for every task the usage and spending of it and all its subtasks; the root has those of the run."""
     found: dict[str, Subtotal] = {}
-    for node in reversed([*root.walk()]):  # whoever was asked comes before the asker
+    for node in reversed([*root.walk()]):  # children before their asker
         below = [found[child.id] for child in node.children]
         found[node.id] = Subtotal(
             node.credits + sum(one.credits for one in below), node.tokens + sum(one.tokens for one in below)
@@ -124,7 +124,7 @@ def steps_sentence(states: Counter[str]) -> str:
     return ", ".join(parts)
 
 
-_OWN_WORDS: Final = ("completed", "running", "dead")  # the sentence speaks of these in other ways
+_OWN_WORDS: Final = ("completed", "running", "dead")  # the sentence has its own words for these
 
 
 def _told(figures: Summary) -> list[tuple[str, int]]:

@@ -109,7 +109,7 @@ def _answered(event: Event, answer: Json, talk: TaskTalk) -> Iterator[TalkLine]:
 def _told(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
     """Yield the lines that were new to the model; recorded tool results have lines of their own."""
     if not told:
-        if all(line.outcome == "failed" for line in talk.lines):  # nothing yet, or no model that answered
+        if all(line.outcome == "failed" for line in talk.lines):  # nothing yet, or only failures
             yield TalkLine(event.at, "prompt", "", talk.about)
         return
     written = _decoded(told)
@@ -137,7 +137,7 @@ def _value(value: Json) -> str:
     match value:
         case str():
             return value
-        case {"langgraph": {"message": dict(message)}}:  # a result that is more than its text
+        case {"langgraph": {"message": dict(message)}}:  # a result that is more than text
             return _joined(_message(message)).words
         case _:
             return encode(value)

@@ -193,7 +193,7 @@ class Growing:
         if node is not None and event.kind in _AFTERWARDS:
             _AFTERWARDS[event.kind](node, event)
             return
-        # A damaged journal is for the doctor to name; a report shows the first end a task had, and nothing after it.
+        # `remit doctor` reports a damaged journal. Here, show a task's first end and ignore later events.
         if node is None or node.state in lifecycle.TERMINAL:
             return
         if event.kind in lifecycle.MOVES:
@@ -279,9 +279,9 @@ def _receipt(event: Event) -> Receipt:
 def _claimed(node: Node, event: Event) -> None:
     if not node.begun:
         node.started_at = event.at
-    elif node.state != "pending":  # nobody put it back: its process was gone before it could
+    elif node.state != "pending":  # it was not requeued: its process died first
         node.retries.append(_cut_short(node, event))
-    node.attempts = read(event, kinds.ClaimData)["attempt"]  # one that was only put back does not count
+    node.attempts = read(event, kinds.ClaimData)["attempt"]  # a released attempt does not count
 
 
 def _retrying(node: Node, event: Event) -> None:
@@ -336,7 +336,7 @@ def _end(node: Node, event: Event) -> None:
     _turn_ended(node, event)
     for plan in node.plans:
         for step in plan:
-            if step.state == "waiting":  # nobody is left who could start it
+            if step.state == "waiting":  # no task is left that could start it
                 step.state, step.reason = "skipped", f"the task of '{node.agent}' was over before it could start"
 
 
@@ -386,7 +386,7 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
     "hop.refused": _hop_refused,
     "work.left": _work_left,
 }
-# What may be told of a task that has ended: calls that were under way are recorded and charged then, and questions
+# Events that may follow a task's end: running calls are recorded and charged then, and questions
 # withdrawn.
 _AFTERWARDS: Final[dict[str, Callable[[Node, Event], None]]] = {
     **dict.fromkeys(sorted(kinds.SPENDS), _spent),

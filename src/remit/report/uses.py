@@ -12,7 +12,7 @@ from remit.report.printable import escaped
 
 MODELS: Final = frozenset(("model.answered", "model.failed"))
 TOOLS: Final = frozenset(("tool.done",))
-# Verbs that ask another agent: the tree shows the task they began, so a call that went well is not drawn beside it.
+# Verbs that delegate. The tree shows the resulting task, so a successful call is not drawn as well.
 ASKING_VERBS: Final = frozenset(("call_agent", "call_agent_async", "spawn_agent", "handoff"))
 
 _NAME: Final = 48

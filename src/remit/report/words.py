@@ -13,11 +13,11 @@ from remit.report.receipts import Receipt
 from remit.report.summary import Subtotal, receipts, steps_sentence
 from remit.report.tree import Node, PlanStep, Refusal, Retry
 
-ASKED: Final = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}  # what nobody waits for
+ASKED: Final = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}  # tasks without a waiting asker
 WAITS: Final = "waits for a person"
 _TOLD: Final = 160  # columns of a question in one line
 _NAMED: Final = 3  # slices of a receipt
-_PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks say enough
+_PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks are enough
 
 
 # -- what a task was given -----------------------------------------------------------------------------------

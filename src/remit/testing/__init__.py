@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CountedIds", "FakeClock", "Scripted", "Zombie", "check_store", "pass_time"]
 
-# Where each name lives, imported when it is first used: the plugin for pytest is in here too, and pytest loads that
-# wherever remit is installed.
+# Where each name is defined. Names are imported on first use, because this package contains the pytest plugin,
+# which pytest loads wherever remit is installed.
 _HOME_OF = {
     "CountedIds": "ids",
     "FakeClock": "clock",

@@ -9,7 +9,7 @@ import anyio
 
 SECOND = 1_000_000
 _MOMENT = 0.001
-PATIENCE = 30.0  # real seconds after which whoever waits in vain is told so
+PATIENCE = 30.0  # real seconds until a wait fails
 
 
 class FakeTimer:
@@ -37,7 +37,7 @@ class FakeClock:
     def __init__(self, now: int = 1_800_000_000 * SECOND) -> None:
         self._now = now
         self._ticks = 0
-        self._until = 0  # where time passes to, or has passed to
+        self._until = 0  # the target of the current or last `advance`
         self._timers: list[tuple[int, int, FakeTimer]] = []
         self._numbers = count()
 
@@ -49,10 +49,10 @@ class FakeClock:
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> FakeTimer:
         timer = FakeTimer(call)
-        if seconds <= 0:  # no time has to pass for it
+        if seconds <= 0:  # due at once
             asyncio.get_running_loop().call_soon(timer.fire)
             return timer
-        # While time passes nothing runs that could do something about it, so it is due at the end of that.
+        # During `advance` no other code runs that could react, so a new timer is due at its end at the earliest.
         due = max(self._ticks + round(seconds * SECOND), self._until)
         heapq.heappush(self._timers, (due, next(self._numbers), timer))
         return timer

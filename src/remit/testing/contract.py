@@ -31,7 +31,7 @@ from remit.testing.clauses import (
 
 Clause: TypeAlias = Callable[[Database], Awaitable[None]]
 
-PATIENCE: Final = 60.0  # seconds for one clause, also on a busy machine: a store that never answers has failed it
+PATIENCE: Final = 60.0  # seconds for one clause, even on a busy machine; a store that never answers fails it
 
 CLAUSES: Final[tuple[Clause, ...]] = (
     *operations.CLAUSES,

@@ -59,7 +59,7 @@ class _Showing:
 
     def _opened(self, opened: watching.Opened, subscribe: watching.Subscribe) -> None:
         if self._witness is None:
-            from remit.testing.witness import Witness  # noqa: PLC0415 - not before a test uses remit
+            from remit.testing.witness import Witness  # noqa: PLC0415 - only when a test uses remit
 
             self._witness = Witness(self._runs)
         self._witness.opened(opened, subscribe)
@@ -84,5 +84,5 @@ class _Showing:
 def _told(witness: "Witness") -> str:
     try:
         return witness.told()
-    except Exception as error:  # noqa: BLE001 - what the test failed of is never hidden by what shows it
+    except Exception as error:  # noqa: BLE001 - an error of this plugin must not hide the test's own failure
         return f"this cannot be told: {type(error).__name__}: {error}"

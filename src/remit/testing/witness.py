@@ -27,9 +27,9 @@ from remit.watching import Opened, Subscribe
 
 OPERATIONS: Final = 200  # of a workspace that are kept; a hundred delegations
 EVENTS: Final = 5_000  # of a run that are read
-CANDIDATES: Final = 20  # runs of a store that are looked at; those that went wrong are shown before others
+CANDIDATES: Final = 20  # runs of a store that are read; failed ones are shown first
 LINES: Final = 40  # of a tree
-TROUBLES: Final = 10  # lines more, of what went wrong further down
+TROUBLES: Final = 10  # further lines for failures below the cut
 LATEST: Final = 10  # events of a run that cannot be drawn
 COLUMNS: Final = 300
 SECONDS: Final = 5.0  # for a store that may not answer any more
@@ -59,7 +59,7 @@ class _Place:
         self.address = _address(opened.store)
         self.kept: deque[Sequence[Event]] = deque(maxlen=OPERATIONS)
         self._opened = ref(opened)
-        subscribe(self.kept.append)  # no function of ours, so that it costs next to nothing
+        subscribe(self.kept.append)  # a built-in method, so that it costs next to nothing
 
     @property
     def is_open(self) -> bool:
@@ -78,7 +78,7 @@ class _Place:
             return kept, ""
         try:
             return _read(self.address, self.workspace, [*kept]), ""
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test has failed of something else
+        except Exception as error:  # noqa: BLE001 - any error here is secondary: the test has failed already
             why = f"the store cannot be read any more: {escaped(f'{type(error).__name__}: {error}', COLUMNS)}"
             return kept, f"{why}; this is what this process wrote" if kept else why
 
@@ -147,7 +147,7 @@ def _read(address: str, workspace: str, runs: list[str]) -> Runs:
     def read() -> None:
         try:
             told.set_result(asyncio.run(_looked_up(address, workspace, runs)))
-        except BaseException as error:  # noqa: BLE001 - for whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             told.set_exception(error)
 
     Thread(target=read, name="remit-witness", daemon=True).start()
@@ -175,13 +175,13 @@ async def _looked_up(address: str, workspace: str, runs: list[str]) -> Runs:
 def _run(run: str, events: list[Event]) -> _Run:
     try:
         return _drawn(run, events)
-    except Exception as error:  # noqa: BLE001 - a damaged journal, say; what the test failed of is told all the same
+    except Exception as error:  # noqa: BLE001 - for example a damaged journal; the test's failure must still be shown
         return _Run([f"run {run} cannot be drawn: {escaped(f'{type(error).__name__}: {error}', COLUMNS)}"], False)
 
 
 def _drawn(run: str, events: list[Event]) -> _Run:
     root = tree(events)
-    if root is not None and root.id == run:  # else it is the root of what is left
+    if root is not None and root.id == run:  # otherwise it is the root of a remaining part
         lines = text(root, events[-1].at).translate(_ASCII).splitlines()
         return _Run(_bounded(lines), all(node.state == "completed" for node in root.walk()))
     latest = [cut(plain_line(event).translate(_ASCII), COLUMNS) for event in events[-LATEST:]]

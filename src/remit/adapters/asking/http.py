@@ -64,7 +64,7 @@ class Http:
         with anyio.move_on_after(seconds):
             try:
                 answered = await self._post(address, content, headers, seconds)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it may have the address in it
+            except Exception as error:  # noqa: BLE001 - any client error may contain the address
                 why = type(error).__name__
         if answered is None:
             raise Down(why=f"it cannot be reached ({why})")
@@ -75,7 +75,7 @@ class Http:
     ) -> Answered:
         httpx = self._httpx
         if self._tls is None:
-            self._tls = httpx.create_ssl_context()  # which takes a while
+            self._tls = httpx.create_ssl_context()  # loading certificates takes a while, so only once
         patience = httpx.Timeout(seconds, connect=min(seconds, _CONNECT))
         async with (
             httpx.AsyncClient(verify=self._tls, timeout=patience, follow_redirects=False) as client,
@@ -92,7 +92,7 @@ async def _body(chunks: AsyncIterator[bytes]) -> bytes:
     async for chunk in chunks:
         body += chunk
         if len(body) > _MOST:
-            return b""  # nobody who means well says so much
+            return b""  # too long for an honest server
     return body
 
 

@@ -18,8 +18,8 @@ from remit.core.question import Inquiry, QuestionState, Reply
 from remit.errors import BadInput
 from remit.report.printable import seen
 
-TEXT: Final = "text"  # the choice of who answers in their own words
-LOOK: Final = "look"  # no answer: the link to a page that shows the whole question, with all its answers
+TEXT: Final = "text"  # the choice of a free text
+LOOK: Final = "look"  # no answer: the link to the page with the whole question and all its answers
 TOKEN_BYTES: Final = 20
 
 _PREFIX: Final = "whsec_"
@@ -85,7 +85,7 @@ def signing_key(given: object, what: str = "the secret") -> Callable[[], bytes]:
             raise BadInput(f"{what} is base64 of {_SHORTEST} to {_LONGEST} bytes; make one with {made}")
         return found
 
-    key()  # refused where it is said
+    key()  # so that a wrong secret is refused here, not at the first use
     return key
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
 HEAD_LIMIT: Final = 16_384  # bytes
-BODY_LIMIT: Final = 131_072  # an answer of 8,000 characters as a form spells them
+BODY_LIMIT: Final = 131_072  # enough for an answer of 8,000 characters, form-encoded
 _FIELDS: Final = 16
 _ONCE: Final = ("content-length", "content-type")
 

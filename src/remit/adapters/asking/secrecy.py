@@ -21,7 +21,7 @@ class Revealing(Protocol):
 
 SecretGiven: TypeAlias = str | Revealing
 
-# Filters of a logger do not see what those below it log, so each of them is named.
+# A logger's filters do not apply to its child loggers, so each one is listed.
 _LOGGERS: Final = (
     "httpx",
     "httpcore",

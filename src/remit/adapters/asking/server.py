@@ -54,8 +54,9 @@ class AnswerServer:
         self._seconds = span(seconds, "seconds") / SECOND
         self._links = Links(secret)
         self._serving: set[asyncio.Task[object]] = set()
-        self._waiting: dict[asyncio.Task[object], None] = {}  # for their peers, the longest first
-        self.ready = asyncio.Event()  # when it listens; `port` is the one that it got if any would do
+        # Connections that wait for their client, the longest first.
+        self._waiting: dict[asyncio.Task[object], None] = {}
+        self.ready = asyncio.Event()  # set when it listens; then `port` is the actual port
 
     def __repr__(self) -> str:
         return f"<AnswerServer at {self._host}:{self.port}>"
@@ -92,11 +93,11 @@ class AnswerServer:
                     await writer.drain()
                     writer.close()
                     await writer.wait_closed()
-        except (OSError, EOFError):  # whoever asked has gone
+        except (OSError, EOFError):  # the client has gone
             pass
         finally:
             self._serving.discard(task)
-            writer.transport.abort()  # close() alone would wait without end for a peer that does not read
+            writer.transport.abort()  # close() alone would wait forever for a client that does not read
 
     def _has_room(self) -> bool:
         """Whether one more connection can be served. If all places are taken, close the connection that has been
@@ -131,7 +132,7 @@ class AnswerServer:
             status, html = error.status, told(error.status.phrase, "Nothing was decided.")
         except EOFError:
             raise
-        except Exception as error:  # noqa: BLE001 - a page for whoever asked, whatever is wrong in here
+        except Exception as error:  # noqa: BLE001 - the client gets an error page, whatever is wrong here
             _log.error("an answer by a link could not be taken: %s", type(error).__name__)
             status, html = HTTPStatus.INTERNAL_SERVER_ERROR, told("That did not work", "Nothing was decided.")
         body = html.encode(errors="replace")
@@ -154,7 +155,7 @@ class AnswerServer:
         if inquiry.state != "open":
             return HTTPStatus.OK, told("Already decided", _became(inquiry))
         tokens = [(one, self._links.token(desk.workspace, inquiry, one.code)) for one in chosen]
-        # In a thread: all that agents wrote is on the page, and that may be a megabyte.
+        # In a thread: the page has all the text of agents, which may be a megabyte.
         return HTTPStatus.OK, await to_thread.run_sync(page, desk.workspace, inquiry, tokens)
 
     async def _found(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, tuple[Option, ...]] | None:

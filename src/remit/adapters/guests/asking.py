@@ -17,8 +17,9 @@ from remit.ports.models import HandedOver, Rendered
 from remit.ports.turn import TurnLike, current_turn
 from remit.verbs import Verb
 
-MAX_TOKENS: Final = 4_096  # that an answer may have, unless the agent says otherwise: what is put by is then a bound
-_SHORTEST_KEY: Final = 12  # characters; what is sent to a server that wants no key is shorter, and found in other words
+MAX_TOKENS: Final = 4_096  # default limit of an answer; holds need a limit
+# Characters; placeholders for servers without keys are shorter, and would match ordinary words.
+_SHORTEST_KEY: Final = 12
 
 Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast, get_args
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
 
-NO_DEPS: Final = object()  # None may be what an agent wants
+NO_DEPS: Final = object()  # None may be a valid dependency
 _UNDECLARED: Final = (object, None, type(None), Any)
 
 

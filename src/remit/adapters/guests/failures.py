@@ -9,21 +9,21 @@ from remit.adapters.said import provider_words
 from remit.core.recovery import FailureKind, ModelFailure, kind_of
 from remit.core.times import SECOND
 
-_UNSENT: Final = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))  # no connection, so nothing went out
-# The first that fits; None is what the HTTP status says.
+_UNSENT: Final = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))  # no connection, so nothing was sent
+# The first match counts; None means that the HTTP status decides.
 _KINDS: Final[tuple[tuple[str, FailureKind | None], ...]] = (
     ("ContextOverflowError", "overflow"),
     ("APITimeoutError", "timeout"),
     ("APIConnectionError", "connection"),
     ("APIStatusError", None),
     ("APIResponseValidationError", "broken"),
-    ("APIError", "broken"),  # told in the middle of a stream
+    ("APIError", "broken"),  # reported in the middle of a stream
     ("LengthFinishReasonError", "broken"),
     ("ContentFilterFinishReasonError", "broken"),
     ("ModelBehaviorError", "broken"),
     ("JSONDecodeError", "broken"),
-    ("ValidationError", "broken"),  # it is JSON, but no answer
-    ("TimeoutException", "timeout"),  # of the transport, while an answer is read
+    ("ValidationError", "broken"),  # JSON, but not an answer
+    ("TimeoutException", "timeout"),  # of the transport, while reading an answer
     ("TransportError", "connection"),
 )
 
@@ -33,7 +33,7 @@ def failure_of(error: Exception) -> ModelFailure | None:
     if why := unreadable(error):
         return ModelFailure("broken", said=why)
     if isinstance(error, AttributeError) and isinstance(error.obj, str | tuple):
-        return ModelFailure("broken")  # a page, which clients give as text, was taken for an answer
+        return ModelFailure("broken")  # an HTML page, which clients return as text, was taken for an answer
     names = {kind.__name__ for kind in type(error).__mro__}
     row = next((row for row in _KINDS if row[0] in names), None)
     if row is None:

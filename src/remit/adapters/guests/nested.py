@@ -31,7 +31,7 @@ _HOOKS: Final = (
     ("agents.run", "remit.adapters.openai_agents.nested"),
     ("langchain_core.language_models.chat_models", "remit.adapters.langgraph.nested"),
 )
-# Modules whose import may complete a framework: from then on its hook can be put in.
+# Modules whose import may complete a framework; from then on its hook can be installed.
 _LATER: Final = frozenset(
     (
         "pydantic_ai",
@@ -162,7 +162,7 @@ def _hook(framework: str, hook: str) -> None:
     except ImportError as error:
         spec = getattr(sys.modules.get(framework.partition(".")[0]), "__spec__", None)
         if getattr(spec, "_initializing", False) or "partially initialized" in str(error):
-            _hooked.discard(hook)  # it is being imported this moment: the next of its modules tries again
+            _hooked.discard(hook)  # the framework is being imported right now: its next module triggers another try
             return
         _log.warning("runs of %s inside a tool are not governed: %s", framework.partition(".")[0], error)
 
@@ -183,7 +183,7 @@ class _Watch(MetaPathFinder):
                 execute(module)
                 hook_frameworks()
 
-            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 - the types know it as a method only
+            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 - typed as a method, which cannot be assigned
         return spec
 
 

@@ -253,7 +253,7 @@ async def _found(
     last, words = messages[at - 1], None
     begun = [talk for talk in turn.talks() if talk.sent]
     for talk in begun:
-        said = talk.sent[-1]  # an answer is the last of what was sent
+        said = talk.sent[-1]  # the last sent message is the answer
         if said is last:
             return talk, True
         words = dialect.words(last) if words is None else words

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 from remit.core.values import Json, encode
 
-_UNKEPT: Final = re.compile("[\0\ud800-\udfff]")  # what no store keeps: NUL, and halves of a pair
+_UNKEPT: Final = re.compile("[\0\ud800-\udfff]")  # characters that no store can hold: NUL and half surrogate pairs
 _SPELLED: Final = re.compile(r"\\u(0000|[dD][89a-fA-F])")
-_RECENT: Final = 4  # results of tools that a model is most likely still at work with
+_RECENT: Final = 4  # latest tool results, which the model most likely still needs
 MOST_CALLS: Final = 64  # tool calls of one answer that are used
 _LIMITS: Final = ((16_000, 4_000), (4_000, 500), (1_000, 100))  # characters of a recent result, and of an older one
 

@@ -28,7 +28,7 @@ from remit.ports.turn import TurnLike
 from remit.verbs import VERBS, Verb, given
 
 _MESSAGES: Final = "messages"
-_STEPS: Final = 10_000  # no limit of its own: how often a model is asked, the turn says
+_STEPS: Final = 10_000  # effectively no limit: the turn limits the model requests
 
 
 class LangGraphGuest:
@@ -43,7 +43,7 @@ class LangGraphGuest:
     do, and the tools of its tool nodes.
     """
 
-    tells_past = True  # the seam of its models tells what was said before in the session
+    tells_past = True  # the models' seam adds the session's earlier runs
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LangGraphGuest:
             raise BadInput(f"a compiled graph can be joined, not {type(graph).__name__}: {shown(graph)}")
         if _MESSAGES not in cast("Any", graph).channels:
             raise BadInput("the state of the graph has no 'messages'; call it in an agent function of your own instead")
-        self._given: Any = graph  # whose types are known in parts only
+        self._given: Any = graph  # its types are only partly known
         self._graph: Any = graph.copy({"checkpointer": None})
         self._deps = checked_deps(graph.name, graph.context_schema, deps)
         self._allow = ungoverned == "allow"
@@ -85,7 +85,7 @@ class LangGraphGuest:
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Run the graph on the turn's task and return its result."""
-        # With an id of its own, a task that is run again would have it twice: once more in what a tool gave back then.
+        # A fixed id: with a new id, a rerun task would have the message twice, again in a tool's recorded result.
         asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn), id=TASK_MESSAGE)]}
         deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
         token, guest = VERBS_OFFERED.set(self._verbs), IN_GUEST.set(True)

@@ -50,7 +50,7 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         has = self._offered - taken
         tools = [*own, *(verb for verb in self.tools if verb.name in has)]
         asked = request.override(model=self._seam(request.model), tools=tools)
-        said: list[BaseMessage] = []  # the framework would take a call that cannot be read for the end
+        said: list[BaseMessage] = []  # the framework would treat an unreadable call as the end
         while True:
             asked = asked.override(messages=[*request.messages, *cast("list[AnyMessage]", said)])
             token = CONVERSES.set(True)

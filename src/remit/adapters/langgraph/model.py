@@ -43,7 +43,7 @@ IN_GUEST: Final[ContextVar[bool]] = ContextVar("remit.langgraph.in_guest", defau
 ChatT = TypeVar("ChatT", bound=BaseChatModel)
 
 _ABOUT_TOOLS: Final = frozenset(("tools", "tool_choice", "parallel_tool_calls"))
-_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")  # as models call it
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")  # names of the limit in different models
 _CLIENTS: Final = (("root_client", "client"), ("root_async_client", "async_client"))
 
 
@@ -55,7 +55,7 @@ def governed(model: ChatT) -> ChatT:
     made = mixed(model, Seam)
     said = {"max_retries": 0, "stream_usage": True}
     vars(made).update({name: value for name, value in said.items() if hasattr(made, name)})
-    for root, part in _CLIENTS:  # of OpenAI, which are made together with the model
+    for root, part in _CLIENTS:  # clients of OpenAI, which are created with the model
         client = getattr(made, root, None)
         if client is not None:
             once = client.with_options(max_retries=0)
@@ -66,7 +66,7 @@ def governed(model: ChatT) -> ChatT:
 class Seam(BaseChatModel):
     """The methods that come before a model's own."""
 
-    # Ways around `_agenerate` that a model may have.
+    # A model may have these ways around `_agenerate`: switch them off.
     _stream_chat_model_events: ClassVar[None] = None
     _astream_chat_model_events: ClassVar[None] = None
 

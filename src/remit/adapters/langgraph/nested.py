@@ -87,7 +87,7 @@ def _run_in_tool(graph: Any) -> Generator[None]:
 
 
 def _governed_model(mark: Governing, model: BaseChatModel) -> BaseChatModel | None:
-    # A model that asks others is one model to whoever governs it.
+    # Do not govern the models inside a governed one again.
     if mark.allow or isinstance(model, Seam) or isinstance(at_work(), Seam):
         return None
     return _copy(model, governed)

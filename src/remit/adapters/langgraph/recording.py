@@ -16,7 +16,7 @@ from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import Brought, ToolCall
 
-_MARK: Final = "langgraph"  # around what is more than the text that a model is told
+_MARK: Final = "langgraph"  # marks a result that is more than text
 
 
 def recorded(result: ChatResult, taken: Iterable[str] = ()) -> tuple[str, ChatResult]:

@@ -57,7 +57,7 @@ class BoxedTool(BaseTool):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         use, by_model = super().ainvoke, _is_call(input)
         given: Mapping[str, Any] = input["args"] if by_model else _named(self, input)
-        shown = {name: value for name, value in given.items() if name in self.args}  # the rest the graph puts in
+        shown = {name: value for name, value in given.items() if name in self.args}  # the graph injects the rest
         mark = governing()
         inner = mark is not None and self.name not in mark.tools
         number = str(input.get("id") or "") if by_model else ""
@@ -74,7 +74,7 @@ class BoxedTool(BaseTool):
 
         value = await the_turn(f"the tool '{self.name}'").tool(call, do)
         if isinstance(self, VerbTool) and not by_model:
-            return told(value)  # a node gets the text, as from the framework
+            return told(value)  # a node gets text, as from the framework
         return result_of(value, call if by_model else None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:

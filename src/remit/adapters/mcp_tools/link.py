@@ -22,16 +22,16 @@ from remit.core.quoting import quoted
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
 
-CLOSING: Final = 10.0  # seconds to say goodbye
+CLOSING: Final = 10.0  # seconds for a clean shutdown
 
 _PAGES: Final = 100
-_alive: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to its tasks
+_alive: set[asyncio.Task[None]] = set()  # strong references, because a loop has only weak ones
 
 
 class Link:
     """A connection that is opened at once. `over` ends it; `ended` says that the next call needs a new one."""
 
-    CLOSED: Final = "Connection closed"  # what mcp says of a connection that is gone
+    CLOSED: Final = "Connection closed"  # mcp's message for a lost connection
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Link:
         self._failed: Exception | None = None
         self._settled = asyncio.Event()
         self._time = anyio.CancelScope(deadline=anyio.current_time() + opening)
-        # In a context of its own: it outlives the turn in which it happens to be first needed.
+        # In an empty context: the connection outlives the turn that first needs it.
         self._task = asyncio.get_running_loop().create_task(self._live(), context=Context())
         _alive.add(self._task)
         self._task.add_done_callback(_alive.discard)
@@ -65,7 +65,7 @@ class Link:
         """Return the client as soon as the server has listed its tools. Raise `ToolFailed` if the server did not."""
         await self._settled.wait()
         if self._failed is not None:
-            raise type(self._failed)(str(self._failed))  # anew for each who waits
+            raise type(self._failed)(str(self._failed))  # a new exception for each waiting caller
         if self._client is None:
             raise ToolFailed(self.lost())
         return self._client
@@ -88,7 +88,7 @@ class Link:
                 await self._talk(self._time)
             if not self._settled.is_set():
                 self._failed = ToolFailed(self._because(f"{self._server} {self._slow}"))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told to those who wait
+        except Exception as error:  # noqa: BLE001 - any error is raised to the waiting callers
             self._failed = self._told(_innermost(error))
         finally:
             self._client = None

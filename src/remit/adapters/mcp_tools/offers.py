@@ -22,7 +22,7 @@ class Offer(NamedTuple):
     name: str
     sentence: str
     schema: Mapping[str, Any]
-    harmless: bool = False  # whether the server says that it only reads, or may be called again
+    harmless: bool = False  # whether the server declares it read-only or idempotent
 
 
 class Gate:

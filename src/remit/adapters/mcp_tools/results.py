@@ -17,7 +17,7 @@ from mcp_types import (
 
 from remit.core.text import shown
 
-_WRAPPED: Final = {"result"}  # how servers wrap what is not an object
+_WRAPPED: Final = {"result"}  # how servers wrap a value that is not an object
 
 
 def told(result: CallToolResult, limit: int) -> str:

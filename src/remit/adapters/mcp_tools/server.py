@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from remit.adapters.mcp_tools.link import Link
 
 SECONDS: Final = 60.0  # for one call
-OPENING: Final = 60.0  # until a server has said what it offers: some are first fetched when they are started
+OPENING: Final = 60.0  # until a server has listed its tools: some are downloaded at the first start
 
 _PIN: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _ADDRESS: Final = 2_000
-_ERROR: Final = 16_384  # bytes of what a server says of its failure
+_ERROR: Final = 16_384  # bytes of a server's error message
 _MANUAL: Final = "errors.pydantic.dev"
-_TERMINATED: Final = "Session terminated"  # what mcp says of one that the server does not know
+_TERMINATED: Final = "Session terminated"  # mcp's message for an unknown session
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +79,8 @@ class MCPServer:
         counted(self.limit, "limit")
         self._reach()
         try:
-            import_module("remit.adapters.mcp_tools.link")  # a second, so now, and not while agents are at work
+            # The import takes a second, so do it now and not while agents run.
+            import_module("remit.adapters.mcp_tools.link")
         except ImportError as error:
             raise BadInput(f"{self._title} needs the mcp package: pip install 'remit[mcp-tools]' ({error})") from None
         self._gate = Gate(self._title, self.allow, self.pins)
@@ -103,7 +104,7 @@ class MCPServer:
     # -- one call ---------------------------------------------------------------------------------------
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        from mcp import MCPError  # noqa: PLC0415 - only those need it who have a server
+        from mcp import MCPError  # noqa: PLC0415 - only needed with a server
 
         from remit.adapters.mcp_tools.results import cut, told  # noqa: PLC0415
 
@@ -116,11 +117,11 @@ class MCPServer:
                 result = await client.call_tool(name, arguments)
         except MCPError as error:
             raise ToolFailed(_answered(what, error.message, link, cut(error.message, _ERROR))) from None
-        except BadInput as error:  # it was started anew, and is not what it was
+        except BadInput as error:  # the restarted server offers something else
             raise ToolFailed(str(error)) from None
         except ToolFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - what mcp and pydantic find wrong with an answer
+        except Exception as error:  # noqa: BLE001 - anything that mcp and pydantic reject in an answer
             lines = [each for each in str(error).splitlines() if _MANUAL not in each]
             said = quoted(cut("\n".join(lines), _ERROR))
             raise ToolFailed(f"{what} gave back what cannot be used: {type(error).__name__}: {said}") from None
@@ -175,7 +176,7 @@ class MCPServer:
         self._command = located(self.command, _revealed(self._env)) if self.command else []
         if self.url:
             query = _address(self.url).query
-            # Tokens are put there too. Headers are in no log, and this is not to be either.
+            # Tokens may be in the query. Headers are not logged; keep the query out of the logs as well.
             self._hidden = Hidden(lambda: [(query, REDACTED)] if query else [])
 
 

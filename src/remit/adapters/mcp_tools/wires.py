@@ -22,14 +22,14 @@ from remit.core.quoting import quoted
 MESSAGE: Final = 16 * 1_048_576  # bytes
 
 _ERR: Final = 16_384  # bytes of stderr that are kept
-_UNSENT: Final = 64  # messages that wait for a server to read them, before whoever sends waits too
-_LEAVE: Final = 2.0  # seconds for a server to go once its stdin is closed
-_DRAIN: Final = 0.2  # seconds to read what a server said before it ended
+_UNSENT: Final = 64  # unsent messages before the sender has to wait
+_LEAVE: Final = 2.0  # seconds for a server to exit after its stdin is closed
+_DRAIN: Final = 0.2  # seconds to read a server's last output
 _CONNECT: Final = 30.0
 _PLAIN: Final = ("", "identity")
 _TOO_LONG: Final = f"it sent more than {MESSAGE:,} bytes at once"
 
-Streams = tuple[Any, Any]  # what a session reads and where it writes, which mcp names in a module of its own
+Streams = tuple[Any, Any]  # the read and write streams of a session
 
 
 class Wire(Protocol):
@@ -122,7 +122,7 @@ class Pipes(Child):
 
     def process_exited(self) -> None:
         super().process_exited()
-        # What it said is in the pipe, and whoever it left behind may hold that open: nobody waits for them.
+        # Its output is in the pipe. Do not wait for the end of the pipe: processes it left behind may keep it open.
         asyncio.get_running_loop().call_later(_DRAIN, self._fall_silent)
 
     def _fall_silent(self) -> None:
@@ -149,7 +149,7 @@ class Web:
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[Streams]:
-        # How long a call may take is for the call to say; here only what should be quick is timed.
+        # A call has its own timeout; limit only the connect time here.
         patience = httpx2.Timeout(_CONNECT, read=None)
         headers = {"accept-encoding": "identity", **self._headers}
         async with (

@@ -41,7 +41,7 @@ from remit.errors import BadInput
 from remit.ports.turn import TurnLike
 from remit.verbs import Verb, given, unlike
 
-_ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither the runner nor the client asks again
+_ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither the runner nor the client retries
 
 
 class OpenAIAgentsGuest:
@@ -57,7 +57,7 @@ class OpenAIAgentsGuest:
     that remit cannot govern, are left alone.
     """
 
-    tells_past = True  # the seam of its models tells what was said before in the session
+    tells_past = True  # the models' seam adds the session's earlier runs
 
     def __init__(
         self,
@@ -238,11 +238,11 @@ class Family:
             tools += [handoff_tool(one) for one in handoffs if self._is_colleague(one)]
             handoffs = [one for one in handoffs if not self._is_colleague(one)]
         changes: dict[str, Any] = {"tools": tools, "handoffs": []}
-        if isinstance(agent.model, Model):  # names are looked up by the governed provider
+        if isinstance(agent.model, Model):  # names are resolved by the governed provider
             changes["model"] = governed(agent.model, self._max_tokens)
         made = agent.clone(**changes)
         object.__setattr__(made, "get_mcp_tools", self._boxing(made.get_mcp_tools))
-        self._members[id(agent)] = (agent, made)  # before those it hands off to: they may lead back here
+        self._members[id(agent)] = (agent, made)  # registered before its handoffs, which may lead back here
         made.handoffs = [self._handoff(one) for one in handoffs]
         return made
 
@@ -260,7 +260,7 @@ class Family:
         known = self.agents.get(tool.name)
         if known is None and not self.is_whole:
             self.agents[tool.name] = known = tool
-            for one in agent.tools:  # which may have others as tools
+            for one in agent.tools:  # a tool may be an agent with agents as tools
                 _ = isinstance(one, FunctionTool) and self._is_member(one)
         return known is not None and agent_of(known) is agent
 
@@ -293,7 +293,8 @@ class Family:
 
 def _check(agent: object) -> None:
     kinds = type(agent).__mro__
-    if Agent not in kinds or "SandboxAgent" in (kind.__name__ for kind in kinds):  # the latter makes its own tools
+    # A SandboxAgent creates its own tools.
+    if Agent not in kinds or "SandboxAgent" in (kind.__name__ for kind in kinds):
         raise BadInput(f"an Agent of openai-agents can be joined, not {kinds[0].__name__}")
 
 

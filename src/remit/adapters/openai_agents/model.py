@@ -37,7 +37,7 @@ from remit.core.recovery import ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 
 _SIGNATURE: Final = signature(Model.get_response)
-_NEWER: Final = "max_completion_tokens"  # the limit, as OpenAI's newer models want it called
+_NEWER: Final = "max_completion_tokens"  # name of the limit in newer OpenAI models
 
 
 class GovernedOpenAIModel(Model):

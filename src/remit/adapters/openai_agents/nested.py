@@ -41,7 +41,7 @@ class NestingRunner(AgentRunner):
         if mark is None:
             return self._before.run_streamed(starting_agent, input, **options)
         agent, options = _governed(mark, starting_agent, input, options)
-        with run_of(starting_agent, starting_agent.name):  # it goes on in a task, which is started in here
+        with run_of(starting_agent, starting_agent.name):  # the run continues in a task that is started here
             return self._before.run_streamed(agent, input, **options)
 
 

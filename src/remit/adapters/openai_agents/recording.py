@@ -129,7 +129,7 @@ def completed(response: Response) -> ModelResponse:
     """Return the response at the end of a stream."""
     told, usage = response.usage, Usage(requests=1)
     if told is None and not response.output:
-        raise ModelBehaviorError("the stream said nothing")  # as one that is no stream of a model's at all
+        raise ModelBehaviorError("the stream said nothing")  # same error as for a stream that is not a model's
     if told is not None:
         usage = Usage(
             requests=1,

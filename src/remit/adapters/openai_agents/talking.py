@@ -13,7 +13,7 @@ from remit.ports.turn import Hops
 
 Item: TypeAlias = dict[str, Any]
 
-# Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
+# Ids and states of items differ from run to run; a call is identified by its `call_id`, which is stable.
 PASSING: Final = frozenset(("id", "status", "provider_data"))
 _IDS: Final = PASSING | {"call_id"}
 _SYSTEM: Final = ("system", "developer")

@@ -21,12 +21,12 @@ from remit.verbs import VERBS, Verb
 
 Invoke: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
 
-# They do something here, and the framework does not let anyone stand between.
+# These act on this machine, and the framework offers no way to intercept them.
 _OUT_OF_REACH: Final = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
 _CALL, _HANDOFF = (next(verb for verb in VERBS if verb.name == name) for name in ("call_agent", "handoff"))
-_INPUT: Final = "input"  # the one argument of an agent as a tool, unless it says otherwise
-_HANDS: Final = "transfer_to_"  # how the framework calls a handoff
-_SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framework sends as what they are
+_INPUT: Final = "input"  # the default argument of an agent as a tool
+_HANDS: Final = "transfer_to_"  # the framework's name of a handoff
+_SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framework sends as typed parts
 
 
 def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
@@ -48,7 +48,7 @@ def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
 
     def do(context: ToolContext[Any]) -> ToolFunction:
         async def use(arguments: dict[str, Any]) -> Json:
-            seconds = tool.timeout_seconds  # of the tool's own work, not of whoever is asked first
+            seconds = tool.timeout_seconds  # limits the tool's own work, not the time for an approval
             with anyio.fail_after(seconds) if seconds is not None else nullcontext():
                 return json_of(await own.on_invoke_tool(context, encode(arguments)))
 

@@ -45,7 +45,7 @@ from remit.verbs import Verb, given, unlike
 
 Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
-# Ten slips in calling one tool, whose name may not exist; two answers of the wrong shape. Each is paid for.
+# Ten failed calls of one tool, or of an unknown one; two answers in the wrong form. Each try costs money.
 RETRIES: Final[Any] = {"tools": 10, "output": 2}
 _PROVIDERS: Final = tuple(
     f"{name}_" for name in ("openai", "anthropic", "google", "bedrock", "azure", "groq", "mistral", "cohere", "xai")
@@ -54,8 +54,8 @@ _SETTINGS_ELSEWHERE: Final = {
     "max_tokens": "it stands beside it, as max_tokens=...",
     "max_retries": "remit itself asks again when a model does not answer",
 }
-_FAULTS: Final = 5  # of an answer that does not fit its schema are told
-_NO_LIMITS: Final = UsageLimits(request_limit=None)  # how often a model is asked is counted by the turn
+_FAULTS: Final = 5  # errors of an answer that are reported
+_NO_LIMITS: Final = UsageLimits(request_limit=None)  # the turn counts the requests
 
 
 async def prompt_of(turn: TurnLike) -> str:
@@ -70,7 +70,7 @@ class ModelAgent:
     JSON Schema. `settings` go to the provider with every request, such as `{"temperature": 0.2}`. `prompt` makes the
     prompt from a turn."""
 
-    tells_past: ClassVar[bool] = True  # the seam of its models tells what was said before in the session
+    tells_past: ClassVar[bool] = True  # the models' seam adds the session's earlier runs
     name: str
     models: Sequence[ModelGiven]
     instructions: str = ""
@@ -134,7 +134,7 @@ class GuestAgent:
     its dependencies, or a function of the turn that returns them. With `ungoverned="allow"`, agents that its tools run
     are left alone."""
 
-    tells_past: ClassVar[bool] = True  # the seam of its models tells what was said before
+    tells_past: ClassVar[bool] = True  # the models' seam adds the session's earlier runs
     agent: AbstractAgent[Any, Any]
     verbs: bool | Sequence[Verb] = False
     deps: Any = NO_DEPS
@@ -164,7 +164,7 @@ class GuestAgent:
         """The instructions that are the same for each task. Those that functions return are known only while it
         runs."""
         agent: Any = _innermost(self.agent)
-        # The framework keeps them under private names only; without those the card has no instructions.
+        # The framework keeps instructions under private names only. Without access to them the card would have none.
         given = [getattr(one, "instruction", one) for one in getattr(agent, "_instructions", ())]
         return "\n".join(text for text in (*getattr(agent, "_system_prompts", ()), *given) if isinstance(text, str))
 
@@ -275,7 +275,7 @@ def form_of(output: Any) -> Any:
     if not isinstance(output, Mapping):
         return str if output is None else output
     try:
-        from remit.adapters import schema as schemas  # noqa: PLC0415 - only those need it who give a schema
+        from remit.adapters import schema as schemas  # noqa: PLC0415 - only needed with a schema
     except ImportError as error:
         raise BadInput(f"output as a JSON Schema needs pip install 'remit[schema]' ({error})") from error
     schema = cast("dict[str, Any]", {**output})

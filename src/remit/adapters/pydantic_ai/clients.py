@@ -36,10 +36,11 @@ KeysGiven: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 UrlGiven: TypeAlias = str | Mapping[str, str] | None
 KeyOf: TypeAlias = Callable[[str], str]
 
-_SHORTEST_KEY: Final = 12  # characters; what is sent to a server that wants no key is shorter, and found in other words
+# Characters; placeholders for servers without keys are shorter, and would match ordinary words.
+_SHORTEST_KEY: Final = 12
 _LONG_NAME: Final = 20
 _BEGINNINGS: Final = ("sk_", "pk_", "rk_", "gsk_", "xai_", "hf_", "ghp_", "AIza")
-_NO_KEY: Final = "no-key"  # what is sent where an address is said and no key: never one of another endpoint
+_NO_KEY: Final = "no-key"  # sent to an address without a key, so that the client does not send another endpoint's key
 
 
 def _is_name(key: str) -> bool:
@@ -59,7 +60,7 @@ def key_in_environment(name: str) -> str:
 
 
 class _Made(NamedTuple):
-    models: dict[tuple[str, str, str], Model]  # by name, name of the key, and digest of its value, which may change
+    models: dict[tuple[str, str, str], Model]  # by model, key name and digest of the key, which may change
     lock: asyncio.Lock
 
 
@@ -80,12 +81,12 @@ class Clients:
         key_of: KeyOf = key_in_environment,
     ) -> None:
         self._given = dict(_listed(models))
-        self.first = next(iter(self._given.values()))  # None if it was given by its name
+        self.first = next(iter(self._given.values()))  # None if it was given by name
         first = next((name for name, own in self._given.items() if own is None), "")
         self._urls = _by_provider(base_url, provider_of(first))
         self._keys = keys if isinstance(keys, Mapping) else {self._endpoint(first): keys}
         self._key_of = key_of
-        self._sent: set[str] = set()  # values of keys that clients were made with; providers may quote them
+        self._sent: set[str] = set()  # values of used keys, because providers may quote them
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Made] = WeakKeyDictionary()
         for name, own in self._given.items():
             if own is None:
@@ -99,7 +100,7 @@ class Clients:
 
     def _marked(self, choice: Choice) -> Choice:
         marks = [*map(self._mark, choice.keys)]
-        if not all(marks) and any(marks):  # a key that is not set on this machine is passed over
+        if not all(marks) and any(marks):  # skip a key that is not set on this machine
             there = [(key, mark) for key, mark in zip(choice.keys, marks, strict=True) if mark]
             return choice._replace(keys=tuple(key for key, _ in there), marks=tuple(mark for _, mark in there))
         return choice._replace(marks=tuple(marks))
@@ -128,7 +129,7 @@ class Clients:
         try:
             return key_mark(self._key_of(key))
         except BadInput:
-            return ""  # that it is missing is said when it is asked for
+            return ""  # a missing key is reported when it is used
 
     @property
     def own(self) -> list[Model]:
@@ -147,7 +148,8 @@ class Clients:
         if which not in made:
             async with lock:
                 if which not in made:
-                    model = await to_thread.run_sync(self._make, name, value)  # certificates are read from files
+                    # In a thread: it reads certificates from files.
+                    model = await to_thread.run_sync(self._make, name, value)
                     made[which] = await model.__aenter__()
         return made[which]
 
@@ -193,13 +195,13 @@ class Clients:
         if url:
             options["base_url"] = url
         self._sent.add(key)
-        if key or (url and "@" in endpoint):  # else the client would take the environment's key there
+        if key or (url and "@" in endpoint):  # otherwise the client would send the environment's key there
             options["api_key"] = key or _NO_KEY
         try:
             model = infer_model(name, lambda provider: _made_provider(provider, options))
         except UserError as error:
             raise BadInput(f"model {shown(name)} cannot be asked: {said(error)}") from None
-        if asks_again(model):  # here once, rather than by a copy of the client for every request
+        if asks_again(model):  # once here, not with a copy of the client for every request
             cast("Any", model.provider).client.max_retries = 0
         return model
 
@@ -290,7 +292,7 @@ def _preload(name: str) -> None:
         raise BadInput(f"model {shown(name)}: there is no provider {shown(provider)}") from None
     except ImportError as error:
         raise BadInput(f"model {shown(name)} needs a package that is not installed: {said(error)}") from None
-    with suppress(ImportError):  # many providers share the client of another
+    with suppress(ImportError):  # many providers use another provider's client
         import_module(f"pydantic_ai.models.{provider_of(name)}")
 
 
@@ -299,8 +301,8 @@ def _made_provider(provider: str, options: Mapping[str, str]) -> Provider[Any]:
         return infer_provider(provider)
     kind = infer_provider_class(provider)
     if options.get("api_key") == _NO_KEY and "api_key" not in inspect.signature(kind).parameters:
-        options = {"base_url": options["base_url"]}  # it knows no keys, so it sends none
+        options = {"base_url": options["base_url"]}  # this client takes no keys, so it sends none
     strange = sorted(options.keys() - inspect.signature(kind).parameters.keys())
-    if strange or provider.startswith("gateway/"):  # a gateway's key is not for the provider behind it
+    if strange or provider.startswith("gateway/"):  # a gateway's key is not the key of the provider behind it
         raise BadInput(f"provider {shown(provider)} takes no {(strange or sorted(options))[0]}; give a model object")
     return kind(**options)

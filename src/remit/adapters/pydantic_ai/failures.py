@@ -14,13 +14,13 @@ from remit.core.recovery import FailureKind, ModelFailure, kind_of
 from remit.core.times import SECOND
 from remit.errors import BadInput
 
-_UNSENT: Final = ("pool", "connect")  # phases in which nothing has left yet
-_CODE: Final = re.compile(r"[a-z][a-z_]{0,63}|\d{1,6}")  # a provider's word for an error; keys do not look like that
+_UNSENT: Final = ("pool", "connect")  # phases before anything is sent
+_CODE: Final = re.compile(r"[a-z][a-z_]{0,63}|\d{1,6}")  # a provider's error code; keys do not look like this
 _LINK: Final = re.compile(r"https?://", re.IGNORECASE)
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
-_LONGEST: Final = 500  # characters of what a framework says
+_LONGEST: Final = 500  # characters of a framework's message
 
-# The first that fits. What is narrow comes before what is wide: some of these are kinds of others.
+# The first match counts, so subclasses come before their base classes.
 _KINDS: Final[tuple[tuple[type[Exception], FailureKind], ...]] = (
     (pai.ModelContextWindowExceededError, "overflow"),
     (pai.ModelAuthenticationError, "auth"),
@@ -38,7 +38,7 @@ _KINDS: Final[tuple[tuple[type[Exception], FailureKind], ...]] = (
     (pai.UnexpectedModelBehavior, "broken"),
 )
 _FORBIDDEN: Final = 403
-_PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # of which status and code may know more
+_PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # status and code may be more specific
 
 
 class MissingKey(BadInput):
@@ -60,7 +60,7 @@ def failure_of(error: Exception, secrets: Iterable[str] = ()) -> ModelFailure | 
         return ModelFailure("no-key", sent=False, said=str(error))
     if why := unreadable(error):
         return ModelFailure("broken", said=why)
-    if isinstance(error, pai.FallbackExceptionGroup):  # a model that tries several itself: the last has the last word
+    if isinstance(error, pai.FallbackExceptionGroup):  # a model that tries several itself: the last failure counts
         last = error.exceptions[-1]
         return failure_of(last, secrets) if isinstance(last, Exception) else None
     found: FailureKind | None = next((kind for of, kind in _KINDS if isinstance(error, of)), None)

@@ -39,17 +39,18 @@ from remit.core.values import Json
 
 RESULT: Final = 8_000  # characters of a tool's result that are kept when the context is shortened
 SHORT_RESULT: Final = 2_000  # the same when nothing else has helped
-NEAR: Final = 200  # characters before the cut in which a line may end
+NEAR: Final = 200  # characters before the cut in which a line end is preferred
 
 Messages: TypeAlias = Sequence[ModelMessage]
 
-# What a part has besides what is said: when, by whom, under which name of the provider's, and for whom it is typed.
+# Fields of a part that are not content: times, ids, provider names and types.
 _ASIDE: Final = frozenset(
     ("timestamp", "id", "signature", "provider_name", "provider_details", "metadata", "citations", "tool_kind", "retry")
 )
 _write: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 _BAD: Final = re.compile("[\0\ud800-\udfff]")
-_ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # what is bad once the JSON is read
+# Escapes that become invalid characters when the JSON is parsed.
+_ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 # --- size ----------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def _with_short_results(message: ModelRequest, most: int) -> ModelRequest:
 
 
 def _short_result(part: ToolReturnPart, most: int) -> ToolReturnPart:
-    if part.files:  # they are not text, and a half of one is none
+    if part.files:  # files cannot be cut like text
         return part
     text = part.model_response_str(wrap_if_error=False)
     return part if len(text) <= most else replace(part, content=shortened(text, most))
@@ -153,7 +154,7 @@ def _safe_cuts(messages: Messages) -> list[int]:
     """Return the indexes where a conversation may continue after its first message: with an answer, so that both sides
     still alternate, and where every result has its call. Something must be dropped, and the last message must stay."""
     found: list[int] = []
-    wanting: set[str] = set()  # results whose calls stand before
+    wanting: set[str] = set()  # results whose calls come earlier
     for at in range(len(messages) - 1, 1, -1):
         message = messages[at]
         if isinstance(message, ModelRequest):
@@ -292,7 +293,7 @@ def decoded(text: str) -> ModelResponse:
     """Return the answer that `encoded` wrote."""
     (answer,) = ModelMessagesTypeAdapter.validate_json(text)
     if not isinstance(answer, ModelResponse):
-        raise ValueError("this is no answer of a model")  # noqa: TRY004 - it is text that says something else
+        raise ValueError("this is no answer of a model")  # noqa: TRY004 - the text is something else
     return answer
 
 
@@ -358,7 +359,7 @@ def _clean_args(args: str | dict[str, Any] | None) -> str | dict[str, Any] | Non
         return args
     try:
         return json.dumps(_clean(json.loads(args)), ensure_ascii=False)
-    except (ValueError, RecursionError):  # no JSON: the model will be told
+    except (ValueError, RecursionError):  # not JSON: the model gets the error
         return args
 
 

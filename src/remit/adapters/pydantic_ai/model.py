@@ -41,7 +41,7 @@ from remit.errors import BadInput
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike, current_turn
 
-MAX_TOKENS: Final = 4_096  # that an answer may have, unless more or fewer are wanted
+MAX_TOKENS: Final = 4_096  # default limit of an answer
 _STUMBLES: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -99,7 +99,7 @@ class GovernedModel(Model[Any]):
 
     def _refresh_http_client(self) -> None:
         for model in self.clients.own:
-            model._refresh_http_client()  # noqa: SLF001 - what a model does that has others inside
+            model._refresh_http_client()  # noqa: SLF001 - as the framework's own wrapper models do
 
     async def request(
         self,
@@ -153,7 +153,7 @@ class _Asked:
     request: NextRequest[ModelMessage]
     settings: ModelSettings | None
     parameters: ModelRequestParameters
-    callable: frozenset[str]  # the names of the tools that there are: also of those that the model is not shown
+    callable: frozenset[str]  # names of all tools, including those that the model is not shown
 
     @property
     def messages(self) -> list[ModelMessage]:
@@ -199,7 +199,7 @@ class _Asked:
         try:
             return await self._answer(model, tried, most, hear)
         except _STUMBLES as error:
-            if model.provider is None:  # there is no server that could be at fault
+            if model.provider is None:  # without a provider there is no server to blame
                 raise
             if unreadable(error):
                 raise
@@ -227,7 +227,7 @@ class _Asked:
             raise EmptyAnswer("the answer is empty")
         try:
             text = encoded(answer)
-        except ValueError:  # what it has besides words cannot be written down
+        except ValueError:  # it contains something that cannot be serialized
             raise UnexpectedModelBehavior("the answer cannot be kept as text") from None
         return ModelAnswer(text, tried.model, usage_of(answer), calls_of(answer), answer)
 

@@ -74,4 +74,4 @@ async def _run_inside(
 
 def install() -> None:
     """Make every run of this framework check whether it starts inside a turn."""
-    setattr(Agent, "iter", _iter)  # noqa: B010 - the types know one signature of it only
+    setattr(Agent, "iter", _iter)  # noqa: B010 - typed with one signature only

@@ -24,10 +24,10 @@ from remit.adapters.pydantic_ai.history import as_json, decoded, said_in
 from remit.core.values import Json
 from remit.ports.models import ModelAnswer
 
-_MADE_BY: Final = "remit_model"  # in the metadata of an answer: the model that gave it
+_MADE_BY: Final = "remit_model"  # metadata key: the model that gave the answer
 _NOT_WRITTEN: Final = frozenset(("instructions", "timestamp", "run_id", "conversation_id"))
 _SAID: Final = ("tool_name", "content", "args")
-_STRANGE: Final = re.compile(r"[^A-Za-z0-9_-]")  # in the id of a call
+_STRANGE: Final = re.compile(r"[^A-Za-z0-9_-]")  # characters that some providers reject in a call id
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _LONGEST_ID: Final = 36  # with room for a number
 _PROVIDERS: Final = ("id", "signature", "provider_name", "provider_details")
@@ -186,7 +186,7 @@ def _with(message: ModelMessage, results: Mapping[str, Any]) -> ModelMessage:
             parts.append(part)
         elif isinstance(found := results[part.tool_call_id], ToolReturnPart):
             parts.append(found)
-        elif part.outcome == "retried":  # what the framework says of a call that it could not make
+        elif part.outcome == "retried":  # the framework's message for a call that it could not make
             parts.append(ToolReturnPart(part.tool_name, found, part.tool_call_id))
         else:
             parts.append(replace(part, content=found))

@@ -35,7 +35,7 @@ from remit.verbs import Verb
 AnyTool: TypeAlias = Tool[Any]
 ToolGiven: TypeAlias = Callable[..., Any] | AnyTool | SharedTool
 
-_ENDLESS: Final = 1e9  # seconds, of a tool that has its time limit inside
+_ENDLESS: Final = 1e9  # seconds; the tool has its own time limit inside
 _ROOT: Final = "_root_capability"
 _IDLE: Final = {"PendingMessageDrainCapability", "ToolSearch"}
 _OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
@@ -54,14 +54,14 @@ def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
         return own.validator.validate_json(to_json(arguments), context=context.validation_context)
 
     async def run(context: RunContext[Any], arguments: dict[str, Any]) -> object:
-        with anyio.fail_after(limit):  # around the function alone: nobody hurries a person who is asked about it
+        with anyio.fail_after(limit):  # around the function only: the time of an approval must not count
             return told(await _called(tool, context, read(arguments, context)), tool.name)
 
     async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
         return await _through_turn(context, tool.name, arguments, partial(run, context))
 
     made = copy.copy(tool)
-    made.function = function  # `takes_ctx` still says whether the tool's own function takes the context
+    made.function = function  # `takes_ctx` still describes the tool's own function
     made.function_schema = replace(
         own,
         function=function,
@@ -92,7 +92,7 @@ def define_once(agent: Agent[None, Any], retries: int) -> None:
     made: dict[str, ToolsetTool[None]] = {}
     for name, tool in mine.tools.items():
         shown = tool.tool_def
-        kept = shown.return_schema if shown.include_return_schema else None  # no model is shown what it did not ask for
+        kept = shown.return_schema if shown.include_return_schema else None  # otherwise the model is not shown it
         shown = replace(shown, toolset_id=mine.id, return_schema=kept)
         most = tool.max_retries if tool.max_retries is not None else retries
         made[name] = FunctionToolsetTool(
@@ -141,7 +141,8 @@ class GovernedToolset(WrapperToolset[Any]):
         arguments = cast("dict[str, Any]", to_jsonable_python(tool_args, serialize_unknown=True))
 
         async def run(changed: dict[str, Any]) -> object:
-            same = changed == arguments and repr(changed) == repr(arguments)  # to Python 1, 1.0 and True are equal
+            # Compare repr too, because in Python 1, 1.0 and True are equal.
+            same = changed == arguments and repr(changed) == repr(arguments)
             read = tool_args if same else tool.args_validator.validate_python(changed)
             return told(await self.wrapped.call_tool(name, read, ctx, tool), name)
 
@@ -204,7 +205,7 @@ async def _through_turn(
     name = context.tool_name or name
     turn = turn_under_way(f"tool {name}")
     found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or "", inner, untrusted), do)
-    return "[]" if found == [] else found  # which the framework would show as no text at all
+    return "[]" if found == [] else found  # the framework would show an empty list as no text
 
 
 async def _called(tool: AnyTool, context: RunContext[Any], arguments: dict[str, Any]) -> object:
@@ -265,5 +266,5 @@ def _verb_tool(verb: Verb) -> AnyTool:
 def _by_schema(function: Callable[..., Any], name: str, sentence: str, schema: dict[str, Any]) -> AnyTool:
     made: AnyTool = Tool.from_schema(function, name, sentence, schema, takes_ctx=True)
     made.function_schema = replace(made.function_schema, validator=_OBJECT)
-    made.takes_ctx = False  # what is behind it does not see the context
+    made.takes_ctx = False  # the inner function does not get the context
     return made

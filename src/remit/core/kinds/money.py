@@ -125,9 +125,9 @@ def ledger_event(kind: str, at: Place, agent: str, now: int, data: dict[str, Any
     return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
 
 
-# -- what they come to ---------------------------------------------------------------------------------------------
+# -- sums ----------------------------------------------------------------------------------------------------------
 
-# What adds to what was spent; one that reconciles may take something back.
+# Events that add to the spending; a reconciliation may subtract.
 SPENDS: Final = frozenset(("hold.settled", "hold.reconciled", "credits.spent", "tokens.used"))
 
 

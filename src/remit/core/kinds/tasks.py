@@ -107,7 +107,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    # One by one: this is done for every task.
+    # Field by field, not in a loop: this runs for every task.
     worker, step, led_as, by, joins, until, repeats, lineage, lead, funds, position = begun
     if worker:
         data["worker"] = worker

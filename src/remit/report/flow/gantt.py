@@ -20,7 +20,7 @@ _TAIL: Final = 84  # room to the right of the longest bar, for its duration
 _WIDEST: Final = 1_400
 _STEPS: Final = 5
 
-# 1, 2, 5, 10, ... up to ten seconds, then what a clock calls round, then days.
+# 1, 2, 5, 10, ... up to ten seconds, then round clock times, then days.
 _ROUND: Final = (
     *(digit * 10**power for power in range(7) for digit in (1, 2, 5)),
     *(number * SECOND for number in (10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200)),
@@ -85,7 +85,7 @@ def _bar(tile: Tile, now: int) -> Bar | None:
         case Stack() as stack:
             return _folded(stack, tile.depth, now)
         case _:
-            return None  # it took no time; it is a mark on the bar of the asker
+            return None  # a refusal takes no time; it is a mark on the asker's bar
 
 
 def _held(stay: Stay, depth: int, now: int) -> Bar:

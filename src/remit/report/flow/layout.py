@@ -86,7 +86,7 @@ def _rows(order: list[Tile]) -> dict[Tile, int]:
         if not tile.children:
             rows[tile] = top
             top += ROW
-    for tile in reversed(order):  # tree order backwards: whoever was asked comes before the asker
+    for tile in reversed(order):  # reverse tree order: children before their asker
         if tile.children:
             rows[tile] = (rows[tile.children[0]] + rows[tile.children[-1]]) // 2
     return rows

@@ -57,7 +57,8 @@ def _columns(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
     depths = _depths(plan)
     columns: list[list[PlanStep]] = [[] for _ in range(1 + max(depths.values(), default=0))]
     for step in plan:
-        columns[depths.get(step.id, 0)].append(step)  # what waits in a circle is for the doctor to name
+        # Steps in a cycle go to the first column; `remit doctor` reports them.
+        columns[depths.get(step.id, 0)].append(step)
     return [column for column in columns if column]
 
 

@@ -17,13 +17,13 @@ from remit.report.words import ASKED, called, notes, paid, plan_of, progress, st
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48
 _STEPS: Final = 24
-_NEEDS: Final = 8  # of a step that waits for very many, the first
+_NEEDS: Final = 8  # edges drawn for a step with very many dependencies
 _AGENT: Final = 24
 _TASK: Final = 40
 _PASSED: Final = 24
 _USE: Final = 60
 
-# Besides letters and digits only these mean nothing to Mermaid, to Markdown or to HTML inside a quoted label.
+# Apart from letters and digits, only these are plain in Mermaid, Markdown and HTML inside a quoted label.
 _PLAIN: Final = frozenset(" ,.'/()+=?!-")
 
 _COLOURS: Final[dict[Role, str]] = {
@@ -174,7 +174,7 @@ def _label(text: str, columns: int) -> str:
 def _characters(text: str) -> Iterator[str]:
     for char in text:
         if char == "$":
-            yield "#36;#8288;"  # two of them start a formula even as numbers; an invisible joiner parts them
+            yield "#36;#8288;"  # two of them start a formula even as entities; an invisible joiner separates them
         elif char.isalnum() or not char.isascii() or char in _PLAIN:
             yield char
         else:

@@ -38,7 +38,7 @@ _PAD: Final = 14
 _INSIDE: Final = CARD_WIDTH - 2 * _PAD
 _HAND: Final = CARD_WIDTH // 2  # where the arrow of a handoff leaves a card and reaches the next
 _APART: Final = 16  # between the strips below the tree
-_BEND: Final = 56  # how far an edge takes to reach the row of the one that was asked
+_BEND: Final = 56  # length of an edge's bend
 
 
 def svg(root: Node, now: int, theme: Theme = "light") -> str:

@@ -33,9 +33,9 @@ from remit.report.words import (
 _AGENT: Final = 32
 _TASK: Final = 60
 _SENTENCE: Final = 160
-_STEPS: Final = 40  # of a longer plan the rest is counted
-_TOOLS: Final = 12  # the latest calls of tools; how many came before is told
-_RETRIES: Final = 8  # the latest; the task says which attempt it is in
+_STEPS: Final = 40  # the rest of a longer plan is counted
+_TOOLS: Final = 12  # latest tool calls; earlier ones are counted
+_RETRIES: Final = 8  # latest retries; the task has the number of its attempt
 _GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
 
 

@@ -38,7 +38,7 @@ class Stack(NamedTuple):
         return f"+{len(self.hidden):,} more ({states(self.states)})"
 
 
-@dataclass(slots=True, eq=False)  # a tile is itself: places are kept per tile
+@dataclass(slots=True, eq=False)  # identity, because positions are stored by tile
 class Tile:
     """A drawn part. `children` are the tasks it requested, `heir` is the same task with its next holder."""
 

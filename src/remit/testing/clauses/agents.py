@@ -251,7 +251,7 @@ async def keys_change_with_their_events_or_not_at_all(database: Database) -> Non
     must(isinstance(answer, Exception), "an event that no table can take is refused")
     await store.tx("no event", lambda _: Decision(None, vault=KeyChange(drops=("openai",))))
     equal(await look(store, lambda view: view.secret("openai")), kept, "a key after changes that were not written")
-    await append(store, "more", key_removed("another", "", NOW))  # what was undone took nothing along
+    await append(store, "more", key_removed("another", "", NOW))  # the rolled-back operation removed nothing
     equal(len(await journal(store)), 2, "the number of events")
     equal(await look(store, lambda view: view.secret("openai")), kept, "a key after more was written")
     await sound(store)

@@ -206,7 +206,7 @@ class _Actor:
 
     async def act(self) -> None:
         self._op += 1
-        # Now and then an operation is asked for again.
+        # Sometimes repeat an operation.
         again = self._dice.below(12) == 0
         op = f"op {self._dice.below(self._op) if again else self._op}"
         deeds = (

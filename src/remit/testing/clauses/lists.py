@@ -241,7 +241,7 @@ async def ids_are_found_by_their_beginning_and_their_end(database: Database) -> 
 # -- pages --------------------------------------------------------------------------------------------------
 
 _ReadPage = Callable[[View, int | None], list[Record]]
-_DISTURBED: Final = 4  # pages, or the lists would grow faster than one can read them
+_DISTURBED: Final = 4  # only the first pages, otherwise the lists would grow faster than they are read
 
 
 class _Pages:

@@ -186,7 +186,7 @@ async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer
     """Do an operation; give its answer, or whatever it raised."""
     try:
         return await store.tx(op, decide)
-    except Exception as error:  # noqa: BLE001 - whatever a store raises is what the clause wants to see
+    except Exception as error:  # noqa: BLE001 - the clause compares any exception of a store
         return error
 
 

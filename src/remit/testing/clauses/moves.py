@@ -28,9 +28,9 @@ from remit.testing.clauses.making import (
     unchanged,
 )
 
-_GONE: Final = "no task"  # the id of a task that is not there
+_GONE: Final = "no task"  # the id of a task that does not exist
 _REQUEUES: Final = ("task.queued", "task.retrying", "task.released", "task.lost")
-# How a task gets into each state, after it was submitted.
+# The moves that lead to each state, after the submission.
 _WAYS: Final[dict[str, tuple[str, ...]]] = {
     "pending": (),
     "running": ("task.claimed",),

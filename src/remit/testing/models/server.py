@@ -180,13 +180,13 @@ async def listening(talk: Talk, connections: int = CONNECTIONS, port: int = 0) -
                 await turn_away(reader, writer, BadHttp(503, f"this server takes {connections} connections at a time"))
             else:
                 await talk(reader, writer)
-        except (EOFError, OSError):  # whoever asked has gone
+        except (EOFError, OSError):  # the client has gone
             pass
         finally:
             writer.close()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(serving) >= 2 * connections:  # as many are being turned away already
+        if len(serving) >= 2 * connections:  # too many connections are being refused already
             reset(writer)
             return
         task = asyncio.create_task(serve(reader, writer, len(serving) >= connections))
