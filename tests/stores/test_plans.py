@@ -5,25 +5,30 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
 
 from postgres import Server
-from remit.core.kinds import Queued
+from remit.core.events import Event
+from remit.core.kinds import SPENDS, Queued
+from remit.core.record import Record
+from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.ports import Span, View, Which
 from remit.stores.queries import queries
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, queueing, starting
 
+T = TypeVar("T")
+
 QUERIES = queries()
 VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
 # These read a whole workspace of their table on purpose: the table is small, or all of it is wanted.
 WHOLE = {
     *("breakers", "cards", "coolings", "workers", "namespaces", "ids_ending", "secrets"),
-    "head",  # from its end, one row
+    *("head", "chapter_begin", "chapter_end"),  # from one of its ends, one row
     *("tally_mark", "tally_mark_put"),  # one row a workspace
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
@@ -129,7 +134,6 @@ LOOKS: dict[str, Callable[[View], object]] = {
     "the latest events": lambda view: view.events(Span(latest=True, limit=20)),
     "the latest events of an agent": lambda view: view.events(Span(agent="helper", latest=True, limit=10)),
     "the latest events of a session": lambda view: view.events(Span(session="s0", latest=True, limit=10)),
-    "the first events": lambda view: view.events(Span(kinds=frozenset({"task.started"}), limit=10, before=100)),
     "a run by the beginning of its id": lambda view: view.ids_like("run7", 1, runs=True),
 }
 
@@ -141,6 +145,63 @@ def test_a_larger_workspace_costs_no_more(database: SqliteDatabase, look: Callab
     small = instructions(database, look)
     asyncio.run(fill(database, 50, 500))
     assert instructions(database, look) <= small * 1.05
+
+
+RARE_LOOKS: dict[str, Callable[[View], object]] = {
+    "the first events": lambda view: view.events(Span(kinds=frozenset({"task.started"}), limit=10, before=100)),
+    "the events of an agent that never was": lambda view: view.events(Span(agent="nobody", limit=10)),
+    "the events of a kind that never was": lambda view: view.events(Span(kinds=frozenset({"task.died"}), limit=10)),
+    "the latest of a rare kind": lambda v: v.events(Span(kinds=frozenset({"task.failed"}), limit=10, latest=True)),
+    "the charges": lambda view: view.events(Span(kinds=SPENDS, limit=1_000)),
+    "the events since then": lambda view: view.events(Span(since=NOW + 1, limit=10)),
+    "the latest events until then": lambda view: view.events(Span(until=NOW, limit=10, latest=True)),
+    "the tasks of an agent that never was": lambda view: view.tasks(Which(agent="nobody")),
+    "the tasks that an agent has ended that never was": lambda v: v.tasks(Which(agent="nobody", state="completed")),
+    "what a prune may find": lambda view: view.last_before(NOW),
+}
+
+
+@pytest.mark.rule("journal.chapters")
+@pytest.mark.parametrize("look", RARE_LOOKS.values(), ids=RARE_LOOKS)
+def test_what_is_rare_costs_a_row_for_each_chapter_of_the_journal(
+    database: SqliteDatabase, look: Callable[[View], object]
+):
+    """In a journal with four times as many chapters: what it costs more are some instructions for each of them."""
+    asyncio.run(fill(database, 0, 400))
+    small, before = instructions(database, look), chapters(database)
+    asyncio.run(fill(database, 400, 1_600))
+    more = chapters(database) - before
+    assert before >= 2
+    assert more >= 3 * before
+    behind = 1_024 * 40  # events behind the last chapter, of which there may be more or fewer
+    assert instructions(database, look) <= small + behind + 60 * more
+
+
+@pytest.mark.rule("journal.chapters")
+def test_a_rare_agent_is_found_in_the_chapters_that_have_it(database: SqliteDatabase):
+    """By a look at the events of one chapter and of what is behind the last one, wherever in the journal that is."""
+    asyncio.run(fill(database, 0, 200))
+    rare = first_remit("once", session="s", holder="rare")
+    asyncio.run(begun_and_ended(database, rare))
+    asyncio.run(fill(database, 200, 1_000))
+
+    def look(view: View) -> tuple[list[tuple[Record, str]], list[Event]]:
+        return view.tasks(Which(agent="rare")), view.events(Span(agent="rare"))
+
+    tasks, events = asyncio.run(read(database, look))
+    assert [record.id for record, _ in tasks] == ["once"]
+    assert [event.kind for event in events] == ["task.started", "task.completed"]
+    assert instructions(database, look) < 4 * 2 * 1_024 * 40
+
+
+async def begun_and_ended(database: SqliteDatabase, remit: Remit) -> None:
+    store = database.store("one")
+    await store.tx(remit.id, starting(remit))
+    await store.tx(f"end {remit.id}", ending(remit, at=NOW))
+
+
+def chapters(database: SqliteDatabase) -> int:
+    return len(asyncio.run(read(database, lambda view: view.chapters(0, 1_000))))
 
 
 QUEUE_LOOKS: dict[str, Callable[[View], object]] = {
@@ -228,7 +289,7 @@ def instructions(database: SqliteDatabase, look: Callable[[View], object]) -> in
     return counted
 
 
-async def read(database: SqliteDatabase, look: Callable[[View], object]) -> object:
+async def read(database: SqliteDatabase, look: Callable[[View], T]) -> T:
     return await database.store("one").read(look)
 
 
@@ -236,7 +297,20 @@ async def read(database: SqliteDatabase, look: Callable[[View], object]) -> obje
 
 OWN = {"done_of", "standings", "same_requests_of", "run_facts_of", "append"}  # of those only it has, what is about rows
 ARRAYS = {"ops", "tasks", "keys", "runs"}
-TABLES = {"event", "task", "run", "entry", "message", "breaker", "card", "worker", "tally", "tally_task", "tally_mark"}
+TABLES = {
+    "event",
+    "task",
+    "run",
+    "entry",
+    "message",
+    "breaker",
+    "card",
+    "worker",
+    "tally",
+    "tally_task",
+    "tally_mark",
+    "chapter",
+}
 
 
 @pytest.fixture(scope="module")

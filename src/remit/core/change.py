@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from remit.core.events import Event
+from remit.core.events import Chapter, Event
 from remit.core.identity import UsedKey
 from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease
@@ -25,6 +25,7 @@ Table = Literal[
     "event",
     "gap",
     "blob",
+    "chapter",
     "lease",
     "hold",
     "meter",
@@ -60,6 +61,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "question": Question._fields,
     "gap": ("first", "last", "hash", "stated"),
     "blob": ("seq", "text"),
+    "chapter": Chapter._fields,
     "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
 }
 KEYS: Final[dict[Table, tuple[str, ...]]] = {
@@ -82,7 +84,8 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 
 class Change(NamedTuple):
     """A change to one row. `add` and `put` write the whole row, `drop` removes it, `count` adds to its figures, and the
-    other verbs set the given columns. Events and gaps have no key: `cut` removes those within a range."""
+    other verbs set the given columns. Events, chapters and gaps have no key: `cut` removes those within a
+    range."""
 
     table: Table
     verb: Verb

@@ -5,9 +5,9 @@ Events are named tuples: immutable, and cheaper to create than dataclasses. A de
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from remit.core.times import aware
 from remit.core.values import Json, decode
@@ -164,6 +164,42 @@ class Gap(NamedTuple):
     first: int
     last: int
     hash: str
+
+
+class Chapter(NamedTuple):
+    """What some events in a row have in common: when the earliest and the latest of them happened, whose they are, and
+    of which kinds. Names and kinds stand between spaces; `*` stands for any agent.
+
+    Time and sequence numbers grow together only as far as clocks agree, so a chapter has the times of all its events,
+    not of its first and last one.
+    """
+
+    first: int
+    last: int
+    earliest: int
+    latest: int
+    agents: str
+    kinds: str
+
+    def may_have(self, kinds: Iterable[str]) -> bool:
+        """Whether an event of one of these kinds is in the chapter."""
+        return any(f" {kind} " in self.kinds for kind in kinds)
+
+    def has(self, event: "Event") -> bool:
+        """Whether the chapter tells of this event, as it must of every event within it."""
+        return (
+            self.earliest <= event.at <= self.latest
+            and f" {event.kind} " in self.kinds
+            and (self.agents == "*" or f" {event.agent} " in self.agents)
+        )
+
+
+def chapter_of(first: int, last: int, facts: Iterable[Sequence[Any]]) -> Chapter:
+    """Return the chapter of events whose kinds, agents, earliest and latest times are these."""
+    kinds, agents, earliest, latest = zip(*facts, strict=True)
+    names = sorted({*agents})
+    told = "*" if any(" " in name for name in names) else f" {' '.join(names)} "
+    return Chapter(first, last, min(earliest), max(latest), told, f" {' '.join(sorted({*kinds}))} ")
 
 
 def joined(gaps: Iterable[Gap]) -> list[Gap]:

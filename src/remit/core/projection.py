@@ -293,13 +293,14 @@ def _pruned(event: Event) -> list[Change]:
 
 
 def _cut(gaps: list[tuple[int, int, str]], stated: int) -> list[Change]:
-    """Return the changes for gaps in the journal: the events in each gap go, with their blobs and the smaller gaps in
-    it. `stated` is the event that declares the gap."""
+    """Return the changes for gaps in the journal: the events in each gap go, with their blobs, their chapters and
+    the smaller gaps in it. `stated` is the event that declares the gap."""
     changes: list[Change] = []
     for first, last, hash_ in gaps:
         where: Row = {"first": first, "last": last}
         changes.append(Change("event", "cut", (), {**where}))
         changes.append(Change("blob", "cut", (), {**where}))
+        changes.append(Change("chapter", "cut", (), {**where}))
         changes.append(Change("gap", "cut", (), {**where}))
         changes.append(Change("gap", "add", (), {**where, "hash": hash_, "stated": stated}))
     return changes

@@ -8,7 +8,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import Key, Row, Table
 from remit.core.entry import Entry, Retired
-from remit.core.events import Event, Gap, Head, Mark
+from remit.core.events import Chapter, Event, Gap, Head, Mark
 from remit.core.identity import UsedKey
 from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
@@ -45,6 +45,14 @@ class JournalView(Protocol):
 
     def lasting_of_run(self, run: str) -> list[Event]:
         """Return the events of a run about entries, breakers and messages, in order."""
+        ...
+
+    def chapters(self, after: int, limit: int) -> list[Chapter]:
+        """Return the chapters of the journal that end after this event, in order."""
+        ...
+
+    def last_before(self, at: int) -> int:
+        """Return the number of the last event that may have happened before then; no later one did."""
         ...
 
     def gap_before(self, seq: int) -> Gap | None:

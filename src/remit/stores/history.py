@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from remit.codec import decode
 from remit.core.change import COLUMNS, KEYS, Key, Row, Table
-from remit.core.events import Event, Gap, Head, Mark, is_blob
+from remit.core.events import Chapter, Event, Gap, Head, Mark, is_blob, joined
 from remit.core.projection import Tables
 from remit.core.record import Record
 from remit.core.values import Json
@@ -66,6 +66,7 @@ _PAGES: Final[dict[Table, str]] = {
 _FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
 _FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")
 _PAGE: Final = 2_000
+_FEW, _CHAPTERS = 16, 256  # chapters that are read first, and then at a time
 _SEQ, _KIND, _SESSION, _TASK, _AGENT = map(Event._fields.index, ("seq", "kind", "session", "task", "agent"))
 
 
@@ -113,8 +114,16 @@ class JournalQueries(Queries):
         most = FOREVER if span.limit is None else span.limit
         if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
             span = replace(span, run=run[0])  # the record of a pruned task is gone: then the journal is walked
-        exact = span.kinds is None and (span.run is None or span.session is None)  # the query checks everything
         found: list[Event] = []
+        for part in self._parts(span):
+            self._find(part, most, found)
+            if len(found) >= most:
+                break
+        return found[::-1] if span.latest else found
+
+    def _find(self, span: Span, most: int, found: list[Event]) -> None:
+        """Add the events of a span to those that were found, until there are enough."""
+        exact = span.run is None or span.session is None  # the query checks everything
         while len(found) < most:
             size = min(most - len(found), _PAGE) if exact else _PAGE
             rows = self._event_rows(span, size)
@@ -123,7 +132,6 @@ class JournalQueries(Queries):
                 break
             span = replace(span, **{"before" if span.latest else "after": rows[-1][_SEQ]})
         del found[most:]
-        return found[::-1] if span.latest else found
 
     def _event_rows(self, span: Span, size: int) -> Sequence[Values]:
         of_run, of_session, of_all = _FROM_THE_END if span.latest else _FROM_THE_BEGINNING
@@ -131,14 +139,63 @@ class JournalQueries(Queries):
             of_run if span.run is not None else of_session if span.session is not None else of_all,
             run=span.run,
             session=span.session,
-            after=span.after,
-            before=FOREVER if span.before is None else span.before,
-            since=-FOREVER if span.since is None else span.since,
-            until=FOREVER if span.until is None else span.until,
-            agent="*" if span.agent is None else span.agent,
             task="*" if span.task is None else span.task,
+            kinds="*" if span.kinds is None else f" {' '.join(span.kinds)} ",
             limit=size,
+            **_bounds(span),
         )
+
+    # -- chapters -------------------------------------------------------------------------------------
+    # Few events are of a time, of an agent or of a kind, and no index knows which. The chapters know where none is.
+
+    def chapters(self, after: int, limit: int) -> list[Chapter]:
+        return self._chapters(Span(after=after), limit)
+
+    def last_before(self, at: int) -> int:
+        first, last = self._chaptered()
+        behind = self._one("last_before", after=last, until=at)
+        if behind is not None:
+            return behind[0]
+        within = self._chapters(Span(until=at, latest=True), 1)
+        return within[0].last if within else max(0, first - 1)
+
+    def _parts(self, span: Span) -> Iterator[Span]:
+        """Yield the parts of a span in which something may be found, in its order."""
+        given = (span.agent, span.kinds, span.since, span.until)
+        if span.run is not None or span.session is not None or all(one is None for one in given):
+            yield span
+            return
+        first, last = self._chaptered()
+        below = replace(span, before=first if span.before is None else min(first, span.before))
+        behind = replace(span, after=max(last, span.after))
+        if span.latest:
+            yield behind
+            yield from self._within_chapters(span)
+        if first > 1:
+            yield below
+        if not span.latest:
+            yield from self._within_chapters(span)
+            yield behind
+
+    def _within_chapters(self, span: Span) -> Iterator[Span]:
+        """Yield what chapters have, those in a row as one. Mostly a few are enough, so few are read at first."""
+        rest, size = span, _FEW
+        while page := self._chapters(rest, size):
+            told = [chapter for chapter in page if span.kinds is None or chapter.may_have(span.kinds)]
+            for part in joined(Gap(chapter.first, chapter.last, "") for chapter in told)[:: -1 if span.latest else 1]:
+                before = part.last + 1 if span.before is None else min(span.before, part.last + 1)
+                yield replace(span, after=max(span.after, part.first - 1), before=before)
+            rest = replace(rest, before=page[-1].first) if span.latest else replace(rest, after=page[-1].last)
+            size = _CHAPTERS
+
+    def _chapters(self, span: Span, limit: int) -> list[Chapter]:
+        name = "chapters_latest" if span.latest else "chapters"
+        return [Chapter(*row) for row in self._rows(name, limit=limit, **_bounds(span))]
+
+    def _chaptered(self) -> tuple[int, int]:
+        """Return the first and the last event that chapters know of; what is before and behind has to be read."""
+        begin, end = self._one("chapter_begin"), self._one("chapter_end")
+        return (begin[0], end[0]) if begin is not None and end is not None else (0, 0)
 
     def marks_of_run(self, run: str) -> list[Mark]:
         return [Mark(*row) for row in self._rows("marks_of_run", run=run)]
@@ -175,6 +232,17 @@ class JournalQueries(Queries):
         while page:
             yield from page
             page = self.page(table, page[-1][0], _PAGE)
+
+
+def _bounds(span: Span) -> dict[str, Any]:
+    """Return what queries of events and of chapters have in common."""
+    return {
+        "after": span.after,
+        "before": FOREVER if span.before is None else span.before,
+        "since": -FOREVER if span.since is None else span.since,
+        "until": FOREVER if span.until is None else span.until,
+        "agent": "*" if span.agent is None else span.agent,
+    }
 
 
 def _is_within(row: Values, span: Span) -> bool:

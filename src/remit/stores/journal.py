@@ -9,7 +9,19 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.change import Key, Row, Table
-from remit.core.events import INLINE, KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, blob_reference, seal
+from remit.core.events import (
+    INLINE,
+    KEYED,
+    NO_STAMP,
+    Event,
+    Head,
+    SealKey,
+    Stamp,
+    Unsealed,
+    blob_reference,
+    chapter_of,
+    seal,
+)
 from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, Count, changes
 from remit.core.values import Json
@@ -182,6 +194,8 @@ class Unwritten:
 
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
+
+CHAPTER: Final = 1_024  # events, after which a chapter is written
 
 _CHECKED = lifecycle.MOVES - lifecycle.BEGINNINGS
 _FILL = {name: query.fill for name, query in queries().items()}
@@ -401,7 +415,21 @@ class Journal:
             view.learn_count(event.run, count)
             self.unwritten.count(event.workspace, event.run, count)
         self._fault("store.projected")
+        if not event.seq % CHAPTER:
+            self._add_chapters(event.workspace, event.seq)
         return True
+
+    def _add_chapters(self, workspace: str, upto: int) -> None:
+        """Write the chapters that are missing, up to this event. Each begins where the one before it ended, so none is
+        ever left out. Where everything is cut there is none."""
+        rows = self._sql.query("chapter_end", (workspace,))
+        end = rows[0][0] if rows else 0
+        while end < upto:
+            last = upto if upto - end < 2 * CHAPTER else end + CHAPTER
+            facts = self._sql.query("chapter_facts", (workspace, end, last))
+            if facts:
+                self._sql.write("chapter_add", (workspace, *chapter_of(end + 1, last, facts)))
+            end = last
 
     def _waits(self, table: Table, verb: str, key: Key, row: Row) -> bool:
         """Tell whether a change waits for the end of the transaction."""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from remit.codec import decode
+from remit.codec import decode, encode
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.card import restored as card_restored
@@ -31,7 +32,7 @@ from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, TallyRow, TaskLine, Which
+from remit.ports import Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, Span, TallyRow, TaskLine, Which
 from remit.stores.history import FOREVER, JournalQueries, Queries, Values, event_of
 from remit.stores.queries import after
 
@@ -39,10 +40,12 @@ T = TypeVar("T")
 
 TASK_WIDTH: Final = len(COLUMNS["task"])
 _TASK_PAGE: Final = 500  # tasks that are read at a time, when they are looked through for their asker
+_PLACES: Final = 65_536  # events, among which the tasks of an agent are looked for
+_BEGAN: Final = itemgetter(COLUMNS["task"].index("began"))
 _LATE: Final = 2_000  # events, among which a session is looked for first
 
 
-class TaskQueries(Queries):
+class TaskQueries(JournalQueries):
     __slots__ = ()
 
     def standing(self, task: str) -> Standing | None:
@@ -121,15 +124,47 @@ class TaskQueries(Queries):
             return self._of_session(values)
         if which.state in GONE:
             return self._rows("tasks_gone", **values)
-        return self._rows("tasks", after=0, **values)
+        return self._of_anyone(which, values)
+
+    def _of_anyone(self, which: Which, values: Mapping[str, Any]) -> Sequence[Values]:
+        if which.asker:
+            return self._rows("tasks_asked_by", asker=f'"asker":{encode(which.asker)}', **values)
+        if which.agent is None:
+            return self._rows("tasks", after=0, **values)
+        if len(rows := self._latest(values)) == values["limit"]:
+            return rows
+        if (places := self._places_of(which.agent)) is None:
+            return self._rows("tasks", after=0, **values)
+        # Whoever holds a task that has ended has ended it; one that is open may have been handed to it just now.
+        found = {row[0]: row for row in self._rows("tasks_open", **{**values, "state": "open"}) if which.state is None}
+        for place, behind in places:
+            found |= {row[0]: row for row in self._rows("tasks_of_agent", **values, after=place, behind=behind)}
+        return sorted(found.values(), key=_BEGAN, reverse=True)[: values["limit"]]
+
+    def _places_of(self, agent: str) -> list[tuple[int, int]] | None:
+        """Return between which events an agent did something. Return None if that is in many places: then it is found
+        soon among all tasks."""
+        newest = self._one("head")
+        places: list[tuple[int, int]] = []
+        left = _PLACES
+        for part in self._parts(Span(agent=agent, latest=True)):
+            behind = (newest[0] if newest else 0) + 1 if part.before is None else part.before
+            places.append((part.after, behind))
+            left -= behind - part.after
+            if left < 0:
+                return None
+        return places
 
     def _of_session(self, values: Mapping[str, Any]) -> Sequence[Values]:
         """Look among the latest tasks first: a session may be most of what happens. Else through its runs, wherever
         among all tasks they are."""
+        rows = self._latest(values)
+        return rows if len(rows) == values["limit"] else self._rows("tasks_of_session", **values)
+
+    def _latest(self, values: Mapping[str, Any]) -> Sequence[Values]:
         newest = self._one("head")
         after = min(newest[0] if newest else 0, values["before"]) - _LATE
-        rows = self._rows("tasks", after=after, **values)
-        return rows if len(rows) == values["limit"] else self._rows("tasks_of_session", **values)
+        return self._rows("tasks", after=after, **values)
 
     def runs_of_session(self, session: str, agent: str, limit: int) -> list[Record]:
         return self._records("runs_of_session", session=session, agent=agent, limit=limit)
@@ -516,7 +551,6 @@ def lease_of(row: Values) -> Lease:
 
 
 class SqlView(
-    JournalQueries,
     TaskQueries,
     QueueQueries,
     AgentQueries,

@@ -284,9 +284,7 @@ _TASK: Final = 200  # characters
 class Pruning(NamedTuple):
     """What is to be pruned: runs in which everything ended before then. `told` hears how many are gone so far.
 
-    Runs begin in the order of time, nearly: clocks differ. One who looks every hour need not look at all that are young
-    for that, so unless it is `thorough`, looking ends with a page of runs that are all too young, and nothing but the
-    events of those that are pruned is cut out of the journal.
+    Unless it is `thorough`, nothing but the events of the runs that are pruned is cut out of the journal.
     """
 
     before: int
@@ -301,7 +299,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
     store, (before, op, thorough, told, by) = ground.store, pruning
     pruned = await _done(store, op) if op else 0
     kept = False
-    async for old in old_runs(store, before, thorough=thorough):
+    async for old in old_runs(store, before):
         if not kept:  # their figures stay
             await keep_figures(store)
             kept = True
@@ -320,15 +318,14 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
     return pruned
 
 
-async def old_runs(store: Store, before: int, *, thorough: bool = True) -> AsyncGenerator[list[str]]:
-    """Give the runs that ended before then, some at a time; parts of them may be open still."""
-    after = 0
-    while page := await store.read(lambda view, after=after: view.roots(after, _PAGE)):
+async def old_runs(store: Store, before: int) -> AsyncGenerator[list[str]]:
+    """Give the runs that ended before then, some at a time; parts of them may be open still. No run that began after
+    the last event of that time has."""
+    last, after = await store.read(lambda view: view.last_before(before)), 0
+    while after < last and (page := await store.read(lambda view, after=after: view.roots(after, _PAGE))):
         after = page[-1].began
         if old := [root.id for root in page if root.ended_at is not None and root.ended_at < before]:
             yield old
-        if not thorough and all(root.asked_at >= before for root in page):
-            return
         await checkpoint()
 
 

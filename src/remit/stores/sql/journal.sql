@@ -79,10 +79,12 @@ SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
 WHERE workspace = :workspace AND seq >= :since ORDER BY seq LIMIT :limit;
 
 -- name: events
--- In order, so many of those after one event and before another; '*' stands for any.
+-- In order, so many of those after one event and before another; '*' stands for any. `kinds` are between spaces: a text
+-- has a word if it is another text without it. That reads the same on every database.
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since AND at < :until
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
+  AND (:kinds = '*' OR replace(:kinds, ' ' || kind || ' ', '') <> :kinds)
 ORDER BY seq LIMIT :limit;
 
 -- name: events_latest
@@ -90,6 +92,7 @@ ORDER BY seq LIMIT :limit;
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since AND at < :until
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
+  AND (:kinds = '*' OR replace(:kinds, ' ' || kind || ' ', '') <> :kinds)
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: run_of_task
@@ -100,12 +103,14 @@ SELECT run FROM task WHERE workspace = :workspace AND id = :task;
 SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND seq < :before
   AND at >= :since AND at < :until AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
+  AND (:kinds = '*' OR replace(:kinds, ' ' || kind || ' ', '') <> :kinds)
 ORDER BY seq LIMIT :limit;
 
 -- name: events_of_run_latest
 SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND seq < :before
   AND at >= :since AND at < :until AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
+  AND (:kinds = '*' OR replace(:kinds, ' ' || kind || ' ', '') <> :kinds)
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: marks_of_run
@@ -129,6 +134,7 @@ WHERE workspace = :workspace AND session = :session AND run <> ''
   AND run IN (SELECT id FROM task WHERE workspace = :workspace AND session = :session AND parent = '')
   AND seq > :after AND seq < :before AND at >= :since AND at < :until
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
+  AND (:kinds = '*' OR replace(:kinds, ' ' || kind || ' ', '') <> :kinds)
 ORDER BY seq LIMIT :limit;
 
 -- name: events_of_session_latest
@@ -137,4 +143,46 @@ WHERE workspace = :workspace AND session = :session AND run <> ''
   AND run IN (SELECT id FROM task WHERE workspace = :workspace AND session = :session AND parent = '')
   AND seq > :after AND seq < :before AND at >= :since AND at < :until
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
+  AND (:kinds = '*' OR replace(:kinds, ' ' || kind || ' ', '') <> :kinds)
 ORDER BY seq DESC LIMIT :limit;
+
+-- name: chapter_end
+-- Up to which event the journal has chapters.
+SELECT last FROM chapter WHERE workspace = :workspace ORDER BY last DESC LIMIT 1;
+
+-- name: chapter_begin
+-- From which event on the journal has chapters: what is older was pruned, or forgotten.
+SELECT first FROM chapter WHERE workspace = :workspace ORDER BY last LIMIT 1;
+
+-- name: chapter_facts
+SELECT kind, agent, min(at), max(at) FROM event
+WHERE workspace = :workspace AND seq > :after AND seq <= :upto
+GROUP BY kind, agent;
+
+-- name: chapter_add
+INSERT INTO chapter (workspace, @chapter) VALUES (:workspace, :@chapter);
+
+-- name: chapter_cut
+DELETE FROM chapter WHERE workspace = :workspace AND last >= :first AND last <= :last AND first >= :first;
+
+-- name: chapters
+-- Those that may have what is looked for, in order; '*' stands for any. The last one is that in which `before` lies.
+SELECT @chapter FROM chapter
+WHERE workspace = :workspace AND last > :after AND first < :before AND latest >= :since AND earliest < :until
+  AND last <= coalesce((SELECT c.last FROM chapter c WHERE c.workspace = :workspace AND c.last >= :before - 1
+                        ORDER BY c.last LIMIT 1), :before)
+  AND (:agent = '*' OR agents = '*' OR replace(agents, ' ' || :agent || ' ', '') <> agents)
+ORDER BY last LIMIT :limit;
+
+-- name: chapters_latest
+-- The same from the end on.
+SELECT @chapter FROM chapter
+WHERE workspace = :workspace AND last > :after AND first < :before AND latest >= :since AND earliest < :until
+  AND last <= coalesce((SELECT c.last FROM chapter c WHERE c.workspace = :workspace AND c.last >= :before - 1
+                        ORDER BY c.last LIMIT 1), :before)
+  AND (:agent = '*' OR agents = '*' OR replace(agents, ' ' || :agent || ' ', '') <> agents)
+ORDER BY last DESC LIMIT :limit;
+
+-- name: last_before
+-- The last event before a time, of those behind the chapters.
+SELECT seq FROM event WHERE workspace = :workspace AND seq > :after AND at < :until ORDER BY seq DESC LIMIT 1;

@@ -121,6 +121,24 @@ WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND 
   AND t.began > :after AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 
+-- name: tasks_asked_by
+-- Those whose first event says who asked for them; it may say so of others as well, so what is found has to be checked.
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND (:agent = '*' OR t.holder = :agent)
+  AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent)
+  AND t.began < :before AND replace(e.data, :asker, '') <> e.data
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_of_agent
+-- What an agent holds of those tasks that it did something in, in one part of the journal.
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND t.holder = :agent AND (:state = '*' OR t.state = :state)
+  AND (:parent = '*' OR t.parent = :parent) AND t.began < :before
+  AND t.id IN (SELECT v.task FROM event v
+               WHERE v.workspace = :workspace AND v.seq > :after AND v.seq < :behind AND v.agent = :agent);
+
 -- name: tasks_gone
 -- What failed, died or was cancelled, through the index of these: they are few among very many that completed.
 SELECT @t.task, e.data

@@ -35,7 +35,7 @@ _SWEEP: Final = 16  # steps, after which those are looked at that were kept alth
 _QUERIES: Final = queries("?", "sqlite")
 _FORGET: Final = (
     *("forget_keys", "forget_messages", "forget_questions", "forget_figures", "forget_asks", "forget_tasks"),
-    *("forget_events", "forget_blobs"),
+    *("forget_events", "forget_blobs", "forget_chapters"),
 )
 
 

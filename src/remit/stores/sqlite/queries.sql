@@ -63,3 +63,7 @@ DELETE FROM event WHERE workspace = :workspace AND seq > :after AND seq <= :upto
 -- name: forget_blobs
 DELETE FROM blob WHERE workspace = :workspace AND seq > :after AND seq <= :upto
   AND NOT EXISTS (SELECT 1 FROM event e WHERE e.workspace = blob.workspace AND e.seq = blob.seq);
+
+-- name: forget_chapters
+-- What is kept of them is looked through.
+DELETE FROM chapter WHERE workspace = :workspace AND last <= :upto;

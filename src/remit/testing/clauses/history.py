@@ -81,6 +81,43 @@ async def events_are_found_by_task_and_kind(database: Database) -> None:
         equal(await store.read(lambda view, span=span: view.events(span)), expected, f"the events of {span}")
 
 
+async def a_long_journal_is_searched_as_a_short_one(database: Database) -> None:
+    """By agent, kind and time, from either end, although clocks step back; and each chapter knows what is in it."""
+    store = database.store("one")
+    for part, later in enumerate((0, 5_000, 2_000, 9_000)):  # the third part is written by a clock that is behind
+        await store.tx(f"part {part}", lambda _, part=part, later=later: Decision(None, _many(part, NOW + later)))
+    everything = await journal(store)
+    agents = (None, "a0", "a3", "rare", "nobody", "")
+    kinds = (None, frozenset({"work.left"}), frozenset({"effect.done", "work.left"}), frozenset({"task.died"}))
+    times = ((None, None), (NOW + 4_000, None), (None, NOW + 700), (NOW + 2_100, NOW + 5_100), (NOW + 99_999, None))
+    pages = ((0, None, None), (0, 3, None), (1_500, 40, 2_700), (0, 2, 1_000), (3_000, None, None))
+    for agent, wanted, (since, until), (after, limit, before) in product(agents, kinds, times, pages):
+        for latest in (False, True):
+            span = Span(None, None, agent, since, until, after, limit, kinds=wanted, before=before, latest=latest)
+            found = await store.read(lambda view, span=span: [event.seq for event in view.events(span)])
+            equal(found, [event.seq for event in _expected(everything, span)], f"the events of {span}")
+    for at in (NOW, NOW + 1, NOW + 2_500, NOW + 6_000, NOW + 99_999):
+        last = await store.read(lambda view, at=at: view.last_before(at))
+        must(all(event.seq <= last for event in everything if event.at < at), f"no later event is before {at}")
+    equal(await store.read(lambda view: view.last_before(NOW)), 0, "nothing has happened before the first event")
+    chapters = await store.read(lambda view: view.chapters(0, 100))
+    must(len(chapters) >= 2 and chapters[0].first == 1, "a journal of some thousand events has chapters")
+    for chapter in chapters:
+        part = [event for event in everything if chapter.first <= event.seq <= chapter.last]
+        must(all(chapter.has(event) for event in part), f"{chapter} tells of all its events")
+
+
+def _many(part: int, at: int) -> list[Unsealed]:
+    """Make some hundred events of a few agents; one of them does something once only."""
+    kinds = ("effect.done", "plan.started", "tool.begun")
+    events = [
+        Unsealed(kinds[number % 3], at + number, {}, "run", "s", "run", f"a{number % (2 + part)}")
+        for number in range(900)
+    ]
+    odd = Unsealed("work.left", at + 900, {}, "run", "s", "run", "rare" if part == 1 else "")
+    return [*events, odd]
+
+
 async def an_event_is_kept_whole(database: Database) -> None:
     """The text that was sealed comes back to the byte, with the operation and its answer."""
     store = database.store("one")
@@ -288,6 +325,7 @@ class _Actor:
 CLAUSES: Final = (
     events_are_found_by_every_condition,
     events_are_found_by_task_and_kind,
+    a_long_journal_is_searched_as_a_short_one,
     an_event_is_kept_whole,
     an_operation_and_an_event_are_found_again,
     the_head_is_where_the_journal_ends,

@@ -104,6 +104,8 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     ],
     "task_lines": lambda view: [*view.task_lines(Which()), *view.task_lines(Which(asker="lead"))],
     "orphans": lambda view: view.orphans(10),
+    "chapters": lambda view: view.chapters(0, 10),
+    "last_before": lambda view: view.last_before(NOW + 3600 * SECOND),
     "roots": lambda view: view.roots(0, 10),
     "prunable": lambda view: view.prunable("root", NOW + 3600 * SECOND),
     "marks_of_run": lambda view: view.marks_of_run("root"),
