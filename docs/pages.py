@@ -148,7 +148,7 @@ def settings_page() -> str:
             f"left out has the default. {NOTE}"
         ),
         "```text",
-        'Runtime("team.db", bounds=Bounds(depth=4), policy=Policy(concurrency=20), serving=Serving(hands=10))',
+        'Runtime("team.db", bounds=Bounds(depth=4), policy=Policy(concurrency=20), serving=Serving(concurrency=10))',
         "```\n",
     ]
     given = [getattr(settings, name) for name in settings.__all__]

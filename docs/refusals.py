@@ -240,7 +240,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         Pass("reader", "x"),
         replace(_FACTS, sends=3_000),
         "a command sends the task out in more parts than allowed, 100 unless told otherwise",
-        "send fewer; or `Policy(sends=...)`",
+        "send fewer; or `Policy(max_parallel_parts=...)`",
     ),
     (
         guards.no_repeat,

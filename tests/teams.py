@@ -12,8 +12,9 @@ from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
 
-POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "sends", "spawns")
-SERVING = ("hands", "silence", "keep_days", "keep_events", "pace", "channels")
+POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "max_parallel_parts", "spawns")
+RENAMED = {"hands": "concurrency", "silence": "heartbeat_timeout"}  # of serving, by shorter words
+SERVING = ("keep_days", "keep_events", "pace", "channels")
 
 _MEMORY: Final = Path("/dev/shm")
 _ENOUGH: Final = 2 * 1024**3  # bytes: all tests write a tenth of that, and PostgreSQL for each process half as much
@@ -49,6 +50,7 @@ def team(
         new_file(store)
     policy = {name: given.pop(name) for name in POLICY if name in given}
     serving = {name: given.pop(name) for name in SERVING if name in given}
+    serving |= {name: given.pop(word) for word, name in RENAMED.items() if word in given}
     system = {name: value for name, value in (("clock", clock), ("ids", ids)) if value is not None}
     return Runtime(store, policy=Policy(**policy), serving=Serving(**serving), system=System(**system), **given)
 

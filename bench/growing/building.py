@@ -72,7 +72,7 @@ def build(address: str, events: int) -> Built:
 
 async def _build(address: str, runs: int, clock: FakeClock, step: int) -> None:
     system = System(clock=clock, check_clock=False)
-    with remit.Runtime(address, serving=Serving(hands=0), system=system) as runtime:
+    with remit.Runtime(address, serving=Serving(concurrency=0), system=system) as runtime:
         team(runtime)
         for done in range(0, runs, _AT_ONCE):
             now = range(done, min(runs, done + _AT_ONCE))

@@ -38,7 +38,7 @@ def main() -> None:
 async def looked(built: Built, rounds: int) -> dict[str, Took]:
     """Do everything that an owner and a team do, and tell what each costs."""
     found = {"open it": await _median(rounds, lambda: _opened(built.address))}
-    with remit.Runtime(built.address, serving=Serving(hands=0)) as runtime:
+    with remit.Runtime(built.address, serving=Serving(concurrency=0)) as runtime:
         team(runtime)
         workspace = runtime.workspace
         await workspace.head()

@@ -82,7 +82,7 @@ async def _nothing(_turn: remit.Turn) -> str:
 @contextmanager
 def _asker(address: str, workspace: str) -> Generator[remit.Runtime]:
     """A process that hands out and runs nothing itself."""
-    with remit.Runtime(address, workspace=workspace, serving=Serving(hands=0)) as runtime:
+    with remit.Runtime(address, workspace=workspace, serving=Serving(concurrency=0)) as runtime:
         runtime.agent("worker")(_nothing)
         yield runtime
 

@@ -15,12 +15,12 @@ def runtime_at(folder: Path | None, hands: int = 100) -> Iterator[remit.Runtime]
     """A runtime in memory, or on a new file in that folder."""
     bounds = remit.Bounds(tasks=1_000_000)  # runs that are larger than anyone would want them
     if folder is None:
-        with remit.Runtime(bounds=bounds, serving=Serving(hands=hands)) as runtime:
+        with remit.Runtime(bounds=bounds, serving=Serving(concurrency=hands)) as runtime:
             yield runtime
         return
     with (
         TemporaryDirectory(dir=folder) as place,
-        remit.Runtime(Path(place) / "team.db", bounds=bounds, serving=Serving(hands=hands)) as runtime,
+        remit.Runtime(Path(place) / "team.db", bounds=bounds, serving=Serving(concurrency=hands)) as runtime,
     ):
         yield runtime
 
@@ -56,7 +56,7 @@ async def _planner(turn: remit.Turn) -> float:
     """Its task is a number of steps: answers the microseconds that each costs beyond delegating it."""
     times = int(turn.task)
     start = time.perf_counter()
-    await turn.delegate_all([("worker", "go")] * times, at_once=5)
+    await turn.delegate_all([("worker", "go")] * times, concurrency=5)
     middle = time.perf_counter()
     await turn.run_plan(_lattice(times))
     end = time.perf_counter()

@@ -117,7 +117,7 @@ async def test_how_an_agent_is_put_together_can_be_looked_at(kind: str):
         stack = rt.stack("it")
     models = {"native": ("openai-chat:m",), "pydantic-ai": ("openai:m",), "openai-agents": ("m",), "langgraph": ()}
     assert (stack.models, stack.approve, stack.iterations) == (models[kind], ("add",), 7)
-    assert has(stack.card.denies, "exec")
+    assert has(stack.card.deny, "exec")
 
 
 @pytest.mark.rule("guest.verbs")

@@ -104,7 +104,7 @@ async def test_two_tools_of_one_name_are_refused_and_none_takes_the_place_of_a_v
     rt.model_agent("it", "openai:gpt-5", tools=[same, same], keys=[KEY_NAME])
 
 
-@pytest.mark.parametrize("said", [{"tools": ["exec"]}, {"denies": ["exec"]}])
+@pytest.mark.parametrize("said", [{"tools": ["exec"]}, {"deny": ["exec"]}])
 async def test_a_program_cannot_be_watched_so_rules_for_its_tools_are_refused(said: dict[str, Any]):
     rt = Runtime()
     with pytest.raises(BadInput, match="does not see which tools a program uses"):

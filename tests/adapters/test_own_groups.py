@@ -37,7 +37,7 @@ def test_an_agent_is_given_denied_and_asks_for_the_tools_of_a_group():
         rt.model_agent("clerk", TestModel(), tools=["group:db", notify], deny="group:shell", approve=["group:db"])
         stack = rt.stack("clerk")
 
-        @rt.agent(tools=["group:db", "send"], denies=["group:shell"])
+        @rt.agent(tools=["group:db", "send"], deny=["group:shell"])
         async def plain(turn: Turn) -> None: ...
 
         @rt.agent(model=TestModel(), tools=["group:db"])
@@ -51,7 +51,7 @@ def test_an_agent_is_given_denied_and_asks_for_the_tools_of_a_group():
     assert stack.card.tools == {"query", "dump", "notify", *GROUPS["context"]}
     assert cards["plain"].tools == {"query", "dump", "send"}
     assert cards["written"].tools == {"query", "dump", *GROUPS["context"]}
-    assert all(cards[name].denies == {"exec", "bash"} for name in ("clerk", "plain", "guest"))
+    assert all(cards[name].deny == {"exec", "bash"} for name in ("clerk", "plain", "guest"))
 
 
 @pytest.mark.rule("bounds.own-groups", "bounds.groups")

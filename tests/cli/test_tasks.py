@@ -336,9 +336,13 @@ def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: 
         (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--attempts", "0"], 2, "attempts"),
         (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--seconds", "-1"], 2, "seconds must be a positive"),
         (["worker", "{module}:rt"], 2, "keeps everything in memory"),
-        (["worker", "{module}:rt", "-s", "a.db", "--hands", "0"], 2, "--hands"),
-        (["worker", "{module}:rt", "-s", "a.db", "--drain-seconds", "-1"], 2, "--drain-seconds is a number"),
-        (["worker", "{module}:rt", "-s", "a.db", "--silence", "0"], 2, "silence must be a positive"),
+        (["worker", "{module}:rt", "-s", "a.db", "--concurrency", "0"], 2, "--concurrency"),
+        (["worker", "{module}:rt", "-s", "a.db", "--drain-timeout", "-1"], 2, "--drain-timeout is a number"),
+        (
+            ["worker", "{module}:rt", "-s", "a.db", "--heartbeat-timeout", "0"],
+            2,
+            "heartbeat_timeout must be a positive",
+        ),
         (["worker", "nothere:rt"], 2, "cannot be imported"),
         (["ps"], 4, "there is no store at remit.db"),
         (["ps", "--state", "lazy"], 2, ""),
@@ -658,7 +662,7 @@ def test_a_worker_whose_server_is_not_there_yet_waits_until_it_is_stopped(start,
 
 def test_a_worker_hands_back_what_takes_too_long_and_another_finishes_it(cli, module: str, worker, tmp_path: Path):
     task = put(cli, module, "gate", "key")
-    first = worker("--drain-seconds", "0.05")
+    first = worker("--drain-timeout", "0.05")
     first.until("at the gate")
     first.signal(signal.SIGTERM)
     assert first.ends() == 0

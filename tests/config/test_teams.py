@@ -92,7 +92,7 @@ agents = "*"
 handoffs = 1
 
 [serving]
-hands = 4
+concurrency = 4
 
 [store]
 path = "team.db"
@@ -152,11 +152,11 @@ def test_a_file_says_what_python_would(write: Callable[..., Path], tmp_path: Pat
     assert desk.can == ("answer customers",)
     assert desk.asks == {"greeter", "shout"}
     assert {"find_order", "shouted", "call_agent"} <= set(desk.tools if desk.tools is not ANY else ())
-    assert desk.denies == {"exec"}
+    assert desk.deny == {"exec"}
     assert desk.concurrency == 3
     assert (greeter.role, greeter.approve, shout.tools) == ("greets", True, frozenset())
     assert made.run[:4] == ("desk", "$0.50", 20, "complex")
-    assert made.runtime.hands == 4
+    assert made.runtime.concurrency == 4
     assert made.runtime.workspace.name == "shop"
     assert made.warnings == ()
     assert not (tmp_path / "team.db").exists()  # a file is made when it is used
@@ -193,7 +193,7 @@ def test_a_file_may_define_groups_of_tools(write: Callable[..., Path]):
     )
     stack = made.runtime.stack("desk")
     assert "find_order" in (stack.card.tools if stack.card.tools is not ANY else ())
-    assert (stack.card.denies, stack.approve) == ({"exec", "bash"}, ("find_order",))
+    assert (stack.card.deny, stack.approve) == ({"exec", "bash"}, ("find_order",))
 
 
 NAMES = ("desk", "greeter", "shout")
@@ -369,11 +369,11 @@ WRONG = {
     f"{AGENT}[store]\npath = 'team.db'\naddress = 'postgresql://a/b'": (
         "5: store.address: there is a path already; say only one of path and address"
     ),
-    f"{AGENT}[policy]\nunanswered = 'maybe'": '4: policy.unanswered: this is "reject" or "approve", not \'maybe\'',
+    f"{AGENT}[policy]\non_no_answer = 'maybe'": '4: policy.on_no_answer: this is "reject" or "approve", not \'maybe\'',
     f"{AGENT}repeat = 'agian'": "3: agents.coder.repeat: repeat of 'every tool' is one of again, key, ask, tell, not",
     f"{AGENT}repeat = {{ read = 'again' }}": "1: agents.coder: repeat names 'read', which is no tool of this agent",
-    f"{AGENT}[policy]\nunanswered = 'aprove'": (
-        "4: policy.unanswered: this is \"reject\" or \"approve\", not 'aprove'; did you mean 'approve'?"
+    f"{AGENT}[policy]\non_no_answer = 'aprove'": (
+        "4: policy.on_no_answer: this is \"reject\" or \"approve\", not 'aprove'; did you mean 'approve'?"
     ),
     f"{AGENT}[limits]\nper = 'day'": (
         "3: limits: this is a list of tables; write [[limits]] and its settings below for each"

@@ -366,18 +366,18 @@ def test_a_weak_asker_may_ask_a_strong_holder_without_lending_its_own_weakness()
 @pytest.mark.rule("tools.deny-wins")
 def test_what_a_card_denies_is_not_used_whoever_passes_it():
     child = remit_along("lead", "coder")._replace(tools=frozenset(("exec", "deploy")))
-    card = Card("coder", tools=["read_file", "exec"], denies=["group:exec"])
+    card = Card("coder", tools=["read_file", "exec"], deny=["group:exec"])
 
     assert kit(child, card) == Kit(frozenset(("read_file", "deploy")))
-    assert kit(child, Card("coder", tools="*", denies="*")) == Kit(NONE)
-    assert kit(child, Card("coder", denies=["deploy"]), inner=True).names == allow.without(
+    assert kit(child, Card("coder", tools="*", deny="*")) == Kit(NONE)
+    assert kit(child, Card("coder", deny=["deploy"]), inner=True).names == allow.without(
         child.bounds.tools, frozenset(("deploy",))
     )
 
 
 @pytest.mark.rule("tools.deny-wins")
 def test_of_all_tools_the_denied_ones_are_taken_away_and_are_not_passed_on():
-    parent, card = first_remit("lead"), Card("lead", tools="*", denies=["exec"])
+    parent, card = first_remit("lead"), Card("lead", tools="*", deny=["exec"])
     have = kit(parent, card)
 
     assert have == Kit(ANY, frozenset(("exec",)))

@@ -271,7 +271,7 @@ async def test_without_a_default_it_is_refused(rt: Runtime, clock: FakeClock):
 @pytest.mark.rule("ask.expires")
 @pytest.mark.parametrize("unanswered", ["reject", "approve"])
 async def test_an_approval_that_nobody_gives_counts_as_the_owner_says(clock: FakeClock, unanswered: str):
-    policy = Policy(unanswered=unanswered, answer_days=1)  # pyright: ignore[reportArgumentType]
+    policy = Policy(on_no_answer=unanswered, answer_days=1)  # pyright: ignore[reportArgumentType]
     with Runtime(":memory:", policy=policy, system=System(clock=clock)) as rt:
         told = deployer(rt)
 

@@ -127,7 +127,7 @@ async def test_what_is_no_answer_leaves_the_question_open(rt: Runtime):
     ("how", "sentence"),
     [
         ({"approve": 5}, "approve is a function from a WantedHop to True, False or a reason, not 5"),
-        ({"unanswered": "maybe"}, "unanswered is 'reject' or 'approve', not 'maybe'"),
+        ({"on_no_answer": "maybe"}, "on_no_answer is 'reject' or 'approve', not 'maybe'"),
         ({"answer_days": 0}, "answer_days"),
         ({"answer_days": float("nan")}, "answer_days"),
         ({"answer_days": True}, "answer_days"),

@@ -364,9 +364,9 @@ async def test_what_is_said_wrongly_is_told_with_what_is_allowed(
         (lambda: Policy(breaker=BreakerPolicy(failures=0)), "failures is a whole number of at least 1"),
         (lambda: Policy(breaker=BreakerPolicy(probe="5")), "probe is a number of seconds, not '5'"),
         (lambda: Policy(classify="medium"), "classify is a function from a task to a tier's name, not 'medium'"),
-        (lambda: Pace(look=math.nan), "look must be a positive number of seconds"),
-        (lambda: Pace(money_wait=-1), "money_wait must be a positive number of seconds, got -1"),
-        (lambda: Pace(busy_wait="long"), "busy_wait is a number of seconds, not 'long'"),  # type: ignore[arg-type]
+        (lambda: Pace(poll_interval=math.nan), "poll_interval must be a positive number of seconds"),
+        (lambda: Pace(money_timeout=-1), "money_timeout must be a positive number of seconds, got -1"),
+        (lambda: Pace(busy_timeout="long"), "busy_timeout is a number of seconds, not 'long'"),  # type: ignore[arg-type]
         (lambda: Pace(retry_store=0.1), "retry_store is a list of seconds, not 0.1"),
         (lambda: Runtime(policy=Serving()), "policy takes Policy(...)"),
         (lambda: Runtime(serving={"hands": 3}), "serving takes Serving(...)"),

@@ -117,7 +117,7 @@ async def test_after_a_while_a_busy_agent_is_refused(clock, who: str, wait: floa
 @pytest.mark.rule("concurrency.wait")
 async def test_nobody_waits_who_does_not_want_to_and_how_long_is_a_setting(clock):
     hold, holds = anyio.Event(), anyio.Event()
-    with team(clock=clock, pace=Pace(busy_wait=0)) as rt:
+    with team(clock=clock, pace=Pace(busy_timeout=0)) as rt:
 
         @rt.agent(concurrency=1)
         async def busy(turn: Turn) -> None:

@@ -86,7 +86,7 @@ async def test_a_run_that_is_asked_for_again_after_a_restore_has_the_same_keys()
 
 @pytest.mark.rule("effect.key-restored")
 async def test_parts_begun_after_the_copy_are_done_again_under_the_same_keys(tmp_path: Path):
-    with Runtime(tmp_path / "team.db", serving=Serving(hands=0)) as rt:
+    with Runtime(tmp_path / "team.db", serving=Serving(concurrency=0)) as rt:
         team(rt, Bank())
         await rt.submit("lead", "go")
         await rt.submit("lead", "go", session="another")  # meant to be done twice

@@ -351,7 +351,7 @@ async def test_passes_can_differ_from_each_other_in_a_fan_out(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
         wishes = [Pass("reader", "x", sees=["a"]), ("reader", "x")]
-        return [one.value for one in await turn.delegate_all(wishes, at_once=1)]
+        return [one.value for one in await turn.delegate_all(wishes, concurrency=1)]
 
     @rt.agent
     async def reader(turn: Turn) -> str:

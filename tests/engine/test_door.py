@@ -36,7 +36,7 @@ class Doors:
     """A runtime at whose door a person must be asked, for the ways in `closed`."""
 
     def __init__(self, hands: int = 100) -> None:
-        parts = settings(Policy(), Serving(hands=hands), System(clock=FakeClock()))
+        parts = settings(Policy(), Serving(concurrency=hands), System(clock=FakeClock()))
         opening = Opening(":memory:", "default", Directory(), parts)
         self.closed: set[str] = set()
         self.rt = Runtime(opening)

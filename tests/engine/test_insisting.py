@@ -187,7 +187,7 @@ async def test_a_warning_is_given_once_and_then_every_half_minute(path, clock, h
 @pytest.mark.rule("end.given-up")
 async def test_what_is_given_up_has_failed_and_frees_its_slot_and_is_not_run_again(path, clock, holder):
     """The foreground was told that the store failed, so nobody is to do it behind its back."""
-    with impatient(path, clock, pace=Pace(insist=20)) as rt:
+    with impatient(path, clock, pace=Pace(store_timeout=20)) as rt:
         did = locking(rt, holder)
         rt.lend()
         async with meanwhile(rt.run("till", "order 7")) as asking:
@@ -209,7 +209,7 @@ async def test_what_is_given_up_has_failed_and_frees_its_slot_and_is_not_run_aga
 
 @pytest.mark.rule("end.given-up")
 async def test_a_child_whose_end_was_given_up_frees_its_slot_though_its_asker_goes_on(path, clock, holder):
-    with impatient(path, clock, pace=Pace(insist=0)) as rt:
+    with impatient(path, clock, pace=Pace(store_timeout=0)) as rt:
         locking(rt, holder)
         told, again = anyio.Event(), anyio.Event()
 
@@ -238,7 +238,7 @@ async def test_a_child_whose_end_was_given_up_frees_its_slot_though_its_asker_go
 
 @pytest.mark.rule("end.given-up")
 async def test_a_task_from_the_queue_whose_end_was_given_up_is_run_again(path, clock, holder):
-    with impatient(path, clock, pace=Pace(insist=0)) as rt:
+    with impatient(path, clock, pace=Pace(store_timeout=0)) as rt:
         did = locking(rt, holder)
         task = await rt.submit("till", "order 7")
         await until(lambda: did)
@@ -319,9 +319,9 @@ async def test_a_handoff_that_cannot_be_recorded_is_a_failure_that_is_told(path,
 
 
 def test_how_long_to_insist_is_checked_where_it_is_said():
-    assert Pace(insist=0).insist == 0
-    with pytest.raises(BadInput, match="insist"):
-        Pace(insist=-1)
+    assert Pace(store_timeout=0).store_timeout == 0
+    with pytest.raises(BadInput, match="store_timeout"):
+        Pace(store_timeout=-1)
 
 
 @pytest.mark.rule("effect.insist")

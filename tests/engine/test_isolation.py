@@ -272,7 +272,7 @@ async def test_a_holder_sees_the_names_of_its_chain_and_no_text_above_its_own(rt
 
 @pytest.mark.rule("tools.card")
 async def test_the_first_holder_has_the_tools_of_its_card_and_those_a_person_passes(rt: Runtime):
-    @rt.agent(tools=["read_file"], denies=["exec"])
+    @rt.agent(tools=["read_file"], deny=["exec"])
     async def lead(turn: Turn) -> list:
         return [tool for tool in ("read_file", "exec", "deploy") if tool in turn.tools]
 
@@ -284,7 +284,7 @@ async def test_the_first_holder_has_the_tools_of_its_card_and_those_a_person_pas
 
 @pytest.mark.rule("tools.deny-wins")
 async def test_tools_but_some_can_be_asked_for_and_shown(rt: Runtime):
-    @rt.agent(denies=["exec"])
+    @rt.agent(deny=["exec"])
     async def lead(turn: Turn) -> list:
         same = turn.tools == turn.tools and hash(turn.tools) == hash(turn.tools)
         return [repr(turn.tools), turn.tools.any, "exec" in turn.tools, bool(turn.tools), list(turn.tools), same]

@@ -80,7 +80,7 @@ def test_a_card_is_told_before_anything_is_registered(rt: Runtime):
 @pytest.mark.parametrize(
     ("keyword", "sentence"),
     [
-        ("hands", r"it is a setting: serving=Serving\(hands=...\), from remit.settings"),
+        ("heartbeat_timeout", r"it is a setting: serving=Serving\(heartbeat_timeout=...\), from remit.settings"),
         ("breaker", r"it is a setting: policy=Policy\(breaker=...\), from remit.settings"),
         ("clock", r"it is a setting: system=System\(clock=...\), from remit.settings"),
         ("bound", "did you mean bounds"),

@@ -482,7 +482,7 @@ async def test_one_that_was_stopped_with_its_asker_is_asked_for_anew(tmp_path, c
     async def asks(turn: Turn) -> str:
         return await turn.delegate("coder", "x")
 
-    gone = doomed(Interrupted(tmp_path / "team.db"), clock, pace=Pace(insist=0))
+    gone = doomed(Interrupted(tmp_path / "team.db"), clock, pace=Pace(store_timeout=0))
     with gone as dead, team(tmp_path / "team.db", clock=clock) as heir:
         dead.add(Card("lead", asks="*"), leaves)
         dead.add(Card("coder"), coder)

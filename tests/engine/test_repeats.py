@@ -229,7 +229,7 @@ async def test_several_that_go_out_at_once_are_one_thing_even_if_they_are_the_sa
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> None:
         while True:
-            outcomes = await turn.delegate_all([("worker", "vote")] * 40, at_once=3)
+            outcomes = await turn.delegate_all([("worker", "vote")] * 40, concurrency=3)
             rounds.append(sum(outcome.ok for outcome in outcomes))
 
     rt.add(Card("worker"), echo)

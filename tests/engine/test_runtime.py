@@ -39,8 +39,8 @@ def test_importing_a_module_that_makes_a_runtime_makes_no_file(tmp_path: Path):
 async def test_the_same_team_at_another_store_shares_agents_and_nothing_else(tmp_path: Path, clock: FakeClock):
     with team(tmp_path / "one.db", clock=clock, hands=0) as one:
         one.add(Card("coder"), echo)
-        with one.at(tmp_path / "two.db", serving=Serving(hands=3)) as two:
-            assert (one.hands, two.hands) == (0, 3)
+        with one.at(tmp_path / "two.db", serving=Serving(concurrency=3)) as two:
+            assert (one.concurrency, two.concurrency) == (0, 3)
             assert two.cards() == one.cards()
             assert await two.run("coder", "x") == "x"
             assert len(await two.workspace.tasks()) == 1

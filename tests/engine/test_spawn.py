@@ -62,7 +62,7 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
 @pytest.mark.parametrize("spawns", [1, 8])
 async def test_how_many_there_are_at_a_time_is_a_setting(spawns: int):
     go = anyio.Event()
-    policy, serving = Policy(spawns=spawns), Serving(pace=Pace(spawn_wait=0.001))
+    policy, serving = Policy(spawns=spawns), Serving(pace=Pace(spawn_timeout=0.001))
     async with Runtime(policy=policy, serving=serving) as rt:
 
         @rt.agent(asks="*")

@@ -152,8 +152,8 @@ async def test_in_a_fan_out_one_bad_member_never_loses_the_others(rt: Runtime, c
 async def test_at_once_is_a_number_of_at_least_one(rt: Runtime, bad):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        with pytest.raises(errors.BadInput, match="at_once"):
-            await turn.delegate_all([("coder", "x")], at_once=bad)
+        with pytest.raises(errors.BadInput, match="concurrency"):
+            await turn.delegate_all([("coder", "x")], concurrency=bad)
         with pytest.raises(errors.BadInput, match="tokens"):
             await turn.report_tokens(tokens=None)
         return "ok"

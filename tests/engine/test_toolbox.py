@@ -79,7 +79,7 @@ async def test_a_tool_that_may_not_be_used_is_a_sentence_each_time(rt: Runtime):
 @pytest.mark.rule("tools.deny-wins")
 async def test_what_a_card_denies_is_not_used_whoever_passes_it(rt: Runtime):
     tool = Tool()
-    told = using(rt, tool, look(), card=Card("coder", denies=["look"]))
+    told = using(rt, tool, look(), card=Card("coder", deny=["look"]))
 
     @rt.agent(asks="*", tools=["look"])
     async def lead(turn: Turn) -> Any:

@@ -56,7 +56,9 @@ async def test_exactly_what_is_allowed_may_be_used_and_those_below_share_it(rt: 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
         await turn.report_tokens(4)
-        said = [str(outcome.error or "ok") for outcome in await turn.delegate_all([("a", "x"), ("b", "y")], at_once=1)]
+        said = [
+            str(outcome.error or "ok") for outcome in await turn.delegate_all([("a", "x"), ("b", "y")], concurrency=1)
+        ]
         return [*said, str((await rt.workspace.runs())[0].facts.tokens)]
 
     async def spend(turn: Turn) -> None:

@@ -160,12 +160,12 @@ class Player:
             workspace=self._workspace,
             bounds=bounds(self._scenario.ceiling, self._clock.now()),
             system=System(clock=self._clock),
-            serving=Serving(hands=hands),
+            serving=Serving(concurrency=hands),
             policy=Policy(breaker=BreakerPolicy(failures=1_000), loops=NO_LOOPS),
         )
         for member in self._scenario.team:
             asks = "*" if member.asks is None else member.asks
-            tools: dict[str, Any] = {"tools": member.tools, "denies": member.denies}
+            tools: dict[str, Any] = {"tools": member.tools, "deny": member.denies}
             context: dict[str, Any] = {"reads": scopes(member.reads), "writes": scopes(member.writes)}
             rt.add(Card(member.name, asks=asks, **tools, **context, trusted_output=member.vouches), self._answer)
         return rt
@@ -414,7 +414,7 @@ class Player:
                 return ("completed", await turn.delegate(act.to, words, **self._along(act.along)))
             case DelegateAll():
                 wishes = [(to, self._scenario.words(task)) for to, task in act.wishes]
-                outcomes = await turn.delegate_all(wishes, at_once=1, **self._along(act.along))
+                outcomes = await turn.delegate_all(wishes, concurrency=1, **self._along(act.along))
                 return [outcome_of(outcome) for outcome in outcomes]
             case Submit():
                 how = {**self._along(act.along), **({"key": act.key} if act.key else {})}

@@ -252,7 +252,7 @@ class World:
             workspace=name or self._name,
             bounds=bounds(self._case.ceiling, NOON),
             system=System(clock=self._clock, ids=CountedIds(first)),
-            serving=Serving(hands=0),
+            serving=Serving(concurrency=0),
             policy=Policy(breaker=BreakerPolicy(failures=1_000), loops=NO_LOOPS),  # how often others fail is known
         )
         asks = "*" if self._case.ceiling.agents else TEAM

@@ -296,9 +296,9 @@ def test_a_worker_says_how_many_tasks_it_takes():
     class Peer(NamedTuple):
         id: str
         number: str
-        hands: int
+        concurrency: int
 
-    assert wire.worker(Peer("w1", "4711", 8)) == {"id": "w1", "process": "4711", "hands": 8}
+    assert wire.worker(Peer("w1", "4711", 8)) == {"id": "w1", "process": "4711", "concurrency": 8}
 
 
 # --- anything with named fields ----------------------------------------------------------------

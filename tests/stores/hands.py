@@ -53,7 +53,7 @@ async def until_done(rt: remit.Runtime) -> None:
 
 
 async def work(file: Path, log: Log, name: str, count: int, stall: int) -> None:
-    with remit.Runtime(file, serving=Serving(hands=8)) as rt:
+    with remit.Runtime(file, serving=Serving(concurrency=8)) as rt:
         go = asyncio.Event()
         done = 0
 
@@ -80,7 +80,7 @@ async def work(file: Path, log: Log, name: str, count: int, stall: int) -> None:
 
 
 async def limit(file: Path, log: Log) -> None:
-    with remit.Runtime(file, serving=Serving(pace=Pace(look=0.05, retry_store=(0.02,)))) as rt:
+    with remit.Runtime(file, serving=Serving(pace=Pace(poll_interval=0.05, retry_store=(0.02,)))) as rt:
 
         @rt.agent(writes=["notes"])
         async def clerk(turn: remit.Turn) -> str:

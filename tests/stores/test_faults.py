@@ -21,7 +21,9 @@ from remit.stores.sqlite.database import SqliteDatabase
 HANDS = Path(__file__).parent / "hands.py"
 BIG = "x" * 20_000
 SECONDS = 10.0
-QUICK = Serving(pace=Pace(look=0.05, retry_store=(0.02,)))  # a worker looks more often than it does outside of tests
+QUICK = Serving(
+    pace=Pace(poll_interval=0.05, retry_store=(0.02,))
+)  # a worker looks more often than it does outside of tests
 
 pytestmark = pytest.mark.anyio
 
@@ -222,7 +224,7 @@ async def test_nothing_is_acknowledged_while_the_file_is_not_where_it_was(path: 
         assert (await before.status()).state == "completed", "reading goes on"
         renamed(away, path)
         await completed(rt, [before.id, (await rt.submit("clerk", "meanwhile")).id])
-    with remit.Runtime(path, serving=Serving(hands=0)) as rt:
+    with remit.Runtime(path, serving=Serving(concurrency=0)) as rt:
         assert len(await rt.workspace.tasks()) == 2
 
 
@@ -317,7 +319,7 @@ ROWS = {
 @pytest.mark.rule("fault.rows")
 @pytest.mark.parametrize("what", ROWS)
 async def test_one_row_that_cannot_be_read_stops_one_task(what: str, path: Path):
-    with remit.Runtime(path, serving=Serving(hands=0)) as rt:
+    with remit.Runtime(path, serving=Serving(concurrency=0)) as rt:
 
         @rt.agent
         async def clerk(turn: remit.Turn) -> str:
@@ -357,7 +359,7 @@ LEADS = {
 @pytest.mark.rule("fault.rows")
 @pytest.mark.parametrize("what", [*ROWS, *LEADS])
 async def test_one_plan_that_cannot_be_read_stops_one_plan(what: str, path: Path):
-    with remit.Runtime(path, serving=Serving(hands=0)) as rt:
+    with remit.Runtime(path, serving=Serving(concurrency=0)) as rt:
 
         @rt.agent
         async def clerk(turn: remit.Turn) -> str:

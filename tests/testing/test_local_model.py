@@ -167,7 +167,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "real_model"
 
 async def life(folder: Path) -> "anyio.abc.Process":
     """A process that works on what is in the queue."""
-    worker = [sys.executable, "-m", "remit.cli", "worker", "--silence", "1"]
+    worker = [sys.executable, "-m", "remit.cli", "worker", "--heartbeat-timeout", "1"]
     return await anyio.open_process(worker, cwd=folder, stdout=None, stderr=None)
 
 

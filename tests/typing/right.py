@@ -29,7 +29,7 @@ rt = Runtime(
     workspace="shop",
     bounds=Bounds(agents=["coder"], tools="*", sees=["spec"], depth=4, deadline=datetime(2030, 1, 1, tzinfo=UTC)),
     policy=Policy(breaker=BreakerPolicy(failures=5), classify=lambda task: "simple", concurrency=10),
-    serving=Serving(hands=0, silence=5, keep_days=None, pace=Pace(look=0.5)),
+    serving=Serving(concurrency=0, heartbeat_timeout=5, keep_days=None, pace=Pace(poll_interval=0.5)),
     system=System(clock=FakeClock(), ids=CountedIds()),
 )
 rt.add(Card("scripted", can=["answer"], asks="*", reads=[BOARD, Scope("spec", prefix="a")]), Scripted("yes"))
@@ -41,7 +41,7 @@ Pass("coder", "write it", sees=["spec"], tools=["read_file"], within=Bounds(cred
 @rt.agent
 async def coder(turn: Turn) -> str:
     answer: str = await turn.delegate("reviewer", "look", sees=["code"], tools="*", within=Bounds(depth=1), seconds=9)
-    outcomes: list[Outcome] = await turn.delegate_all([("reviewer", "look")], at_once=2, sees="*")
+    outcomes: list[Outcome] = await turn.delegate_all([("reviewer", "look")], concurrency=2, sees="*")
     task: Task = await turn.submit(capability="review", task="later", key="k", attempts=2)
     status: Status = await task.status()
     handoff: Handoff = turn.handoff
@@ -78,4 +78,4 @@ async def owner(workspace: Workspace) -> None:
     try:
         await workspace.cancel(outcome.id, op="once", by="ada")
     except (Conflict, NotFound):
-        await rt.at("other.db", serving=Serving(hands=1)).run_team("a goal", "coder", reveal=True, session="s")
+        await rt.at("other.db", serving=Serving(concurrency=1)).run_team("a goal", "coder", reveal=True, session="s")

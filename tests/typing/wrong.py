@@ -5,7 +5,7 @@ from remit.settings import Policy, Serving
 
 rt = Runtime(hands=0)  # wrong
 rt = Runtime(policy=Policy(colour="red"))  # wrong
-rt = Runtime(serving=Serving(hands="many"))  # wrong
+rt = Runtime(serving=Serving(concurrency="many"))  # wrong
 rt = Runtime()
 Bounds(color=1)  # wrong
 Bounds(credits=1)  # wrong

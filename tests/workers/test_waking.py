@@ -43,7 +43,7 @@ async def test_whoever_waits_for_another_process_is_woken_at_once(request: pytes
         woken.append(time.monotonic_ns())
         return result
 
-    with team(database, pace=Pace(look=SELDOM)) as rt:
+    with team(database, pace=Pace(poll_interval=SELDOM)) as rt:
         await crew.ready(crew.start())
         rt.add(Card("outer", asks="*"), waits)
         rt.add(Card("inner", asks="*"), waits)
@@ -69,7 +69,7 @@ async def test_whoever_waits_for_an_agent_that_another_process_keeps_busy_is_wok
     async def here(turn: Turn) -> str:
         return f"here: {turn.task}"
 
-    with team(crew.address, pace=Pace(look=SELDOM)) as rt:
+    with team(crew.address, pace=Pace(poll_interval=SELDOM)) as rt:
         rt.add(Card("gated", concurrency=1), here)
         await crew.ready(crew.start("run", agent="gated", task="gate"))
         await crew.until("begun")

@@ -88,7 +88,7 @@ def _parts(one: AgentStack) -> Iterator[tuple[str, str]]:
         "models": ", then ".join(_model(one, model) for model in one.models),
         "asks": _listed(card.asks, "anyone"),
         "tools": _listed(_own(card.tools), "any"),
-        "denied": _listed(card.denies, "all"),
+        "denied": _listed(card.deny, "all"),
         "approval": _approval(one),
         "before": ", ".join(one.before),
         "after": ", ".join(one.after),

@@ -68,7 +68,7 @@ def _opened(module: list[str], store: str | None, workspace: str | None) -> Work
         return Workspace(store_at(store), workspace_at(workspace), create=False)
     if store is None and (not module or is_file(module[0])):
         refuse_server(Path(*module or [FILE_NAME]))
-    return load_team(*module, looks=True).runtime.at(store, serving=Serving(hands=0)).workspace
+    return load_team(*module, looks=True).runtime.at(store, serving=Serving(concurrency=0)).workspace
 
 
 def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:

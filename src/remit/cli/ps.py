@@ -156,11 +156,11 @@ def where(record: Record, crew: Crew, now: int) -> str:
 def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:
     """Yield the lines about processes and undelivered results."""
     crew = snapshot.crew.workers
-    workers = [worker for worker in crew if worker.hands]
-    others = [worker for worker in crew if not worker.hands]
+    workers = [worker for worker in crew if worker.concurrency]
+    others = [worker for worker in crew if not worker.concurrency]
     if workers:
         yield Text(
-            f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} slots: {_called(workers)}", "dim"
+            f"{count(len(workers), 'worker')}, {sum(w.concurrency for w in workers):,} slots: {_called(workers)}", "dim"
         )
     elif any(line.record.state == "pending" for line in snapshot.tasks):
         yield Text(f"no worker is running; start one: `{hint}`", "yellow")

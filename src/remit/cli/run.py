@@ -296,7 +296,7 @@ async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome
 
 async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
     """Wait for the rest of the run in this process; then claim nothing more, and requeue the rest."""
-    if not heard.count and runtime.hands:
+    if not heard.count and runtime.concurrency:
         await _wait_for_rest(runtime, run, heard)
     others = await runtime.workspace.read(_held)
     if others and not heard.count:

@@ -173,7 +173,7 @@ def _opened(where: str, store: str | None, workspace: str | None) -> tuple[Works
     if not where and not has_file():
         return Workspace(store_at(store), workspace_at(workspace), create=False), RunDefaults()
     team = load_team(where, runs=False)
-    runtime = lasting(team.runtime.at(store, serving=Serving(hands=0)), "no worker could run the task")
+    runtime = lasting(team.runtime.at(store, serving=Serving(concurrency=0)), "no worker could run the task")
     return runtime.workspace, team.run
 
 

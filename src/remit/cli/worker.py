@@ -39,9 +39,9 @@ def worker(
     runtime: str = "",
     *,
     store: OwnStore = None,
-    hands: int | None = None,
-    drain_seconds: float = 30.0,
-    silence: Annotated[float | None, Parameter(name="--silence")] = None,
+    concurrency: int | None = None,
+    drain_timeout: float = 30.0,
+    heartbeat_timeout: Annotated[float | None, Parameter(name="--heartbeat-timeout")] = None,
 ) -> int:
     """Start a worker: run queued tasks, and take over the tasks of dead workers.
 
@@ -54,27 +54,27 @@ def worker(
         `module:name` of the Runtime, for example `team:rt`, or a team file. [default: remit.toml]
     store
         Store of the queue: a SQLite file or a postgresql:// URL. [default: the runtime's own]
-    hands
+    concurrency
         Maximum number of tasks at a time. [default: the runtime's, else 100]
-    drain_seconds
+    drain_timeout
         Time for running tasks to finish on shutdown, in seconds.
-    silence
+    heartbeat_timeout
         Other workers take over after this many seconds without a heartbeat. [default: the runtime's, else 15]
     """
-    whole(hands, "--hands", least=1)
-    if drain_seconds < 0:
-        raise BadInput("--drain-seconds is a number of seconds, 0 to requeue at once")
+    whole(concurrency, "--concurrency", least=1)
+    if drain_timeout < 0:
+        raise BadInput("--drain-timeout is a number of seconds, 0 to requeue at once")
     own = load_team(runtime).runtime
-    given = {"hands": hands or own.hands or HANDS, "silence": silence}
+    given = {"concurrency": concurrency or own.concurrency or HANDS, "heartbeat_timeout": heartbeat_timeout}
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
     with own.at(store, serving=serving) as team:
         try:
-            return asyncio.run(_work(team, runtime or FILE_NAME, serving.hands, drain_seconds))
+            return asyncio.run(_work(team, runtime or FILE_NAME, serving.concurrency, drain_timeout))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 
 
-async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float) -> int:
+async def _work(runtime: Runtime, called: str, concurrency: int, drain_timeout: float) -> int:
     log = Log(out())
     with interrupts() as heard:
         if not await _available(runtime, heard):
@@ -84,9 +84,9 @@ async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float)
         stop = runtime.workspace.watch(log.feed)
         serving = asyncio.create_task(runtime.serve())
         try:
-            log.say(_greeting(runtime, called, hands))
+            log.say(_greeting(runtime, called, concurrency))
             await _until_told(serving, heard)
-            await drained(runtime, log, drain_seconds)
+            await drained(runtime, log, drain_timeout)
             await serving
         finally:
             stop()
@@ -108,10 +108,10 @@ async def _available(runtime: Runtime, heard: Interrupts) -> bool:
     return False
 
 
-def _greeting(runtime: Runtime, called: str, hands: int) -> str:
+def _greeting(runtime: Runtime, called: str, concurrency: int) -> str:
     workspace = runtime.workspace
     where = f"{where_is(workspace.database)}, workspace {workspace.name}"
-    return f"worker started: {called} on {where}, up to {count(hands, 'task')} at a time; Ctrl-C drains"
+    return f"worker started: {called} on {where}, up to {count(concurrency, 'task')} at a time; Ctrl-C drains"
 
 
 async def _until_told(serving: "asyncio.Task[None]", heard: Interrupts) -> None:

@@ -332,7 +332,7 @@ AGENT: Final = TableKind(
         "can": Setting("What it can do, in a few words each; it is found by them.", NAMES, _on_card("can")),
         "asks": Setting('Whom it may ask: names, or "*" for anyone.', NAMES, _on_card("asks")),
         "tools": Setting("What it works with: names of [tools], and groups.", TEXTS, _on_card("tools")),
-        "deny": Setting("Tools that it never uses, whoever passes them.", NAMES, _on_card("denies")),
+        "deny": Setting("Tools that it never uses, whoever passes them.", NAMES, _on_card("deny")),
         "approve": Setting(
             "Tools that a person approves each time; true: a person is asked before it works for another agent.",
             YES_OR_TEXTS,
@@ -583,14 +583,16 @@ TABLES: Final[Mapping[str, TableKind]] = {
         {
             "concurrency": _policy(WHOLE, "concurrency", "How many submitted tasks run at a time, in all processes."),
             "handoffs": _policy(WHOLE, "handoffs", "How often one task may change hands."),
-            "sends": _policy(WHOLE, "sends", "Into how many parts a task may go out at once."),
+            "max_parallel_parts": _policy(
+                WHOLE, "max_parallel_parts", "Into how many parts a task may go out at once."
+            ),
             "inbox": _policy(WHOLE, "inbox", "How many messages of one sender may wait for one reader; 32."),
             "spawns": _policy(WHOLE, "spawns", "How many spawned tasks a task may have at a time; 5 by default."),
             "unknown_price": _policy(
                 word_of("refuse", "tokens"), "unknown_price", "A model whose price is not known: not asked, or counted."
             ),
-            "unanswered": _policy(
-                word_of("reject", "approve"), "unanswered", "What it means that nobody answers a question."
+            "on_no_answer": _policy(
+                word_of("reject", "approve"), "on_no_answer", "What it means that nobody answers a question."
             ),
             "on_failed_handoff": _policy(
                 word_of("fail", "back"),
@@ -672,8 +674,10 @@ TABLES: Final[Mapping[str, TableKind]] = {
     "serving": TableKind(
         "What a process does for the queue.",
         {
-            "hands": _serving(WHOLE, "hands", "How many submitted tasks it runs at a time."),
-            "silence": _serving(NUMBER, "silence", "After how many seconds without a heartbeat others take over."),
+            "concurrency": _serving(WHOLE, "concurrency", "How many submitted tasks it runs at a time."),
+            "heartbeat_timeout": _serving(
+                NUMBER, "heartbeat_timeout", "After how many seconds without a heartbeat others take over."
+            ),
             "keep_days": _serving(NUMBER, "keep_days", "How many days what has ended is kept; for ever if unsaid."),
             "keep_events": _serving(WHOLE, "keep_events", "How many events are kept in memory."),
         },

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from remit.config import parts
 from remit.config.description import RULES
@@ -39,8 +39,6 @@ from remit.ports.tools import ToolFailed
 from remit.runtime.opening import DEFAULT_WORKSPACE
 from remit.runtime.runtime import Runtime
 from remit.stores.sqlite.database import MEMORY
-
-_RENAMED: Final = {"deny": "denies"}  # the card's name for it
 
 
 class RunDefaults(NamedTuple):
@@ -247,7 +245,7 @@ class _Building:
             self._add_guest(made, name, self._find(table["guest"], self._folder), retry=retry, **about)
         else:
             rules = USUAL_RULES._replace(memory=memory(about.pop("memory", None)))
-            made.add(Card(name, **_on_card(about)), self._answer(table), retry=retry, rules=rules)
+            made.add(Card(name, **about), self._answer(table), retry=retry, rules=rules)
 
     def _add_guest(self, made: Runtime, name: str, guest: Any, **about: Any) -> None:
         if isinstance(guest, NotImported):
@@ -280,10 +278,6 @@ class _Building:
             return None
         free = dict.fromkeys(scripts, Price(0, 0))
         return import_module("remit.adapters.prices").KnownPrices({**free, **said})
-
-
-def _on_card(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {_RENAMED.get(key, key): value for key, value in about.items()}
 
 
 def _has_adapter() -> bool:

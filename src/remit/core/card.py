@@ -23,7 +23,7 @@ class Card:
     `asks` can delegate to no agent.
 
     `can` lists its capabilities, in a few words each. `asks` lists the agents it may delegate to ("*" for all). `reads`
-    and `writes` are the context it works with, next to its own memory. `tools` are the tools it uses; `denies` are
+    and `writes` are the context it works with, next to its own memory. `tools` are the tools it uses; `deny` are
     tools it never uses, even if an asker passes them. `concurrency` is the number of tasks it runs at once. With
     `trusted_output` its results and entries are trusted, even if it has read untrusted input: set it for an agent that
     checks its input. With `approve` a person must approve every delegation to it. With `ask_person` its model may ask a
@@ -37,7 +37,7 @@ class Card:
     reads: Sees = NOTHING
     writes: Sees = NOTHING
     tools: Names = NONE
-    denies: Names = NONE
+    deny: Names = NONE
     concurrency: int | None = None
     trusted_output: bool = False
     approve: bool = False
@@ -56,7 +56,7 @@ class Card:
             reads: SeesGiven = NOTHING,
             writes: SeesGiven = NOTHING,
             tools: NamesGiven = NONE,
-            denies: NamesGiven = NONE,
+            deny: NamesGiven = NONE,
             concurrency: int | None = None,
             trusted_output: bool = False,
             approve: bool = False,
@@ -73,7 +73,7 @@ class Card:
         put(self, "reads", scope.scopes(self.reads, "reads"))
         put(self, "writes", scope.scopes(self.writes, "writes"))
         put(self, "tools", tools(self.tools))
-        put(self, "denies", tools(self.denies, "denies"))
+        put(self, "deny", tools(self.deny, "deny"))
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
         yes_or_no(self.trusted_output, "trusted_output")
         yes_or_no(self.approve, "approve")
@@ -96,7 +96,7 @@ class Card:
             "reads": [*scope.spelled(self.reads)],
             "writes": [*scope.spelled(self.writes)],
             "tools": names_data(self.tools),
-            "denies": names_data(self.denies),
+            "deny": names_data(self.deny),
             "concurrency": self.concurrency,
             "trusted_output": self.trusted_output,
             "approve": self.approve,
@@ -115,7 +115,7 @@ def restored(data: dict[str, Json]) -> Card:
         reads=scope.restored(cast("list[str]", data["reads"])),
         writes=scope.restored(cast("list[str]", data["writes"])),
         tools=names_restored(data["tools"]),
-        denies=names_restored(data["denies"]),
+        deny=names_restored(data["deny"]),
         concurrency=cast("int | None", data["concurrency"]),
         trusted_output=cast("bool", data["trusted_output"]),
         approve=cast("bool", data.get("approve", False)),  # missing in older cards

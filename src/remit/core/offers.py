@@ -50,11 +50,11 @@ class Offers(NamedTuple):
 
     kit: Kit
     hidden: frozenset[str] = frozenset()
-    denies: Names = NONE
+    deny: Names = NONE
 
     def at_provider(self, name: str) -> bool:
         """Whether a tool that runs at the provider is offered: all are, unless denied. No card lists these tools."""
-        return not has(self.denies, name)
+        return not has(self.deny, name)
 
     def shows_all(self, names: frozenset[str]) -> bool:
         """Whether the holder may use all tools for this task, and none of these verbs is hidden."""

@@ -396,8 +396,8 @@ def kit(remit: Remit, card: Card, *, inner: bool = False) -> Kit:
     """Return the tools that the holder may use: bounds & (card | passed), without those that its card denies. `inner`
     tools are those of other agents that run inside its turn: no card lists them, but bounds and denials apply."""
     listed = ANY if inner else allow.either(card.tools, remit.tools)
-    names = allow.without(allow.both(remit.bounds.tools, listed), card.denies)
-    return Kit(names, card.denies if names is ANY else NONE)
+    names = allow.without(allow.both(remit.bounds.tools, listed), card.deny)
+    return Kit(names, card.deny if names is ANY else NONE)
 
 
 def expires(bounds: Bounds, now: int, lasts: int = DELEGATION_TIME) -> int:

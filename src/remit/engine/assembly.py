@@ -84,7 +84,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory)
     services = _services(ground, database, settings)
     delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
-    queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_wait)
+    queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
     entries, keys = Entries(ground), Keys(ground, settings.vault, settings.redaction)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
@@ -123,7 +123,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     ground, policy = services.ground, settings.policy
     limits = tuple(limit for limit in policy.limits if limit.is_of_money)
-    holding = Holding(ground, services.slots, services.insisting, limits, settings.serving.pace.money_wait)
+    holding = Holding(ground, services.slots, services.insisting, limits, settings.serving.pace.money_timeout)
 
     async def has_key(provider: str) -> bool:
         return await ground.store.read(lambda view: view.secret(provider) is not None)
@@ -160,7 +160,7 @@ def _store(database: Database, workspace: str, settings: EngineSettings) -> Stor
     store = Consequent(_timely(database, workspace, system), settings.policy.breaker, settings.redaction)
     if not database.lasting:
         return store
-    peers = Peers(system.clock, serving.silence, serving.pace.look)
+    peers = Peers(system.clock, serving.heartbeat_timeout, serving.pace.poll_interval)
     return Succession(store, system.clock, system.ids, peers)
 
 
@@ -173,29 +173,29 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
         policy.concurrency,
         TaskLimits(
             policy.handoffs,
-            policy.sends,
+            policy.max_parallel_parts,
             policy.spawns,
             policy.loops.echo,
             begun,
             policy.loops.thresholds,
             policy.loops.same_handoff,
         ),
-        Approving(policy.approve, policy.unanswered),
+        Approving(policy.approve, policy.on_no_answer),
     )
     bell = Bell(ground.store, ground.clock)
-    pulse = database.pulse(ground.store.workspace)
+    pulse, silence = database.pulse(ground.store.workspace), serving.heartbeat_timeout
     heartbeat = Heartbeat(
-        ground, lasting=database.lasting, silence=serving.silence, pulse=pulse, server_time=database.server_time
+        ground, lasting=database.lasting, silence=silence, pulse=pulse, server_time=database.server_time
     )
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive, gives_back=policy.on_failed_handoff == "back")
-    insisting = Insisting(ground.clock, serving.pace.insist)
+    insisting = Insisting(ground.clock, serving.pace.store_timeout)
     endings = Endings(ground, bell, insisting, settings.redaction)
     conductor = Conductor(ground, handoffs, endings, alive, grace=serving.pace.grace)
     conductor.anew = Anew(ground)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
-    busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)
+    busy = BusyAgents(ground, admission, slots, serving.pace.busy_timeout)
     if isinstance(ground.store, Succession):
         ground.store.own = heartbeat.worker
         admission.about_to_refuse, busy.relieve = ground.store.check, ground.store.relieve

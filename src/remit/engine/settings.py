@@ -30,7 +30,7 @@ SILENCE_SECONDS: Final = 15.0
 _MANY: Final = 1_000_000
 _INBOX_MOST: Final = 10_000
 _EITHER: Final = {
-    "unanswered": ("reject", "approve"),
+    "on_no_answer": ("reject", "approve"),
     "on_failed_handoff": ("fail", "back"),
     "unknown_price": ("refuse", "tokens"),
 }
@@ -44,30 +44,29 @@ class Policy:
     `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one:
     "rules" does so by its words (`tier_by_rules`), and a function, plain or async, may ask a model instead;
     `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `handoffs` is
-    how often one task may change hands, `sends` into how many parts it may go out at once, `spawns` how many
-    spawned tasks it may have at a time; `limits` are how much may be
-    spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
-    is refused, or only its tokens count. `approve` says which hops a person has to approve: a function from a
-    `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
-    `certainty` is how sure it must be who can do something, to be asked by a capability.
-    `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db".
-    `on_failed_handoff="back"` gives a task back to the agent that handed it over when the new holder fails, with why.
-    `loops` says when a model that gets nowhere is told, refused and stopped. `inbox` is how many messages of one sender
-    may wait for one reader, and how many one look into the inbox brings.
+    how often one task may change hands, `max_parallel_parts` into how many parts it may go out at once, `spawns` how
+    many spawned tasks it may have at a time; `limits` are how much may be spent in an hour, a day, a week or a month;
+    `unknown_price` says whether a call of a model whose price is not known is refused, or only its tokens count.
+    `approve` says which hops a person has to approve: a function from a `WantedHop` to True, False or the reason;
+    `on_no_answer` is what it means that nobody answers within `answer_days`. `certainty` is how sure it must be who can
+    do something, to be asked by a capability. `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an
+    agent may be given or denied "group:db". `on_failed_handoff="back"` gives a task back to the agent that handed it
+    over when the new holder fails, with why. `loops` says when a model that gets nowhere is told, refused and stopped.
+    `inbox` is how many messages of one sender may wait for one reader, and how many one look into the inbox brings.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
     classify: Classify | Literal["rules"] | None = None
     concurrency: int | None = None
     handoffs: int = DEFAULT_HANDOFFS
-    sends: int = SENDS
+    max_parallel_parts: int = SENDS
     spawns: int = SPAWNED
     certainty: Certainty = field(default_factory=Certainty)
     groups: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     limits: tuple[Limit, ...] = ()
     unknown_price: Literal["refuse", "tokens"] = "refuse"
     approve: Approve | None = None
-    unanswered: Literal["reject", "approve"] = "reject"
+    on_no_answer: Literal["reject", "approve"] = "reject"
     answer_days: float = 7.0
     on_failed_handoff: Literal["fail", "back"] = "fail"
     loops: Loops = field(default_factory=Loops)
@@ -82,7 +81,7 @@ class Policy:
             callable_(self.classify, "classify is a function from a task to a tier's name")
         whole(self.concurrency, "concurrency", least=1)
         between(self.handoffs, "handoffs", 0, _MANY)
-        between(self.sends, "sends", 1, _MANY)
+        between(self.max_parallel_parts, "max_parallel_parts", 1, _MANY)
         between(self.spawns, "spawns", 1, _MANY)
         between(self.inbox, "inbox", 1, _INBOX_MOST)
         of_type(self.certainty, Certainty, "certainty takes Certainty(...)")
@@ -125,26 +124,27 @@ class Policy:
 class Pace:
     """How often a process looks and how long it waits, in seconds.
 
-    `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
-    again, each time the next; `spawn_wait` for a spawned task to end before one too many is refused; `busy_wait` for an
-    agent that is busy before it is refused; `money_wait` for what others hold of the same money; `prune` between two
-    looks at what is old; `grace` for an agent that was cancelled to stop, before it is left behind; `insist` for a
-    store that is busy, away or full to keep what has happened, before it is given up (0: that is never waited for).
+    `poll_interval` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is
+    tried again, each time the next; `spawn_timeout` for a spawned task to end before one too many is refused;
+    `busy_timeout` for an agent that is busy before it is refused; `money_timeout` for what others hold of the same
+    money; `prune_interval` between two looks at what is old; `grace` for an agent that was cancelled to stop, before it
+    is left behind; `store_timeout` for a store that is busy, away or full to keep what has happened, before it is given
+    up (0: that is never waited for).
     """
 
-    look: float = 1.0
+    poll_interval: float = 1.0
     retry_store: tuple[float, ...] = (0.1, 0.5, 2.0)
-    spawn_wait: float = 30.0
-    busy_wait: float = 30.0
-    money_wait: float = 30.0
-    prune: float = 3_600.0
+    spawn_timeout: float = 30.0
+    busy_timeout: float = 30.0
+    money_timeout: float = 30.0
+    prune_interval: float = 3_600.0
     grace: float = 5.0
-    insist: float = 600.0
+    store_timeout: float = 600.0
 
     def __post_init__(self) -> None:
-        for name in ("look", "spawn_wait", "prune", "grace"):
+        for name in ("poll_interval", "spawn_timeout", "prune_interval", "grace"):
             span(getattr(self, name), name)
-        for name in ("busy_wait", "money_wait", "insist"):
+        for name in ("busy_timeout", "money_timeout", "store_timeout"):
             patience(getattr(self, name), name)
         pauses = items(self.retry_store, "retry_store is a list of seconds")
         object.__setattr__(self, "retry_store", tuple(span(pause, "retry_store") / SECOND for pause in pauses))
@@ -154,15 +154,16 @@ class Pace:
 class Serving:
     """What a process does for the queue.
 
-    `hands` is how many submitted tasks it runs at a time (0: none). After `silence` seconds without a heartbeat, other
-    processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long. Only in memory,
-    where it would fill it in the end, the newest `keep_events` are kept, with the runs and messages that they are of,
-    and whatever belongs to a run in which something is open (None: all). `channels` are by what people are told of
-    questions and answer them, such as `Webhook(...)` of `remit.adapters.webhook`; they are used while it serves.
+    `concurrency` is how many submitted tasks it runs at a time (0: none). After `heartbeat_timeout` seconds without a
+    heartbeat, other processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long.
+    Only in memory, where it would fill it in the end, the newest `keep_events` are kept, with the runs and messages
+    that they are of, and whatever belongs to a run in which something is open (None: all). `channels` are by what
+    people are told of questions and answer them, such as `Webhook(...)` of `remit.adapters.webhook`; they are used
+    while it serves.
     """
 
-    hands: int = HANDS
-    silence: float = SILENCE_SECONDS
+    concurrency: int = HANDS
+    heartbeat_timeout: float = SILENCE_SECONDS
     keep_days: float | None = None
     keep_events: int | None = 50_000
     pace: Pace = field(default_factory=Pace)
@@ -172,8 +173,8 @@ class Serving:
 
         def __init__(
             self,
-            hands: int = HANDS,
-            silence: float = SILENCE_SECONDS,
+            concurrency: int = HANDS,
+            heartbeat_timeout: float = SILENCE_SECONDS,
             keep_days: float | None = None,
             keep_events: int | None = 50_000,
             pace: Pace = ...,
@@ -181,8 +182,8 @@ class Serving:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        counted(self.hands, "hands")
-        span(self.silence, "silence")
+        counted(self.concurrency, "concurrency")
+        span(self.heartbeat_timeout, "heartbeat_timeout")
         if self.keep_days is not None:
             span(self.keep_days, "keep_days")
         whole(self.keep_events, "keep_events", least=1)

@@ -142,17 +142,17 @@ class Turn(MoneyVerbs, ModelVerbs):
         return outcome
 
     async def delegate_all(
-        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Delegating]
+        self, wishes: Iterable[Wish], *, concurrency: int | None = None, **how: Unpack[Delegating]
     ) -> list[Outcome]:
         """Pass several parts on at the same time and get what came of each, in the order given.
 
         One that is refused, fails or is slow never loses the others. All are judged before the first of them begins,
-        unless `at_once` limits how many run together.
+        unless `concurrency` limits how many run together.
         """
         given = items(wishes, "delegate_all takes a list of (agent, task) pairs or Pass(...)")
         passes = [_pass(wish, how) for wish in given]
         outcomes: list[Outcome | None] = [None] * len(passes)
-        most = whole(at_once, "at_once", least=1)
+        most = whole(concurrency, "concurrency", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
         watch = self._services.delegations.watch(self._live, passes)
         batch = Batch(len(passes)) if limiter is None else None  # what runs later is judged later

@@ -40,7 +40,7 @@ class IsWorker(Protocol):
     @property
     def number(self) -> str: ...
     @property
-    def hands(self) -> int: ...
+    def concurrency(self) -> int: ...
 
 
 # -- tasks and runs ------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def resting(resting: Resting) -> Data:
 
 
 def worker(worker: IsWorker) -> Data:
-    return {"id": worker.id, "process": worker.number, "hands": worker.hands}
+    return {"id": worker.id, "process": worker.number, "concurrency": worker.concurrency}
 
 
 # -- money ---------------------------------------------------------------------------------------------------------

@@ -277,7 +277,7 @@ def _member(answer: Any, guest: Registered) -> Registered:
         answer.name,
         _storable(answer.role),
         tools=ANY if names is None else names,
-        denies=guest.card.denies,
+        deny=guest.card.deny,
         instructions=_storable(answer.instructions),
     )
     return asking_members(Registered(card, answer, guest.retry, guest.rules._replace(approve=approve, memory="")))
@@ -336,7 +336,7 @@ def _card(name: str, tools: frozenset[str] | None, about: Said, *, shares: bool 
         name,
         **given,
         tools=ANY if tools is None else [*sorted(tools), *verbs],
-        denies=about.get("deny", ()),
+        deny=about.get("deny", ()),
         approve=approve if isinstance(approve, bool) else False,
     )
 

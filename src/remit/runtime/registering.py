@@ -25,7 +25,7 @@ from remit.runtime.stacks import AgentStack, stack_of
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 AnyTool = TypeVar("AnyTool")
-_TOOLS: Final = ("tools", "deny", "denies", "approve")  # keywords that name tools
+_TOOLS: Final = ("tools", "deny", "approve")  # keywords that name tools
 
 
 class About(TypedDict, total=False):
@@ -36,7 +36,7 @@ class About(TypedDict, total=False):
     asks: NamesGiven
     reads: SeesGiven
     writes: SeesGiven
-    denies: NamesGiven
+    deny: NamesGiven
     trusted_output: bool
     approve: bool
     instructions: str
@@ -98,7 +98,7 @@ class HasTeam:
         checks.refuse_strange("add", about, ("retry", "rules"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        if not getattr(answer, "polices_tools", True) and (card.tools or card.denies or rules.approve):
+        if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve):
             raise BadInput(
                 f"'{card.name}' is a program, and remit does not see which tools a program uses: leave out tools and "
                 "denies, and say them to the program; approve=True on the card asks a person before it works at all"

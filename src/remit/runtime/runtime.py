@@ -251,9 +251,9 @@ class Runtime(HasTeam):
         return self._opening.settings.serving
 
     @property
-    def hands(self) -> int:
+    def concurrency(self) -> int:
         """How many tasks from the queue this process runs at a time; 0 if it only hands out."""
-        return self._opening.settings.serving.hands
+        return self._opening.settings.serving.concurrency
 
     # -- where --------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ class Peer:
 
     id: str
     number: str
-    hands: int
+    concurrency: int
 
     @property
     def called(self) -> str:

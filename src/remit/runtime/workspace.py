@@ -53,7 +53,7 @@ from remit.stores.sqlite.database import MEMORY
 T = TypeVar("T")
 
 PAGE = 200
-_NO_HANDS = Serving(hands=0)
+_NO_HANDS = Serving(concurrency=0)
 
 
 class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):

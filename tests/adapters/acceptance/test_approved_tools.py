@@ -81,7 +81,7 @@ class Home:
         return json.loads(self._told.read_text())
 
     async def _life(self) -> Any:
-        serving = Serving(silence=0.5)
+        serving = Serving(heartbeat_timeout=0.5)
         async with priced("lead", "middle", "it", store=self.store, serving=serving, bounds=Bounds(depth=3)) as rt:
             line(rt, self._kind, self._place, self._note)
             async with rt.serving():

@@ -97,7 +97,7 @@ def plain_graph(llm: Any) -> Any:
 async def life(folder: Path, url: str, point: int = 0, number: int = 0) -> dict[str, Any]:
     doom = Doom(point)
     database = SqliteDatabase(folder / "team.db", fault=doom)
-    async with Runtime(database, system=System(prices=PRICES), serving=Serving(silence=0.5)) as rt:
+    async with Runtime(database, system=System(prices=PRICES), serving=Serving(heartbeat_timeout=0.5)) as rt:
         async with team(rt, folder, url, number), rt.serving():
             task = await rt.submit("boss", "go", key="once", credits="$1")
             value = await task.result(60)

@@ -120,7 +120,10 @@ class Life(NamedTuple):
         (self.home / "process").write_text(str(os.getpid()))
         http = DefaultAsyncHttpxClient(verify=TLS)
         client = AsyncOpenAI(base_url=url, api_key=self.case.name, max_retries=0, http_client=http)
-        async with Runtime(database, system=System(prices=PRICES), serving=Serving(silence=0.5)) as rt, client:
+        async with (
+            Runtime(database, system=System(prices=PRICES), serving=Serving(heartbeat_timeout=0.5)) as rt,
+            client,
+        ):
             value = await self.talk(rt, Place(None, client))  # pyright: ignore[reportArgumentType]
             health = await rt.workspace.examine()
             events = [(event.kind, event.data) for event in await rt.workspace.history()]

@@ -27,7 +27,7 @@ OPEN = 24  # tasks at which an asker waits
 _NEVER = 1_000_000  # failures in a row: agents that fail on purpose are not to be left alone
 _PRUNED = 0.15  # days after which a run is pruned
 _ASKER = {"submit": 70, "run": 8, "cancel": 8, "retry": 13, "prune": 1}
-_PACE = Pace(look=0.1, retry_store=(0.05, 0.2, 0.5), spawn_wait=600, busy_wait=600)
+_PACE = Pace(poll_interval=0.1, retry_store=(0.05, 0.2, 0.5), spawn_timeout=600, busy_timeout=600)
 
 
 class MovedClock(SystemClock):
@@ -64,7 +64,7 @@ def runtime(life: Life, where: Where, hands: int) -> Runtime:
         be_on_machine(f"machine of {life.role}")
     clock = MovedClock(life.folder / "later")
     policy = Policy(breaker=BreakerPolicy(failures=_NEVER), concurrency=6 if life.seed % 2 else None)
-    serving = Serving(hands=hands, silence=where.silence, pace=_PACE)
+    serving = Serving(concurrency=hands, heartbeat_timeout=where.silence, pace=_PACE)
     return Runtime(where.store, policy=policy, serving=serving, system=System(clock=clock, check_clock=False))
 
 

@@ -119,7 +119,7 @@ class CardData(TypedDict):
     reads: list[str]
     writes: list[str]
     tools: str | list[str]
-    denies: str | list[str]
+    deny: str | list[str]
     concurrency: int | None
     trusted_output: bool
     approve: NotRequired[bool]

@@ -81,7 +81,7 @@ class Offering(NamedTuple):
         if live.offered is None or live.offered[0] is not room:
             # A card does not list the tools of agents that run inside the turn: the bounds and what it denies count.
             kit = remits.kit(live.remit, live.card, inner=True)
-            live.offered = room, Offers(kit, offers.hidden(room), live.card.denies)
+            live.offered = room, Offers(kit, offers.hidden(room), live.card.deny)
         return live.offered[1]
 
     def _may_ask(self, live: LiveTask) -> bool:

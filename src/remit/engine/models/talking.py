@@ -184,7 +184,7 @@ class KeptTalk:
         """Judge the latest round, in which the model used no tool of the turn. A call of a tool that its card
         denies is a refusal, although its framework found fault with the call before."""
         circles = self._services.models.circles
-        if denied := [name for name in self._called if has(self._live.card.denies, name)]:
+        if denied := [name for name in self._called if has(self._live.card.deny, name)]:
             await circles.unknown(self._live, denied)
         await circles.exchanged(self._live, words, self._round, says=says, hands_on=hands_on)
 

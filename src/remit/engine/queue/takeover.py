@@ -279,10 +279,10 @@ class Caretaker:
         self._services = services
         self._ground = services.ground
         self._busy = busy
-        self._look_every = round(serving.pace.look * SECOND)
+        self._look_every = round(serving.pace.poll_interval * SECOND)
         self.upkeep = Upkeep(self._ground, serving)
         self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # what goes on beside the work
-        self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.look)
+        self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.poll_interval)
         self._tallying = Tallying(self._ground)
         self._looked: int | None = None
         self._strays: dict[str, int] = {}
@@ -408,7 +408,7 @@ def _messengers(services: Services, serving: Serving) -> list[Callable[[], Corou
     if not serving.channels:
         return []
     desk = AnswerDesk(services.ground, services.questions.answers)
-    return [Messenger(desk, services.bell, services.heartbeat, serving.channels, serving.pace.look).serve]
+    return [Messenger(desk, services.bell, services.heartbeat, serving.channels, serving.pace.poll_interval).serve]
 
 
 LATE: Final = "its time was up before it could begin"

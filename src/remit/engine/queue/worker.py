@@ -37,7 +37,7 @@ class Worker:
     def __init__(self, services: Services, serving: Serving, dispatcher: Dispatcher | None = None) -> None:
         self._services = services
         self._ground = services.ground
-        self._hands = services.conductor.alive.hands = Hands(serving.hands or HANDS)
+        self._hands = services.conductor.alive.hands = Hands(serving.concurrency or HANDS)
         self._pace = serving.pace
         self._dispatcher = dispatcher
         self._busy: dict[str, asyncio.Task[None]] = {}  # what is in our hands, or waits and needs none
@@ -164,7 +164,7 @@ class Worker:
         self._rounds_done = self._rounds_begun
         self._changed.set()
         self._heed_all(self._crowded)
-        return self._pace.look if self._draining or self._free() <= 0 else await self._until_due()
+        return self._pace.poll_interval if self._draining or self._free() <= 0 else await self._until_due()
 
     def _heed_all(self, crowded: bool) -> None:
         """Look again at whatever happens if something waits, and otherwise only at what comes into the queue."""
@@ -187,7 +187,7 @@ class Worker:
     async def _until_due(self) -> float:
         now = self._ground.clock.now()
         due = await self._ground.store.read(lambda view: view.next_due(now)) if self._crowded else self._next_due
-        return self._pace.look if due is None else min(self._pace.look, max(0.001, (due - now) / 1e6))
+        return self._pace.poll_interval if due is None else min(self._pace.poll_interval, max(0.001, (due - now) / 1e6))
 
     # -- claiming ---------------------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ class ResidentWorker:
     def lend(self) -> Worker | None:
         """Lend a hand unless told not to: whoever submits something helps with it, but not while this process takes
         nothing more."""
-        return self._start() if self._settings.hands and not self._draining else self._current()
+        return self._start() if self._settings.concurrency and not self._draining else self._current()
 
     async def serve(self) -> None:
         """Serve until cancelled, together with whoever does so already."""

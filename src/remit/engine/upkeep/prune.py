@@ -418,7 +418,7 @@ class Upkeep:
         self._ground = ground
         self._entries = Entries(ground)
         self._keep = serving.keep
-        self._prune_every = round(serving.pace.prune * SECOND)
+        self._prune_every = round(serving.pace.prune_interval * SECOND)
         self._cleaned = self._pruned = ground.clock.ticks()
         self._rounds = self._cut_upto = 0
         self._wanted = asyncio.Event()
