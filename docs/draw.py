@@ -1,6 +1,8 @@
 """Draws what the docs show of the code: `make docs`; with --check it only says whether that is up to date."""
 
+import ast
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -8,11 +10,23 @@ from pages import PAGES
 from picture import picture
 
 HERE = Path(__file__).parent
+BUDGETS = HERE.parent / "tests" / "test_budgets.py"
+HEAD = "| | calls | files | changes of file | bytecodes |\n|---|---:|---:|---:|---:|\n"
 
 
 def drawn() -> dict[str, str]:
     run = json.loads((HERE / "demo.json").read_text())
-    return {name: page() for name, page in PAGES.items()} | {"demo.svg": picture(run)}
+    return {name: page() for name, page in PAGES.items()} | {"demo.svg": picture(run), "design.md": design()}
+
+
+def design() -> str:
+    """Return the page on the design with the budgets of the walks, which the tests hold, in its table."""
+    found = re.search(r"^WALKS = (\{.*?^\})", BUDGETS.read_text(), re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise LookupError(f"{BUDGETS} has no WALKS")
+    walks: dict[str, list[int]] = ast.literal_eval(re.sub(r"Walk\((.*?)\)", r"[\1]", found[1]))
+    rows = "".join(f"| {name} | {' | '.join(f'{figure:,}' for figure in walk)} |\n" for name, walk in walks.items())
+    return re.sub(re.escape(HEAD) + r"(?:\|.*\n)*", HEAD + rows, (HERE / "design.md").read_text())
 
 
 def main() -> int:
