@@ -144,13 +144,15 @@ async def _standing(turn: TurnLike, id_: str, **beside: Json) -> Json:
         "state": status.state,
         "agent": status.agent,
         "attempt": status.attempt,
-        "asked_seconds_ago": (status.seen_at - status.asked_at) // SECOND,
         **beside,
     }
-    if status.running_for is not None:
-        found["running_seconds"] = status.running_for // SECOND
     if status.ended_at is None:
+        found["asked_seconds_ago"] = (status.seen_at - status.asked_at) // SECOND
+        if status.running_for is not None:
+            found["running_seconds"] = status.running_for // SECOND
         return found
+    # The same at every look: a figure that grows would be taken for a new result, and a model that asks on not stopped.
+    found["took_seconds"] = (status.ended_at - status.asked_at) // SECOND
     outcome = await task.wait()
     name, said = ("result", outcome.value) if outcome.error is None else ("error", str(outcome.error))
     if outcome.trust == TRUSTED:

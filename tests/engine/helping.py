@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import anyio
 import anyio.lowlevel
 
-import remit.stores
 from inside import last_look
 from remit import Card, Outcome, Runtime, Task, Turn
 from remit.ports import View, Which
 from remit.testing import FakeClock, Zombie, pass_time
+from remit.testing.clock import waits_for_store
 from teams import team
 
 T = TypeVar("T")
@@ -22,7 +22,6 @@ PATIENCE = 30  # seconds after which a test that would hang fails instead, also 
 _EAGER = 20
 _MOMENT = 0.001
 _IN_A_ROW = 3  # rounds of the loop in which nothing happens
-_STORES = tuple(str(Path(remit.stores.__file__).parent / name) for name in ("sqlite", "postgres/database"))
 
 
 class Shaky(Exception):
@@ -70,7 +69,7 @@ async def quiet() -> None:
         while rounds < _IN_A_ROW:
             await anyio.lowlevel.checkpoint()
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            if any(_waits_for_a_store(task) for task in others):  # it works in a thread
+            if any(waits_for_store(task) for task in others):  # it works in a thread
                 await anyio.sleep(_MOMENT)
                 rounds = 0
             else:
@@ -81,19 +80,6 @@ def _is_ready(task: "asyncio.Task[Any]") -> bool:
     """Whether a task goes on by itself: it waits for nothing, or what it waited for is there."""
     waiter = getattr(task, "_fut_waiter", None)
     return waiter is None or waiter.done()
-
-
-def _waits_for_a_store(task: "asyncio.Task[Any]") -> bool:
-    """Whether a task has asked a store for something, and what it awaits at last is the answer."""
-    awaited: Any = task.get_coro()
-    while awaited is not None:
-        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(awaited, f"{kind}_frame")), None)
-        if kind is None:
-            return False
-        if getattr(awaited, f"{kind}_code").co_filename.startswith(_STORES):
-            return True
-        awaited = getattr(awaited, "gi_yieldfrom" if kind == "gi" else f"{kind}_await")
-    return False
 
 
 async def until(true: Callable[[], object]) -> None:
