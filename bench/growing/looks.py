@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -43,10 +44,21 @@ async def looked(built: Built, rounds: int) -> dict[str, Took]:
         workspace = runtime.workspace
         await workspace.head()
         session = f"session {built.runs // RUNS_A_SESSION // 2}"
+        end, middle = (
+            datetime.fromtimestamp((built.first + built.runs * built.step // part) / 1e6, UTC) for part in (1, 2)
+        )
+        hour = timedelta(hours=1)
         deeds: dict[str, Deed] = {
             "newest 20 tasks": lambda: workspace.tasks(limit=20),
             "open tasks": lambda: workspace.tasks(state="open"),
             "tasks of a session": lambda: workspace.tasks(session=session),
+            "tasks of an agent that never was": lambda: workspace.tasks(agent="nobody"),
+            "history of an agent that never was": lambda: workspace.history(agent="nobody", limit=100),
+            "history of a rare kind": lambda: workspace.history(kinds=frozenset(("breaker.set",)), limit=100),
+            "history of the last hour": lambda: workspace.history(since=end - hour, limit=100),
+            "history of an hour in the middle": lambda: workspace.history(since=middle, until=middle + hour, limit=100),
+            "spend": workspace.spend,
+            "audit": workspace.audit,
             "prune, nothing is old": lambda: workspace.prune(1_000),
         }
         for name, deed in deeds.items():
