@@ -12,7 +12,7 @@ from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.breaker import Breaker
 from remit.core.entry import Writer
-from remit.core.events import Gap, Unsealed
+from remit.core.events import INLINE, Gap, Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.message import Message
 from remit.core.money import moves
@@ -145,6 +145,13 @@ def test_an_effect_is_told_with_its_name_and_what_came_of_it():
 
     data = {"key": "charge", "result": {"id": 7}, "args": "abc"}
     assert found == Unsealed("effect.done", NOW, data, "t1", "s1", "t2", "coder")
+
+
+@pytest.mark.rule("effect.long")
+def test_a_long_result_of_an_effect_is_left_to_the_answer_of_its_operation():
+    found = kinds.effect_done(remit_along("lead", "coder"), "draft", "abc", "x" * INLINE, NOW)
+
+    assert found.data == {"key": "draft", "args": "abc"}
 
 
 @pytest.mark.rule("prune.summary")

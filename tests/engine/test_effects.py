@@ -8,6 +8,7 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, doomed, ends, happened, reached, sound, take_over
 from remit import Card, Runtime, Turn
+from remit.core.events import INLINE
 from remit.errors import BadInput, Conflict, Refused
 from teams import team
 
@@ -47,6 +48,65 @@ async def test_a_step_may_be_sync_or_async_and_its_result_is_kept_through_a_retr
     done = [event.data["key"] for event in await rt.workspace.history() if event.kind == "effect.done"]
     assert done == ["a", "b", "b", "nothing"]
     await sound(rt)
+
+
+@pytest.mark.rule("effect.long")
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_long_result_is_kept_once_and_given_again(tmp_path, clock, *, by_hand: bool):
+    """Also to a task that is tried again by hand, which is another task."""
+    drafts: list[str] = []
+
+    with team(tmp_path / "team.db", clock=clock) as rt:
+
+        @rt.agent
+        async def coder(turn: Turn) -> int:
+            found = [await turn.once(name, write, name) for name in ("short", "long")]
+            if len(drafts) == 2:
+                drafts.append("failed")
+                raise ValueError("not this time") if by_hand else Shaky
+            return len(found[1])
+
+        def write(name: str) -> str:
+            drafts.append(name)
+            return "text" if name == "short" else "ä" * 2 * INLINE
+
+        if by_hand:
+            failed = await rt.outcome("coder", "x")
+            task = await rt.workspace.retry(failed.id)
+        else:
+            task = await rt.submit("coder", "x")
+            await reached(rt, task.id, "pending")
+            clock.advance(2)
+        async with rt.serving():
+            assert await task.result(PATIENCE) == 2 * INLINE
+        assert drafts == ["short", "long", "failed"]
+        short, long = await rt.workspace.history(kinds=frozenset(("effect.done",)))
+        assert short.data["result"] == "text"
+        assert "result" not in long.data
+        assert len(long.text) < 1_000
+        await sound(rt)
+    assert (tmp_path / "team.db").read_bytes().count("ä".encode() * 200) <= 2 * INLINE // 200 + 1
+
+
+@pytest.mark.rule("effect.arguments")
+async def test_a_long_result_is_not_spelled_out_in_an_error(rt: Runtime, clock):
+    tries: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        tries.append(len(tries))
+        try:
+            await turn.once("draft", lambda _: "x" * 2 * INLINE, tries[-1])
+        except Conflict as error:
+            assert "and gave a long result; it is neither done again" in str(error)  # noqa: PT017 - it ends the task
+            raise
+        raise Shaky
+
+    task = await rt.submit("coder", "x")
+    await reached(rt, task.id, "pending")
+    clock.advance(2)
+    await reached(rt, task.id, "failed")
+    assert tries == [0, 1]
 
 
 @pytest.mark.rule("effect.once")

@@ -4,20 +4,21 @@ from typing import Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.events import Unsealed
+from remit.core.events import INLINE, Unsealed
 from remit.core.kinds.place import Place
 from remit.core.lead import PlanWhole
 from remit.core.remit import Remit
 from remit.core.trust import Trust
-from remit.core.values import Json
+from remit.core.values import Json, encode
 
 
 class EffectDone(TypedDict):
     """The data of `effect.done`. `args` is the digest of its arguments. `marks` are the traces that the effect left on
-    the turn: the trust label of its input, the entries it read and the entries it wrote."""
+    the turn: the trust label of its input, the entries it read and the entries it wrote. A `result` of more than 64 Ki
+    characters is left out: it is the answer of the operation, which is stored next to the event."""
 
     key: str
-    result: Json
+    result: NotRequired[Json]
     args: str
     marks: NotRequired[dict[str, Json]]
 
@@ -25,7 +26,9 @@ class EffectDone(TypedDict):
 def effect_done(
     remit: Remit, key: str, args: str, result: Json, now: int, marks: dict[str, Json] | None = None
 ) -> Unsealed:
-    data: dict[str, Json] = {"key": key, "result": result, "args": args}
+    data: dict[str, Json] = {"key": key, "args": args}
+    if len(encode(result)) <= INLINE:
+        data["result"] = result
     if marks:
         data["marks"] = marks
     return Unsealed("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)

@@ -273,7 +273,7 @@ class Effects(NamedTuple):
         try:
             await self.ground.store.read(live.must_hold)
             if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
-                return kept["result"]
+                return await self._result_of(kept, op)
             effect = Effect(op, name, told, do, args)
             if paid is None:
                 return await self._done(live, effect)
@@ -317,6 +317,14 @@ class Effects(NamedTuple):
                 raise _changed(name, other)
             await self.ground.store.read(live.must_hold)  # much may have happened meanwhile
         return None
+
+    async def _result_of(self, kept: EffectDone, op: str) -> Json:
+        """Return the result of a recorded effect; a long one is stored as the answer of its operation."""
+        if "result" in kept:
+            return kept["result"]
+        done = await self.ground.store.read(lambda view: view.done(op))
+        assert done is not None  # the record is its first event
+        return done[0]
 
     async def _someone_comes(self, live: LiveTask, kept: KeptEffects) -> bool:
         """Wait until another flow of this turn takes a recorded effect. Return whether to look again: False if no flow
@@ -384,10 +392,14 @@ def _final(sentence: str) -> Conflict:
     return error
 
 
+def _result_shown(other: EffectDone) -> str:
+    return shown(other["result"]) if "result" in other else "a long result"
+
+
 def _changed(name: str, other: EffectDone) -> Conflict:
     return _final(
         f"effect '{name}' took place with other arguments when this task was run before, and gave "
-        f"{shown(other['result'])}; it is neither done again nor taken for this one: give the same arguments each time "
+        f"{_result_shown(other)}; it is neither done again nor taken for this one: give the same arguments each time "
         "the task is run, and effects that may come in another order a name each"
     )
 
@@ -401,7 +413,7 @@ def _twice_at_once(name: str) -> Conflict:
 
 def _conflict_with(other: EffectDone) -> Conflict:
     return _final(
-        f"effect '{other['key']}' took place when this task was run before, and gave {shown(other['result'])}; "
+        f"effect '{other['key']}' took place when this task was run before, and gave {_result_shown(other)}; "
         "this time it never came to it, so its answer does not account for it: see what was done, "
         "and ask for what is left as a new task"
     )
