@@ -315,50 +315,50 @@ CHANNELS: Final = ("telegram", "slack", "webhook", "answers")
 _MODEL, _ASKING = ("model",), ("model", "guest")
 
 _RETRY: Final = {
-    "attempts": Setting("How many attempts there are in all; 4 unless told otherwise.", WHOLE),
-    "first": Setting("How many seconds to wait after the first; each wait is twice the one before.", NUMBER),
-    "cap": Setting("How many seconds to wait at most.", NUMBER),
+    "attempts": Setting("The number of attempts in all [default: 4].", WHOLE),
+    "first": Setting("The pause after the first failure, in seconds; each further pause is twice as long.", NUMBER),
+    "cap": Setting("The longest pause, in seconds.", NUMBER),
 }
 
 AGENT: Final = TableKind(
     "Agents, each under its name: a model with tools, a function, an agent of another framework, or a program.",
     {
-        "model": Setting("The model that answers: provider:model, or script:FILE.", TEXT, _script_or_model),
-        "function": Setting("The async function that answers, as module:name.", TEXT, _place),
+        "model": Setting("The model: provider:model, or script:FILE.", TEXT, _script_or_model),
+        "function": Setting("The async function, as module:name.", TEXT, _place),
         "guest": Setting("An agent of pydantic-ai, openai-agents or LangGraph, as module:name.", TEXT, _place),
-        "program": Setting("A program that is given the task and prints the answer.", TEXTS, _argv),
-        "instructions": Setting("How it goes about its work, as its model is told.", TEXT, _on_card("instructions")),
+        "program": Setting("A program that reads the task and prints the result.", TEXTS, _argv),
+        "instructions": Setting("The system prompt of its model.", TEXT, _on_card("instructions")),
         "role": Setting("What it is, in a few words.", TEXT, _on_card("role")),
-        "can": Setting("What it can do, in a few words each; it is found by them.", NAMES, _on_card("can")),
-        "asks": Setting('Whom it may ask: names, or "*" for anyone.', NAMES, _on_card("asks")),
-        "tools": Setting("What it works with: names of [tools], and groups.", TEXTS, _on_card("tools")),
-        "deny": Setting("Tools that it never uses, whoever passes them.", NAMES, _on_card("deny")),
+        "can": Setting("Its capabilities, in a few words each; other agents find it by them.", NAMES, _on_card("can")),
+        "asks": Setting('The agents it may delegate to: names, or "*" for all.', NAMES, _on_card("asks")),
+        "tools": Setting("Its tools: names of [tools], and groups.", TEXTS, _on_card("tools")),
+        "deny": Setting("Tools that it never uses, even if an asker passes them.", NAMES, _on_card("deny")),
         "approve": Setting(
-            "Tools that a person approves each time; true: a person is asked before it works for another agent.",
+            "Tools that a person approves each time; true: a person approves every delegation to it.",
             YES_OR_TEXTS,
         ),
-        "reads": Setting("Which shared context it sees besides its own memory.", NAMES, _on_card("reads")),
-        "writes": Setting("Which shared context it may write.", NAMES, _on_card("writes")),
-        "concurrency": Setting("How many tasks it takes at once.", WHOLE, _on_card("concurrency")),
+        "reads": Setting("The shared context it may read, next to its own memory.", NAMES, _on_card("reads")),
+        "writes": Setting("The shared context it may write.", NAMES, _on_card("writes")),
+        "concurrency": Setting("The number of tasks it runs at once.", WHOLE, _on_card("concurrency")),
         "ask_person": Setting("Its model may ask a person, and waits for the answer.", YES),
-        "trusted_output": Setting("It checks what it passes on: its answers count as trusted.", YES),
-        "fallback": Setting("Models to ask when the first does not answer.", TEXTS, _models, _MODEL),
+        "trusted_output": Setting("It checks its input: its results count as trusted.", YES),
+        "fallback": Setting("Models to try if the first does not answer.", TEXTS, _models, _MODEL),
         "keys": Setting("Names of environment variables that hold keys.", TEXTS, None, _MODEL),
-        "base_url": Setting("Where the provider is reached, if not where it usually is.", TEXT, None, _MODEL),
-        "max_tokens": Setting("How long one answer may be.", WHOLE, _at_least_one("max_tokens"), _MODEL),
+        "base_url": Setting("The provider's address, if not the usual one.", TEXT, None, _MODEL),
+        "max_tokens": Setting("The longest answer, in tokens.", WHOLE, _at_least_one("max_tokens"), _MODEL),
         "temperature": Setting("How freely it answers: 0 for the likeliest words.", NUMBER, None, _MODEL),
         "settings": Setting(
-            "What else goes to the provider with every request, such as { top_p = 0.9, seed = 7 }.",
+            "Further settings for every request to the provider, such as { top_p = 0.9, seed = 7 }.",
             ARGUMENTS,
             None,
             _MODEL,
         ),
         "iterations": Setting(
-            "How often its model is asked for one task.", WHOLE, _at_least_one("iterations"), _ASKING
+            "The number of model requests for one task.", WHOLE, _at_least_one("iterations"), _ASKING
         ),
-        "polls": Setting("Tools that ask how far something is: they may say the same again.", TEXTS, None, _ASKING),
+        "polls": Setting("Tools that ask for the state of something: equal results are fine.", TEXTS, None, _ASKING),
         "memory": Setting(
-            "What a run begins with: what was said before in its session, or whole conversations; nothing otherwise.",
+            "What a run starts with: the session's earlier conversation, or that with tool calls [default: nothing].",
             word_of("session", "whole"),
         ),
         "output": Setting(
@@ -368,31 +368,31 @@ AGENT: Final = TableKind(
             _MODEL,
         ),
         "deps": Setting(
-            "The dependencies of a guest, or a function of the turn that makes them, as module:name.",
+            "The dependencies of a guest, or a function of the turn that returns them, as module:name.",
             *(TEXT, _place, ("guest",)),
         ),
         "ungoverned": Setting(
-            "What becomes of requests and tools of a guest that remit cannot govern.",
+            "What happens to requests and tools of a guest that remit cannot govern.",
             word_of("refuse", "allow"),
             None,
             ("guest",),
         ),
         "repeat": Setting(
-            "What happens with a tool call that was begun before a crash, by tool: again, key, ask or tell.",
+            "What happens to a tool call that was started before a crash, by tool: again, key, ask or tell.",
             REPEAT,
             _repeat,
             _ASKING,
         ),
         "on_lost": Setting(
-            "What becomes of a task whose conversation with its model cannot be continued after a crash: it fails, or "
-            "the conversation begins again and the model is told which tools were used.",
+            "What happens to a task whose conversation with its model cannot be continued after a crash: it fails, or "
+            "the conversation restarts and the model is told which tools were used.",
             word_of("fail", "anew"),
             None,
             _ASKING,
         ),
         "before": Setting("Functions called before each tool call, as module:name.", NAMES, _places, _ASKING),
         "after": Setting("Functions called after each tool call, as module:name.", NAMES, _places, _ASKING),
-        "retry": TableKind("How its tasks from the queue are tried again.", _RETRY, judge=_with(RetryPolicy)),
+        "retry": TableKind("How its queued tasks are retried.", _RETRY, judge=_with(RetryPolicy)),
     },
     many=True,
     one_of=WAYS,
@@ -400,12 +400,12 @@ AGENT: Final = TableKind(
 )
 
 TOOL: Final = TableKind(
-    "Tools that agents may name: a function as module:name, or a program.",
+    "Tools that agents may use by name: a function as module:name, or a program.",
     {
         "program": Setting("The program, its name first and then its arguments.", TEXTS, _argv),
-        "about": Setting("What it does, as models are told.", TEXT),
-        "polls": Setting("It asks how far something is: its answers need not be new.", YES),
-        "input": Setting("How it is given its text; on its input unless told otherwise.", word_of("stdin", "argument")),
+        "about": Setting("Its description for models.", TEXT),
+        "polls": Setting("It asks for the state of something: equal results are fine.", YES),
+        "input": Setting("How it gets its text [default: stdin].", word_of("stdin", "argument")),
     },
     many=True,
     one_of=("program",),
@@ -416,18 +416,18 @@ TOOL: Final = TableKind(
 _LINKS: Final = ("slack", "webhook", "answers")
 
 CHANNEL: Final = TableKind(
-    "How people are told of questions and answer them, each channel under its name.",
+    "Channels that deliver questions to people and receive answers, each under its name.",
     {
         "telegram": Setting('A bot of Telegram: its token, as "${NAME}" of an environment variable.', TEXT, _secret),
         "slack": Setting('The address of an incoming webhook of Slack, as "${NAME}".', TEXT, _secret),
         "webhook": Setting('The address that questions are posted to; "${NAME}" if it is a secret.', TEXT),
-        "answers": Setting("The port on which links of Slack and webhooks are answered.", WHOLE),
+        "answers": Setting("The port that serves the links of Slack and webhooks.", WHOLE),
         "chat": Setting("The id of the chat.", WHOLE, None, ("telegram",)),
         "allow": Setting("The ids of the people whose answers count.", IDS, None, ("telegram",)),
-        "api": Setting("Where Telegram is reached, if not where it usually is.", TEXT, None, ("telegram",)),
-        "secret": Setting('What signs the links, as "${NAME}"; the same for all.', TEXT, _secret, _LINKS),
-        "base_url": Setting("Where people reach the links.", TEXT, None, ("slack", "webhook")),
-        "host": Setting("The address to listen at; 127.0.0.1 unless told otherwise.", TEXT, None, ("answers",)),
+        "api": Setting("Telegram's address, if not the usual one.", TEXT, None, ("telegram",)),
+        "secret": Setting('The secret that signs the links, as "${NAME}"; the same for all.', TEXT, _secret, _LINKS),
+        "base_url": Setting("The address at which people reach the links.", TEXT, None, ("slack", "webhook")),
+        "host": Setting("The address to listen on [default: 127.0.0.1].", TEXT, None, ("answers",)),
     },
     many=True,
     one_of=CHANNELS,
@@ -437,22 +437,22 @@ CHANNEL: Final = TableKind(
 )
 
 MCP_SERVER: Final = TableKind(
-    "MCP servers, each under its name; agents name the tools that are allowed here.",
+    "MCP servers, each under its name; agents may use the tools that are allowed here.",
     {
-        "command": Setting("What starts it: a program, its name first and then its arguments.", TEXTS, _argv),
-        "url": Setting("Where it is, if it runs already.", TEXT),
+        "command": Setting("The command that starts it: a program, then its arguments.", TEXTS, _argv),
+        "url": Setting("Its address, if it is running already.", TEXT),
         "allow": Setting("The tools that may be used, by name.", TEXTS),
         "pins": Setting("Digests of tools that must not change, by name.", TEXT_TABLE),
         "env": Setting(
-            'Variables that its command gets; "${NAME}" stands for one of ours.', TEXT_TABLE, None, ("command",)
+            'Environment variables of its command; "${NAME}" stands for one of ours.', TEXT_TABLE, None, ("command",)
         ),
-        "cwd": Setting("The folder that its command runs in; that of this file if unsaid.", TEXT, None, ("command",)),
+        "cwd": Setting("The folder that its command runs in [default: that of this file].", TEXT, None, ("command",)),
         "headers": Setting(
-            'What goes with every request; "${NAME}" stands for a variable of ours.', TEXT_TABLE, None, ("url",)
+            'Headers of every request; "${NAME}" stands for a variable of ours.', TEXT_TABLE, None, ("url",)
         ),
-        "seconds": Setting("How long one call may take; 60 unless told otherwise.", NUMBER, _seconds),
-        "limit": Setting("How many bytes of a result are kept.", WHOLE),
-        "opening": Setting("How long it may take to start; 60 unless told otherwise.", NUMBER, _seconds),
+        "seconds": Setting("The timeout of one call, in seconds [default: 60].", NUMBER, _seconds),
+        "limit": Setting("The number of bytes of a result that are kept.", WHOLE),
+        "opening": Setting("The timeout of its start, in seconds [default: 60].", NUMBER, _seconds),
     },
     many=True,
     one_of=("command", "url"),
@@ -469,43 +469,43 @@ def _loop(about: str, key: str) -> Setting:
 
 
 LOOPS: Final = TableKind(
-    "When a model that gets nowhere is told so, refused and stopped; false switches a rule off.",
+    "When a model without progress is warned, refused and stopped; false switches a rule off.",
     {
         "off": Setting("Switch off every rule that is not set here.", YES),
-        "same_ask": _loop("How often in a row the same is asked of the same agent in vain; 4.", "same_ask"),
-        "any_ask": _loop("How often the same is asked of the same agent, whatever came of it; 14.", "any_ask"),
-        "refusals": _loop("How often the same is refused to a task before it is stopped; 3.", "refusals"),
-        "strikes": _loop("How many tasks of an agent are stopped before the run asks it no more; 2.", "strikes"),
-        "stale": _loop("After how many answers without anything new tools are refused; 10.", "stale"),
-        "stale_asks": _loop("After how many answers without anything new agents are not asked; 8.", "stale_asks"),
-        "echo": _loop("How often an agent repeats an answer to a text that only grows; 6.", "echo"),
-        "requests": _loop("How often a run asks models, in all its tasks together; 1,000.", "requests"),
-        "hide": Setting("Verbs that cannot succeed are not offered to models; true unless told otherwise.", YES),
-        "repeat_told": _loop("How often a task asks for the same before it is warned; 10.", "repeat_told"),
-        "repeat_refused": _loop("How often a task asks for the same before it is refused; 20.", "repeat_refused"),
-        "repeat_stopped": _loop("How often a task asks for the same before it is stopped; 30.", "repeat_stopped"),
-        "same_handoff": _loop("Among how many latest handoffs the same one is refused; 3.", "same_handoff"),
-        "polls": Setting("Tools that ask how far something is: their answers need not be new.", TEXTS),
+        "same_ask": _loop("Equal requests to one agent in a row without a new result [default: 4].", "same_ask"),
+        "any_ask": _loop("Equal requests to one agent, even with new results [default: 14].", "any_ask"),
+        "refusals": _loop("Equal refusals after which a task is stopped [default: 3].", "refusals"),
+        "strikes": _loop("Stopped tasks of an agent after which the run avoids it [default: 2].", "strikes"),
+        "stale": _loop("Answers without a new result before tool calls are refused [default: 10].", "stale"),
+        "stale_asks": _loop("Answers without a new result before delegations are refused [default: 8].", "stale_asks"),
+        "echo": _loop("Repeated answers of an agent to a text that only grows [default: 6].", "echo"),
+        "requests": _loop("Model requests of a run, over all its tasks [default: 1,000].", "requests"),
+        "hide": Setting("Whether verbs that cannot succeed are hidden from models [default: true].", YES),
+        "repeat_told": _loop("Equal requests after which a task is warned [default: 10].", "repeat_told"),
+        "repeat_refused": _loop("Equal requests after which a task is refused [default: 20].", "repeat_refused"),
+        "repeat_stopped": _loop("Equal requests after which a task is stopped [default: 30].", "repeat_stopped"),
+        "same_handoff": _loop("Latest handoffs among which the same one is refused [default: 3].", "same_handoff"),
+        "polls": Setting("Tools that ask for the state of something: equal results are fine.", TEXTS),
     },
 )
 
 STEP: Final = TableKind(
     "Its steps, each with an agent or a capability.",
     {
-        "id": Setting("By which other steps name it.", TEXT),
-        "title": Setting("What is to be done, in a few words.", TEXT),
-        "description": Setting("The same in full.", TEXT),
-        "agent": Setting("Who does it.", TEXT),
-        "capability": Setting("What is wanted of whoever does it, in the place of an agent.", TEXT),
-        "after": Setting("The ids of the steps that must be done before.", TEXTS),
+        "id": Setting("The id by which other steps name it.", TEXT),
+        "title": Setting("The step in a few words.", TEXT),
+        "description": Setting("The step in full.", TEXT),
+        "agent": Setting("The agent that does it.", TEXT),
+        "capability": Setting("The capability that is needed, in place of an agent.", TEXT),
+        "after": Setting("The ids of the steps it depends on.", TEXTS),
         "payload": Setting("Whether its result is text or JSON.", word_of("text", "structured")),
-        "schema": Setting("The JSON Schema that a structured result fits.", ARGUMENTS),
+        "schema": Setting("The JSON Schema of a structured result.", ARGUMENTS),
         "context": Setting(
-            "Whose results it sees: those of the steps in `after`, or of all before them too.",
+            "The results it sees: those of the steps in `after`, or also of all steps before them.",
             word_of("direct", "transitive"),
         ),
-        "memory_scope": Setting('"all" gives it a summary of every result so far, a list of ids one of those.', SCOPE),
-        "retries": Setting("How often it is tried again if it fails.", WHOLE),
+        "memory_scope": Setting('"all": a summary of all results so far; a list of ids: one of those.', SCOPE),
+        "retries": Setting("How often it is retried if it fails.", WHOLE),
     },
     listed=True,
     needs=("id", "title"),
@@ -531,25 +531,23 @@ def _rate(key: str, about: str) -> Setting:
 
 TABLES: Final[Mapping[str, TableKind]] = {
     "run": TableKind(
-        "What `remit run` does when nothing else is said.",
+        "The defaults of `remit run`.",
         {
-            "agent": Setting("Whom to ask.", TEXT),
-            "coordinator": Setting(
-                "In the place of an agent: who leads the team, plans, and puts together what comes of it.", TEXT
-            ),
-            "credits": Setting("What a run may spend at most.", AMOUNT, _amount),
-            "seconds": Setting("How long it may take.", NUMBER, _seconds),
-            "tier": Setting("How much it may take, under one name.", word_of(*TIERS)),
+            "agent": Setting("The agent to call.", TEXT),
+            "coordinator": Setting("In place of an agent: the coordinator that plans and combines the results.", TEXT),
+            "credits": Setting("The highest spending of a run.", AMOUNT, _amount),
+            "seconds": Setting("The timeout of a run, in seconds.", NUMBER, _seconds),
+            "tier": Setting("A named preset of bounds.", word_of(*TIERS)),
         },
     ),
     "plan": TableKind(
-        "What `remit run` carries out when it is given no task; with a coordinator, the plan that it follows.",
+        "The plan that `remit run` without a task carries out; with a coordinator, the plan that it follows.",
         {
-            "goal": Setting("What it is for.", TEXT),
+            "goal": Setting("The goal of the plan.", TEXT),
             "concurrency": Setting(
-                "How many steps run at a time; 5 unless told otherwise.", WHOLE, _at_least_one("concurrency")
+                "The number of steps that run at once [default: 5].", WHOLE, _at_least_one("concurrency")
             ),
-            "reveal": Setting("Tell the agents of the steps the goal, and who else is in the team.", YES),
+            "reveal": Setting("Whether the agents of the steps see the goal and the roster.", YES),
             "steps": STEP,
         },
     ),
@@ -562,64 +560,64 @@ TABLES: Final[Mapping[str, TableKind]] = {
         short=Setting("The tools, by their names.", TEXTS),
     ),
     "bounds": TableKind(
-        "The ceiling on every run.",
+        "The bounds of every run.",
         {
-            "agents": _bound(NAMES, "agents", "Who may take part."),
-            "tools": _bound(NAMES, "tools", "What may be used."),
-            "sees": _bound(NAMES, "sees", "Which shared context may be read."),
-            "writes": _bound(NAMES, "writes", "Which shared context may be written."),
-            "depth": _bound(WHOLE, "depth", "How many delegations deep; 3 unless told otherwise."),
-            "deadline": _bound(MOMENT, "deadline", "Until when."),
-            "credits": _bound(AMOUNT, "credits", "What a run may spend at most."),
-            "tokens": _bound(WHOLE, "tokens", "How many tokens a run may use."),
-            "handoffs": _bound(WHOLE, "handoffs", "How often tasks of a run may change hands."),
-            "members": _bound(WHOLE, "members", "How many different agents a run may have."),
-            "tasks": _bound(WHOLE, "tasks", "How many tasks a run may have; 1,000 unless told otherwise."),
-            "requests": _bound(WHOLE, "requests", "How often a run may ask models, instead of the 1,000 of loops."),
+            "agents": _bound(NAMES, "agents", "The agents that may take part."),
+            "tools": _bound(NAMES, "tools", "The tools that may be used."),
+            "sees": _bound(NAMES, "sees", "The shared context that may be read."),
+            "writes": _bound(NAMES, "writes", "The shared context that may be written."),
+            "depth": _bound(WHOLE, "depth", "The number of nested delegations [default: 3]."),
+            "deadline": _bound(MOMENT, "deadline", "The time by which every run must end."),
+            "credits": _bound(AMOUNT, "credits", "The highest spending of a run."),
+            "tokens": _bound(WHOLE, "tokens", "The number of tokens that a run may use."),
+            "handoffs": _bound(WHOLE, "handoffs", "The number of handoffs in a run."),
+            "members": _bound(WHOLE, "members", "The number of different agents in a run."),
+            "tasks": _bound(WHOLE, "tasks", "The number of tasks in a run [default: 1,000]."),
+            "requests": _bound(WHOLE, "requests", "Model requests in a run, instead of the 1,000 of loops."),
         },
     ),
     "policy": TableKind(
         "Rules that are not bounds.",
         {
-            "concurrency": _policy(WHOLE, "concurrency", "How many submitted tasks run at a time, in all processes."),
-            "handoffs": _policy(WHOLE, "handoffs", "How often one task may change hands."),
-            "max_parallel_parts": _policy(
-                WHOLE, "max_parallel_parts", "Into how many parts a task may go out at once."
-            ),
-            "inbox": _policy(WHOLE, "inbox", "How many messages of one sender may wait for one reader; 32."),
-            "spawns": _policy(WHOLE, "spawns", "How many spawned tasks a task may have at a time; 5 by default."),
+            "concurrency": _policy(WHOLE, "concurrency", "Queued tasks that run at once, in all processes."),
+            "handoffs": _policy(WHOLE, "handoffs", "The number of handoffs of one task."),
+            "max_parallel_parts": _policy(WHOLE, "max_parallel_parts", "The number of parts of one parallel handoff."),
+            "inbox": _policy(WHOLE, "inbox", "Waiting messages of one sender for one reader [default: 32]."),
+            "spawns": _policy(WHOLE, "spawns", "The number of unfinished spawned tasks of one task [default: 5]."),
             "unknown_price": _policy(
-                word_of("refuse", "tokens"), "unknown_price", "A model whose price is not known: not asked, or counted."
+                word_of("refuse", "tokens"),
+                "unknown_price",
+                "An unknown price: refuse the model, or count tokens.",
             ),
             "on_no_answer": _policy(
-                word_of("reject", "approve"), "on_no_answer", "What it means that nobody answers a question."
+                word_of("reject", "approve"), "on_no_answer", "What happens if no one answers an approval."
             ),
             "on_failed_handoff": _policy(
                 word_of("fail", "back"),
                 "on_failed_handoff",
-                "Whether a task goes back to the agent that handed it over when the new holder fails.",
+                "Whether a task goes back to the agent that handed it over if the new one fails.",
             ),
-            "answer_days": _policy(NUMBER, "answer_days", "How many days people have to answer."),
+            "answer_days": _policy(NUMBER, "answer_days", "The number of days that people have to answer."),
             "approve": Setting(
-                "The function that says which hops a person has to approve, as module:name.", TEXT, _place
+                "The function that says which hops a person must approve, as module:name.", TEXT, _place
             ),
             "classify": Setting(
-                'Who chooses the tier of a run that is not given one: "rules", or a function as module:name.',
+                'The classifier that chooses the tier of a run without one: "rules", or a function as module:name.',
                 TEXT,
                 _classify,
             ),
-            "secrets": Setting("Environment variables whose values are never written down.", TEXTS),
+            "secrets": Setting("Environment variables whose values are never written.", TEXTS),
         },
     ),
     "limits": TableKind(
-        "What may be spent, and how many tasks may begin, in an hour, a day, a week or a month.",
+        "Limits on spending and on started tasks in an hour, a day, a week or a month.",
         {
-            "per": Setting("In which time.", word_of(*HOURS)),
-            "credits": Setting("How much money.", AMOUNT, _amount),
-            "tokens": Setting("How many tokens.", WHOLE),
-            "tasks": Setting("How many tasks may begin.", WHOLE),
-            "agent": Setting('By which agent; "*" for each.', TEXT),
-            "session": Setting('In which session; "*" for each.', TEXT),
+            "per": Setting("The period.", word_of(*HOURS)),
+            "credits": Setting("The amount of money.", AMOUNT, _amount),
+            "tokens": Setting("The number of tokens.", WHOLE),
+            "tasks": Setting("The number of tasks that may start.", WHOLE),
+            "agent": Setting('The agent; "*" for each.', TEXT),
+            "session": Setting('The session; "*" for each.', TEXT),
         },
         listed=True,
         needs=("per",),
@@ -627,46 +625,46 @@ TABLES: Final[Mapping[str, TableKind]] = {
         noun="a limit",
     ),
     "breaker": TableKind(
-        "How soon agents that fail are not asked for a while.",
+        "The circuit breaker of failing agents.",
         {
-            "failures": Setting("How many failures in a row; 3 unless told otherwise.", WHOLE),
-            "cool_off": Setting("For how many seconds it is not asked then; 60 unless told otherwise.", NUMBER),
-            "probe": Setting("How many seconds the task that tries it again has to report.", NUMBER),
+            "failures": Setting("The number of failures in a row that open it [default: 3].", WHOLE),
+            "cool_off": Setting("The cooldown until a probe, in seconds [default: 60].", NUMBER),
+            "probe": Setting("The timeout of the probe, in seconds.", NUMBER),
         },
         judge=_breaker,
     ),
     "certainty": TableKind(
-        "How sure it must be who can do something, to be asked by a capability.",
+        "How clear a match must be for a delegation by capability.",
         {
-            "score": Setting("The least score, from 0 to 1; 0.22 by default.", NUMBER),
-            "margin": Setting("By how much it is ahead of the next; 0.08 by default.", NUMBER),
+            "score": Setting("The least score, from 0 to 1 [default: 0.22].", NUMBER),
+            "margin": Setting("The least lead over the second [default: 0.08].", NUMBER),
         },
         judge=_certainty,
     ),
     "loops": LOOPS,
     "retry": TableKind(
-        "How tasks from the queue are tried again, for agents that do not say it themselves.",
+        "How queued tasks are retried, for agents without a setting of their own.",
         _RETRY,
         judge=_with(RetryPolicy),
     ),
     "channels": CHANNEL,
     "mcp": MCP_SERVER,
     "prices": TableKind(
-        "What models cost, where you know it better: for a million tokens, under the model's name in quotes.",
+        "Your own prices of models: for a million tokens, under the model's name in quotes.",
         {
-            "input": _rate("input", "What is read."),
-            "output": _rate("output", "What is written."),
-            "cached_input": _rate("cached_input", "What is read from a cache."),
-            "cache_written": _rate("cache_written", "What is put into a cache."),
-            "request": _rate("request", "What every request costs besides."),
+            "input": _rate("input", "Input."),
+            "output": _rate("output", "Output."),
+            "cached_input": _rate("cached_input", "Input read from a cache."),
+            "cache_written": _rate("cache_written", "Input written to a cache."),
+            "request": _rate("request", "An amount for every request."),
         },
         many=True,
         needs=("input", "output"),
     ),
     "store": TableKind(
-        "Where everything is kept; in memory only if nothing is said.",
+        "The store [default: in memory].",
         {
-            "path": Setting("A file, from the folder of this one.", TEXT, _file),
+            "path": Setting("A file, relative to the folder of this one.", TEXT, _file),
             "address": Setting("A server: postgresql://user@host/database.", TEXT, _server),
             "workspace": Setting("The workspace within it.", TEXT, _workspace),
         },
@@ -674,23 +672,23 @@ TABLES: Final[Mapping[str, TableKind]] = {
     "serving": TableKind(
         "What a process does for the queue.",
         {
-            "concurrency": _serving(WHOLE, "concurrency", "How many submitted tasks it runs at a time."),
+            "concurrency": _serving(WHOLE, "concurrency", "The number of queued tasks it runs at once."),
             "heartbeat_timeout": _serving(
-                NUMBER, "heartbeat_timeout", "After how many seconds without a heartbeat others take over."
+                NUMBER, "heartbeat_timeout", "The seconds without a heartbeat after which others take over."
             ),
-            "keep_days": _serving(NUMBER, "keep_days", "How many days what has ended is kept; for ever if unsaid."),
-            "keep_events": _serving(WHOLE, "keep_events", "How many events are kept in memory."),
+            "keep_days": _serving(NUMBER, "keep_days", "Days that ended runs are kept [default: forever]."),
+            "keep_events": _serving(WHOLE, "keep_events", "The number of events that are kept in memory."),
         },
     ),
 }
 
 SCRIPT_LINE: Final = TableKind(
-    "What a scripted model says: for each agent a list of lines, of which the first that fits is taken, and the next "
-    "one when the same tool answers again.",
+    "The answers of a scripted model: for each agent a list of lines. The first that applies is taken, and the "
+    "next one when the same tool returns again.",
     {
-        "when": Setting("Words of the task that this line is for; for every task if unsaid.", TEXT),
-        "after": Setting("The tool that has just answered; without it the line is for the beginning.", TEXT),
-        "say": Setting("The answer. {task}, {result} and {NAME OF A TOOL} stand for what was asked and found.", TEXT),
+        "when": Setting("Words of the task that this line is for [default: every task].", TEXT),
+        "after": Setting("The tool that has just returned; without it the line is for the beginning.", TEXT),
+        "say": Setting("The answer. {task}, {result} and {NAME OF A TOOL} stand for the task and for results.", TEXT),
         "call": Setting("The tool to call.", TEXT),
         "with": Setting("Its arguments.", ARGUMENTS),
     },

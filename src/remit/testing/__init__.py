@@ -1,4 +1,4 @@
-"""Doubles and contracts for those who build on remit, the very ones its own tests use."""
+"""Test doubles and the store contract, for users of remit. remit's own tests use the same ones."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

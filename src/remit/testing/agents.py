@@ -1,4 +1,4 @@
-"""Scripted agents: doubles that answer what a test says, and remember what they were asked."""
+"""Scripted agents: doubles that return what a test says, and record their tasks."""
 
 from collections.abc import Callable
 from inspect import isawaitable
@@ -6,8 +6,8 @@ from typing import Any
 
 
 class Scripted:
-    """An agent that gives its answers in order, the last one again and again. An answer that is an exception is raised,
-    one that is a function is called with the turn; `tasks` lists what it was asked."""
+    """An agent that returns its answers in order, and the last one from then on. An answer that is an exception is
+    raised; one that is a function is called with the turn. `tasks` lists the tasks it was given."""
 
     def __init__(self, *answers: object) -> None:
         self._answers = list(answers) or [None]

@@ -1,4 +1,4 @@
-"""A clock under the test's control: time passes when the test says so, and then whatever waited for it happens."""
+"""A clock under the test's control: time passes only when the test says so, and then the timers fire."""
 
 import asyncio
 import heapq
@@ -17,7 +17,7 @@ PATIENCE = 30.0  # real seconds until a wait fails
 
 
 class FakeTimer:
-    """Something that happens when the clock has been moved far enough."""
+    """A timer of the fake clock."""
 
     __slots__ = ("_call",)
 
@@ -34,9 +34,9 @@ class FakeTimer:
 
 
 class FakeClock:
-    """A clock that stands still until `advance` moves it. Timers that are due fire in order, before the call
-    returns; each sees the time it was due. One that is set again meanwhile, as a heartbeat is, fires once more at the
-    end, not as often as it would have in all that time."""
+    """A clock that stands still until `advance` moves it. Due timers fire in order, before the call returns, each at
+    its own time. A timer that is set again meanwhile, like a heartbeat, fires once more at the end, not for every
+    interval."""
 
     def __init__(self, now: int = 1_800_000_000 * SECOND) -> None:
         self._now = now
@@ -62,7 +62,7 @@ class FakeClock:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; whoever waits for it is woken."""
+        """Let time pass and fire the due timers."""
         if seconds < 0:
             raise ValueError("time does not go back; jump sets the wall clock")
         self._until = until = self._ticks + round(seconds * SECOND)
@@ -73,7 +73,7 @@ class FakeClock:
         self._move(until)
 
     def jump(self, seconds: float) -> None:
-        """Set the wall clock forwards or backwards, as people and programs do; no time passes and no timer fires."""
+        """Set the wall clock forwards or backwards, as a person would; no time passes and no timer fires."""
         self._now += round(seconds * SECOND)
 
     def _move(self, ticks: int) -> None:

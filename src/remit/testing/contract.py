@@ -1,7 +1,7 @@
-"""The contract of a store: a store is whatever passes `check_store`.
+"""The contract of a store: a store is everything that passes `check_store`.
 
-Each clause is a small function that gets a fresh database and raises AssertionError with a sentence if the database
-breaks a promise of `ports.Store`. The clauses know the ports and the core, never a particular store.
+Each clause is a small function that gets a fresh database, and raises `AssertionError` if the database breaks a promise
+of `ports.Store`. The clauses use the ports and the core, never a particular store.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,13 +54,13 @@ CLAUSES: Final[tuple[Clause, ...]] = (
 
 
 async def check_store(open_database: Callable[[], Database]) -> None:
-    """Hold a store to its contract. `open_database` gives a new, empty database each time it is called."""
+    """Check a store against its contract. `open_database` returns a new, empty database each time."""
     for clause in CLAUSES:
         await check_clause(clause, open_database)
 
 
 async def check_clause(clause: Clause, open_database: Callable[[], Database]) -> None:
-    """Hold a store to one clause, on a database of its own; whatever goes wrong is raised as a breach of it."""
+    """Check a store against one clause, on a database of its own; every error is raised as a breach of this clause."""
     database = open_database()
     try:
         with fail_after(PATIENCE):
@@ -76,5 +76,5 @@ async def check_clause(clause: Clause, open_database: Callable[[], Database]) ->
 
 
 def title(clause: Clause) -> str:
-    """Spell the name of a clause: `answers_again` -> 'answers again'."""
+    """Return the name of a clause as words: `answers_again` -> 'answers again'."""
     return clause.__name__.replace("_", " ")

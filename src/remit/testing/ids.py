@@ -7,7 +7,7 @@ _LENGTH = 16
 
 
 class CountedIds:
-    """Sixteen characters as real ids have them; they sort as text in the order they were made."""
+    """Ids of sixteen characters, like real ones, that sort as text in the order they were created."""
 
     def __init__(self, first: int = 1) -> None:
         self._numbers = count(first)

@@ -1,7 +1,7 @@
-"""A plugin for pytest: a test that fails shows what the agents did in it.
+"""A pytest plugin: a failed test shows what its agents did.
 
-Pytest loads it wherever remit is installed, so it imports next to nothing. What it needs is imported when a test opens
-a workspace. `--remit-runs 0` turns it off, and so does `-p no:remit`.
+Pytest loads it wherever remit is installed, so it imports next to nothing. Further modules are imported when a test
+opens a workspace. `--remit-runs 0` turns it off, and so does `-p no:remit`.
 """
 
 from collections.abc import Callable, Generator
@@ -49,7 +49,7 @@ def _runs(config: pytest.Config) -> int:
 
 
 class _Showing:
-    """Has whatever a test opens witnessed, from the beginning of its set-up until it is reported on."""
+    """Records the workspaces that a test opens, from the start of its setup until its report."""
 
     def __init__(self, runs: int) -> None:
         self._runs = runs

@@ -1,7 +1,7 @@
-"""What the agents of a test did, for whoever asks why it failed: the trees of its runs as plain text.
+"""What the agents of a failed test did: the trees of its runs as plain text.
 
-What this process commits is kept as it is committed, the newest of it, so that it can be told after a runtime is
-closed. A store that lasts is read anew instead: other processes may have written there too.
+The newest events that this process commits are kept, so that they can be shown after a runtime is closed. A persistent
+store is read again instead, because other processes may have written to it.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class _Run(NamedTuple):
 
 
 class _Place:
-    """A workspace that was opened: where it is, and what this process has committed there."""
+    """A workspace that was opened: where it is, and the events that this process has committed there."""
 
     def __init__(self, opened: Opened, subscribe: Subscribe) -> None:
         self.workspace = opened.workspace
@@ -72,7 +72,7 @@ class _Place:
         return f"{where}, workspace {self.workspace}:"
 
     def runs(self) -> tuple[Runs, str]:
-        """Give the newest runs, the oldest of them first, and a remark if there may be more to know."""
+        """Return the newest runs, the oldest of them first, and a remark if some may be missing."""
         kept = _by_run(self.kept)
         if not self.address:
             return kept, ""
@@ -84,24 +84,25 @@ class _Place:
 
 
 class Witness:
-    """Knows the workspaces that a test opens, and those that were open when it began. It shows `most` runs of each."""
+    """Records the workspaces that a test opens, and those that were open when it started. It shows `most` runs of
+    each."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._places: list[_Place] = []
 
     def opened(self, opened: Opened, subscribe: Subscribe) -> None:
-        """Hear of a workspace."""
+        """Record a workspace."""
         self._places.append(_Place(opened, subscribe))
 
     def begin(self) -> None:
-        """Forget what is closed, and what was done so far."""
+        """Drop closed workspaces and all earlier events."""
         self._places = [place for place in self._places if place.is_open]
         for place in self._places:
             place.kept.clear()
 
     def told(self) -> str:
-        """Tell what was done; empty if that is nothing."""
+        """Return the trees of the runs, or "" if there are none."""
         places = {(place.address or str(id(place)), place.workspace): place for place in self._places}
         parts = [(place.name, part) for place in places.values() if (part := self._part(place))]
         if len(parts) == 1:
@@ -123,8 +124,8 @@ class Witness:
 
 
 def _address(store: Any) -> str:
-    """Name where others could read what is there; empty if they cannot. A path stays what it is when the test goes to
-    another folder."""
+    """Return the address at which other processes can read a store, or "" if they cannot. A path is made absolute,
+    because the test may change its folder."""
     if not isinstance(store, str | Path) or str(store) == MEMORY:
         return ""
     return str(store) if is_server(store) else str(Path(store).absolute())
@@ -140,8 +141,8 @@ def _by_run(operations: Iterable[Sequence[Event]]) -> Runs:
 
 
 def _read(address: str, workspace: str, runs: list[str]) -> Runs:
-    """Read these runs, or the newest if there are none, on a thread: it is not known whether this one has a loop, and
-    a server may never answer."""
+    """Return these runs, or the newest if none are named. It reads in a thread, because this thread may or may not have
+    an event loop, and a server may never answer."""
     told: Future[Runs] = Future()
 
     def read() -> None:
@@ -189,7 +190,7 @@ def _drawn(run: str, events: list[Event]) -> _Run:
 
 
 def _bounded(lines: list[str]) -> list[str]:
-    """Cut a tree, and keep what went wrong below the cut."""
+    """Return a tree cut to its limit, with the failures below the cut."""
     shown = [cut(line, COLUMNS) for line in lines]
     first, rest = shown[:LINES], shown[LINES:]
     if not rest:

@@ -1,8 +1,8 @@
-"""A process that others take for dead while its code runs on: it writes no heartbeat, hears nothing, and says that it
-is on another machine.
+"""A process that others consider dead while its code runs on: it writes no heartbeat, receives nothing, and claims to
+be on another machine.
 
-`Runtime(Zombie.database("team.db"), system=System(clock=Zombie.clock(clock)))` is such a process: give it work, let
-time pass for the others, and see that nothing it does afterwards counts.
+`Runtime(Zombie.database("team.db"), system=System(clock=Zombie.clock(clock)))` is such a process. Give it work, let
+time pass for the others, and check that nothing it does afterwards counts.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 
 class _NeverFires:
-    """A timer of a process that is stopped."""
+    """A timer of a stopped process."""
 
     def cancel(self) -> None:
-        """Do nothing: it would never have happened."""
+        """Do nothing: the timer never fires."""
 
 
 class StoppedClock:
-    """Tells the time and wakes nobody."""
+    """A clock that returns the time and fires no timers."""
 
     def __init__(self, clock: Clock) -> None:
         self.now = clock.now
@@ -47,7 +47,7 @@ class StoppedClock:
 
 
 class DeafStore:
-    """A store that does not tell what others have written."""
+    """A store that does not report what others have written."""
 
     def __init__(self, store: Store, unheard: list[Callable[[], None]]) -> None:
         self._unheard = unheard
@@ -74,7 +74,8 @@ class DeafStore:
 
 
 def _elsewhere(decide: Decide[T]) -> Decide[T]:
-    """Have a process say that it is on another machine: on this one everyone could see that it is alive."""
+    """Return a decision whose heartbeat claims another machine: on this one, every process could see that it is
+    alive."""
 
     def decided(view: View) -> Decision[T]:
         decision = decide(view)
@@ -85,7 +86,7 @@ def _elsewhere(decide: Decide[T]) -> Decide[T]:
 
 
 class DeafDatabase:
-    """A database whose stores are deaf until `wake`, when the process notices that others have been at work."""
+    """A database whose stores report nothing until `wake`, when the process notices what others have done."""
 
     def __init__(self, database: Database) -> None:
         self._unheard: list[Callable[[], None]] = []
@@ -103,7 +104,7 @@ class DeafDatabase:
         return DeafStore(self._database.store(workspace), self._unheard)
 
     def wake(self) -> None:
-        """Tell whoever listens that something has changed."""
+        """Notify all listeners."""
         for ring in list(self._unheard):
             ring()
 
@@ -115,14 +116,14 @@ class DeafDatabase:
 
 
 class Zombie:
-    """The parts of a runtime that is dead for all others."""
+    """The parts of a runtime that all others consider dead."""
 
     @staticmethod
     def database(store: str | Path) -> DeafDatabase:
-        """Open a store that tells this process nothing."""
+        """Return a store that reports nothing to this process."""
         return DeafDatabase(database_at(store))
 
     @staticmethod
     def clock(clock: Clock) -> StoppedClock:
-        """Give a clock that goes with another but wakes nobody: no heartbeat is written by it."""
+        """Return a clock that follows another but fires no timers: no heartbeat is written."""
         return StoppedClock(clock)

@@ -1,1 +1,1 @@
-"""The clauses of a store's contract, by what they are about."""
+"""The clauses of the store contract, by subject."""

@@ -1,5 +1,5 @@
-"""Agents: their breakers, the cards that processes publish, the messages that each reader gets once, in order; and the
-keys of a workspace, which are no history."""
+"""Clauses on agents: breakers, published cards, messages that each reader gets once and in order; and on provider keys,
+which are not part of the history."""
 
 from typing import Final
 
@@ -55,7 +55,7 @@ async def a_key_that_rests_is_known_until_it_has_answered(database: Database) ->
 
 
 async def what_was_not_there_is_found_once_it_is(database: Database) -> None:
-    """A store may remember that there was nothing; it must not remember it too long."""
+    """A store may cache that something does not exist, but must notice when it does."""
     store = database.store("one")
     remit, other = first_remit("reads", session="s1"), first_remit("other", session="s1")
     await store.tx("start", starting(remit, other))
@@ -84,7 +84,7 @@ async def what_was_not_there_is_found_once_it_is(database: Database) -> None:
 
 
 async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
-    """The last setting counts, for whoever reads and for a decision."""
+    """The last setting counts, for readers and for decisions."""
     store = database.store("one")
     equal(await look(store, lambda view: view.breaker("helper")), CLOSED, "the breaker of an agent that never failed")
     for number, breaker in enumerate(
@@ -130,7 +130,7 @@ async def a_card_is_kept_as_it_was_last_published(database: Database) -> None:
 
 
 async def messages_wait_until_they_are_taken(database: Database) -> None:
-    """In the order they were sent, for one agent in one run; what is taken waits no more."""
+    """In the order they were sent, for one agent in one run; taken messages are gone."""
     store = database.store("one")
     mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
     others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
@@ -184,7 +184,8 @@ async def messages_are_counted_by_sender_without_reading_them(database: Database
 
 
 async def announcements_reach_the_task_that_asked(database: Database) -> None:
-    """Not the agent's other tasks; those that nobody will read are found once the task has ended."""
+    """A result message reaches only the task that asked. If that task has ended, the message is listed as
+    undelivered."""
     store = database.store("one")
     root = first_remit("root", session="s")
     await store.tx("start", starting(root))
@@ -215,7 +216,7 @@ def _keeping(*rows: KeyRow) -> Decide[Json]:
 
 
 async def a_key_is_kept_as_it_was_last_sealed_and_is_no_event(database: Database) -> None:
-    """What is kept is one row a name; events tell that it was put in and removed, and not what it is."""
+    """There is one row for each name. Events report that a key was set or removed, not the key itself."""
     store = database.store("one")
     equal(await look(store, _keys), NO_KEYS, "keys where there are none")
     zed, first = (KeyRow(name, Sealed("m1", f"first of {name} ü"), NOW) for name in ("zed", "openai"))

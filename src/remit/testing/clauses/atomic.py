@@ -1,4 +1,4 @@
-"""A transaction commits whole or not at all."""
+"""Clauses on atomicity: a transaction commits as a whole or not at all."""
 
 import asyncio
 from typing import Final
@@ -43,7 +43,7 @@ async def what_raises_writes_nothing(database: Database) -> None:
 
 
 async def events_commit_together(database: Database) -> None:
-    """All events of a transaction follow each other in the journal, and the first carries the operation."""
+    """All events of a transaction are adjacent in the journal, and the first has the operation id."""
     store = database.store("one")
 
     def several(number: int) -> Decision[Json]:
@@ -64,7 +64,8 @@ async def events_commit_together(database: Database) -> None:
 
 
 async def what_cannot_be_written_is_not_half_written(database: Database) -> None:
-    """Events that are not JSON, or of an unknown kind: refused whole, and their neighbours are not harmed."""
+    """Events that are not JSON or have an unknown kind are refused as a whole, and other operations are not
+    affected."""
     store = database.store("one")
     bad = (
         Unsealed("entry.set", NOW, {"value": "half a pair: \ud800"}),
@@ -79,7 +80,7 @@ async def what_cannot_be_written_is_not_half_written(database: Database) -> None
 
 
 async def what_the_tables_refuse_is_not_half_written(database: Database) -> None:
-    """A second task under the same id breaks a rule of the tables."""
+    """A second task with the same id violates a constraint of the tables."""
     store = database.store("one")
     remit = first_remit("twin", session="s")
     await store.tx("twin", lambda _view: Decision(None, (started(remit, NOW),)))
@@ -93,7 +94,7 @@ async def what_the_tables_refuse_is_not_half_written(database: Database) -> None
 
 
 async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -> Answer:
-    """Ask for a good event and then a bad one in one operation, at this place among two good operations."""
+    """Request a good and a bad event in one operation, at this place between two good operations."""
 
     def spoiled(view: View) -> Decision[Json]:
         return Decision("done", (entry_event(view, Draft(name, "half", "written")), bad))

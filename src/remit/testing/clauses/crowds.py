@@ -1,4 +1,5 @@
-"""Many at once: everyone gets the own answer, one after the other, and no one is hurt by a neighbour."""
+"""Clauses on concurrency: each caller gets its own answer, transactions are serial, and no caller is affected by
+another."""
 
 import asyncio
 import threading
@@ -25,11 +26,11 @@ _PATIENCE: Final = 20.0
 
 
 class _OwnError(Exception):
-    """An error that remembers whose it is."""
+    """An error that carries the number of its caller."""
 
 
 async def everyone_gets_the_own_answer(database: Database) -> None:
-    """Some write, some only look, some raise; more than fit into one batch."""
+    """Some callers write, some only read, some raise; more than fit into one batch."""
     store = database.store("one")
 
     def decide(number: int) -> Decide[Json]:
@@ -58,7 +59,7 @@ async def everyone_gets_the_own_answer(database: Database) -> None:
 
 
 async def one_after_the_other(database: Database) -> None:
-    """Each transaction sees what all the earlier ones wrote, so a count of them is exact."""
+    """Each transaction sees the writes of all earlier ones, so a counter is exact."""
     store = database.store("one")
 
     def count(view: View) -> Decision[Json]:
@@ -77,7 +78,7 @@ async def one_after_the_other(database: Database) -> None:
 
 
 async def reads_see_whole_transactions(database: Database) -> None:
-    """Two entries are always written together; a reader sees them alike, and all that was acknowledged."""
+    """Two entries are always written together; a reader sees both or none, and every acknowledged write."""
     store = database.store("one")
     acknowledged = 0
 
@@ -111,8 +112,8 @@ async def reads_see_whole_transactions(database: Database) -> None:
 
 
 async def a_long_look_holds_up_nothing(database: Database) -> None:
-    """It sees one moment, however much is written and read meanwhile. In memory, where nobody else could go on, there
-    is nothing to try."""
+    """A long read sees one snapshot while other reads and writes continue. A store in memory is skipped, because no
+    other process could continue there."""
     store = database.store("one")
     await store.tx("first", putting(Draft("notes", "a", "first"), answer=None))
     if not database.lasting:
@@ -137,7 +138,7 @@ async def a_long_look_holds_up_nothing(database: Database) -> None:
 
 
 async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> None:
-    """Also what cannot be put into a future, such as StopIteration from a careless `next()`."""
+    """This includes exceptions that a future cannot hold, such as StopIteration from a careless `next()`."""
     store = database.store("one")
     for name, error in (
         ("stop", StopIteration("empty")),
@@ -156,7 +157,7 @@ async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> N
 
 
 async def who_stops_waiting_hurts_no_one(database: Database) -> None:
-    """Cancelled callers: their work is done or not done, never half, and the others get their answers."""
+    """The work of a cancelled caller is done as a whole or not at all, and the others get their answers."""
     store = database.store("one")
     tasks = [
         asyncio.ensure_future(store.tx(f"op {number}", putting(Draft("notes", f"key {number}", number), answer=number)))

@@ -1,4 +1,4 @@
-"""Entries: exact text, literal prefixes, recency, expiry."""
+"""Clauses on entries: exact text, literal prefixes, order, expiry."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -90,7 +90,7 @@ _VALUES: Final[tuple[Json, ...]] = (
 
 
 async def a_prefix_is_literal(database: Database) -> None:
-    """For each beginning of each key: exactly the keys with that beginning, in order of their characters."""
+    """For each prefix of each key: exactly the keys with that prefix, in the order of their characters."""
     store = database.store("one")
     await _put_all(store, ((key, key) for key in _KEYS))
     prefixes = {key[:length] for key in _KEYS for length in range(min(len(key), 4) + 1)}
@@ -165,7 +165,7 @@ async def a_value_is_kept_exactly(database: Database) -> None:
 
 
 async def an_entry_is_kept_whole(database: Database) -> None:
-    """Author, times, version, digest, extension, trust, task and chain come back as they were written."""
+    """Author, times, version, digest, extension, trust, task and chain are returned as they were written."""
     store = database.store("one")
     draft = Draft("notes", "a", {"n": 1}, lifetime=50, extend=True, trust="untrusted")
     await store.tx("first", putting(draft, at=NOW, agent="ada"))
@@ -187,7 +187,7 @@ async def an_entry_is_kept_whole(database: Database) -> None:
 
 
 async def the_newest_first(database: Database) -> None:
-    """By time of the last write, then by key; touching an entry does not make it newer."""
+    """By the time of the last write, then by key; extending an entry does not make it newer."""
     store = database.store("one")
     for key, at in (("c", 1), ("a", 3), ("b", 3), ("d", 2), ("e", 3)):
         await store.tx(f"{key} {at}", putting(Draft("notes", key, at, lifetime=100), at=NOW + at))
@@ -206,7 +206,7 @@ async def the_newest_first(database: Database) -> None:
 
 
 async def expiry_is_exact(database: Database) -> None:
-    """Invisible from the moment of expiry on, listed as expired from then on, and kept until removed."""
+    """From the moment of expiry an entry is invisible and listed as expired; it is stored until it is removed."""
     store = database.store("one")
     await store.tx("for good", putting(Draft("notes", "for good", 1)))
     await store.tx("passing", putting(Draft("notes", "passing", 2, lifetime=100)))
@@ -256,7 +256,7 @@ async def _put_all(store: Store, pairs: Iterable[tuple[str, Json]]) -> None:
 
 
 def _three_ways(view: View, key: str) -> list[tuple[str, Json]]:
-    """Read what is under one key, alone and through its scope."""
+    """Return the entries under one key, read directly and through its scope."""
     alone, scope = view.entry("notes", key), Scope("notes", key)
     entries = [alone, *view.by_key(scope, NOW, 10), *view.recent(scope, NOW, 10)]
     return [(entry.key, entry.value) for entry in entries if entry is not None]

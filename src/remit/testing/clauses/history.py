@@ -1,4 +1,4 @@
-"""The journal: one event for each change, sealed, and found by run, session, agent, task, kind and time."""
+"""Clauses on the journal: one event for each change, hashed, and found by run, session, agent, task, kind and time."""
 
 import asyncio
 from itertools import product
@@ -35,8 +35,8 @@ from remit.testing.clauses.making import (
 
 
 async def events_are_found_by_every_condition(database: Database) -> None:
-    """All conditions hold together; the limit counts what is found, not what was looked at, from the beginning on or
-    from the end."""
+    """All conditions must hold. The limit counts the events found, not the events read, from the beginning or from the
+    end."""
     store = database.store("one")
     await _some_history(store)
     everything = await journal(store)
@@ -67,7 +67,7 @@ async def events_are_found_by_every_condition(database: Database) -> None:
 
 
 async def events_are_found_by_task_and_kind(database: Database) -> None:
-    """Together with the other conditions; the limit counts what is found here too."""
+    """Together with the other conditions; here too the limit counts the events found."""
     store = database.store("one")
     await _some_history(store)
     everything = await journal(store)
@@ -119,7 +119,7 @@ def _many(part: int, at: int) -> list[Unsealed]:
 
 
 async def an_event_is_kept_whole(database: Database) -> None:
-    """The text that was sealed comes back to the byte, with the operation and its answer."""
+    """The hashed text is returned byte for byte, with the operation and its answer."""
     store = database.store("one")
     heard: list[Event] = []
     store.subscribe(heard.extend)
@@ -159,7 +159,7 @@ async def an_operation_and_an_event_are_found_again(database: Database) -> None:
 
 
 async def the_head_is_where_the_journal_ends(database: Database) -> None:
-    """For readers what is committed; for a decision also what its neighbours in the transaction have appended."""
+    """Readers see the committed end; a decision also sees the events of earlier decisions in the same transaction."""
     store = database.store("one")
     equal(await store.read(lambda view: view.head()), Head(), "the head of an empty journal")
 
@@ -178,7 +178,7 @@ async def the_head_is_where_the_journal_ends(database: Database) -> None:
 
 
 async def the_journal_tells_the_tables(database: Database) -> None:
-    """After four hundred operations by chance, one by one and many at once, in two workspaces."""
+    """After four hundred random operations, serial and concurrent, in two workspaces."""
     for workspace in ("one", "two"):
         store = database.store(workspace)
         actor = _Actor(store, Dice(f"the journal tells the tables of {workspace}"))
@@ -214,7 +214,7 @@ def _within(event: Event, span: Span) -> bool:
 
 
 async def _some_history(store: Store) -> None:
-    """Write three runs in two sessions, interleaved, and what a person does outside of any run."""
+    """Write three interleaved runs in two sessions, and a person's action outside of any run."""
     roots = [first_remit(f"run{n}", session=f"s{n % 2}", at=NOW + n) for n in range(3)]
     for at, root in enumerate(roots):
         parts = [child_remit(root, f"{root.id}part{part}", holder=f"helper{part}") for part in range(2)]
@@ -233,7 +233,7 @@ def _is_running(view: View, task: str) -> bool:
 
 
 class _Actor:
-    """Does by chance what the engine does on purpose."""
+    """Makes the same changes as the engine, at random."""
 
     def __init__(self, store: Store, dice: Dice) -> None:
         self._store = store

@@ -1,4 +1,5 @@
-"""Sinks hear of what was committed, in order, and harm nobody; listeners are woken when another has written."""
+"""Clauses on sinks and listeners: sinks get committed events in order; listeners are woken when another process has
+written."""
 
 import asyncio
 import logging
@@ -24,7 +25,7 @@ from remit.testing.clauses.making import (
 
 
 async def sinks_hear_everything_once_in_order(database: Database) -> None:
-    """When a transaction answers, its events have been heard: all of one transaction at once, in order."""
+    """When a transaction returns, the sinks have its events: all of one transaction at once, in order."""
     store = database.store("one")
     heard: list[Sequence[Event]] = []
     stop = store.subscribe(lambda events: heard.append(tuple(events)))
@@ -60,7 +61,7 @@ async def sinks_hear_everything_once_in_order(database: Database) -> None:
 
 
 async def a_failing_sink_harms_no_one(database: Database) -> None:
-    """Not the work, not the journal, not the next sink; not even one that takes apart what it is given."""
+    """It affects neither the work nor the journal nor other sinks; not even if it modifies the events it is given."""
     store = database.store("one")
     before: list[Event] = []
     after: list[Event] = []
@@ -89,7 +90,8 @@ async def a_failing_sink_harms_no_one(database: Database) -> None:
 
 
 async def who_listens_is_told_in_vain_at_most(database: Database) -> None:
-    """Listening and ceasing to listen never harms; a bell may ring for nothing, but not after it was stopped."""
+    """Starting and stopping to listen has no side effects. A listener may be called without a change, but never after
+    it was stopped."""
     store = database.store("one")
     rung: list[int] = []
     stops = [store.listen(lambda number=number: rung.append(number)) for number in range(3)]
@@ -106,7 +108,7 @@ async def who_listens_is_told_in_vain_at_most(database: Database) -> None:
 
 
 def _not_on_purpose(record: logging.LogRecord) -> bool:
-    """Keep the failures of this clause out of the log."""
+    """Whether a log record is not one that this clause provokes."""
     return not (record.exc_info and "on purpose" in str(record.exc_info[1]))
 
 

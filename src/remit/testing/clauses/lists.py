@@ -1,4 +1,4 @@
-"""Lists of tasks and runs, by every condition and page by page."""
+"""Clauses on lists of tasks and runs, by every condition and page by page."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -64,7 +64,7 @@ _CONDITIONS: Final[tuple[tuple[Which, list[str]], ...]] = (
 
 
 async def tasks_are_listed_by_every_condition(database: Database) -> None:
-    """All conditions hold together, newest first, each task with its text."""
+    """All conditions must hold; newest first, each task with its text."""
     store = database.store("one")
     roots = [first_remit(f"run{n}", session=f"s{n % 2}") for n in range(3)]
     parts = [child_remit(root, f"{root.id}part", holder="helper") for root in roots]
@@ -82,7 +82,7 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
 
 
 async def tasks_are_listed_page_by_page(database: Database) -> None:
-    """Each once, newest first, though tasks begin and end between the pages."""
+    """Each task once, newest first, although tasks start and end between the pages."""
     store = database.store("one")
     roots = [first_remit(f"run{n}", session="s") for n in range(6)]
     for root in roots:
@@ -140,7 +140,7 @@ async def the_newest_runs_first(database: Database) -> None:
 
 
 async def what_is_below_a_task_is_found_from_the_top_down(database: Database) -> None:
-    """Everything that has not ended, also under tasks that have."""
+    """All unfinished tasks, also below finished ones."""
     store = database.store("one")
     root = first_remit("root", session="s")
     left, right = (child_remit(root, name, holder=name) for name in ("left", "right"))
@@ -160,7 +160,7 @@ async def what_is_below_a_task_is_found_from_the_top_down(database: Database) ->
 
 
 async def the_same_requests_are_found_newest_first(database: Database) -> None:
-    """By deduplication key, as a reader and as a decision sees them."""
+    """By dedup key, for readers and for decisions."""
     store = database.store("one")
     queued = Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=NOW)
     for number in range(3):
@@ -182,7 +182,7 @@ async def the_same_requests_are_found_newest_first(database: Database) -> None:
 
 
 async def the_runs_of_a_session_are_found_by_the_agent_that_was_asked(database: Database) -> None:
-    """Those that have ended, the latest end first: neither those of others, nor parts of runs."""
+    """Only ended runs that started with this agent, the latest end first."""
     store = database.store("one")
     for name, session, holder in (("one", "s", "lead"), ("two", "s", "lead"), ("three", "s", "lead")):
         await append(store, f"start {name}", started(first_remit(name, session=session, holder=holder), NOW))
@@ -202,7 +202,8 @@ async def the_runs_of_a_session_are_found_by_the_agent_that_was_asked(database: 
 
 
 async def those_tried_for_the_same_are_found(database: Database) -> None:
-    """By the first of them; and the runs with one of them, as long as the latest has not ended too long ago."""
+    """Retries are found by the first task of their lineage; and the runs that contain one, unless the latest ended too
+    long ago."""
     store = database.store("one")
     for number, origin in enumerate(("", "", "first0", "first0", "first1")):
         begun = Begun(lineage=Lineage(origin, number)) if origin else Begun()
@@ -245,7 +246,7 @@ _DISTURBED: Final = 4  # only the first pages, otherwise the lists would grow fa
 
 
 class _Pages:
-    """Turns pages. Between the first few a run begins and ends, and a part is added to another run."""
+    """Reads page by page. Between the first few pages a run starts and ends, and another run gets a new task."""
 
     def __init__(self, store: Store, name: str, busy: Remit) -> None:
         self._store = store

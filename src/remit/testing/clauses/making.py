@@ -1,4 +1,4 @@
-"""What the clauses share: events as the engine would make them, and ways to say what is wrong."""
+"""Helpers of the clauses: events as the engine makes them, and assertions."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 def must(held: bool, sentence: str) -> None:
-    """Raise with this sentence unless it held."""
+    """Raise `AssertionError` with this sentence unless `held`."""
     if not held:
         raise AssertionError(sentence)
 
 
 def equal(actual: object, expected: object, what: str) -> None:
-    """Raise unless both are equal; `what` says what is compared, in the form of a promise."""
+    """Raise `AssertionError` unless both are equal; `what` names the promise that is checked."""
     if actual != expected:
         raise AssertionError(f"{what}: expected {_cut(expected)}, got {_cut(actual)}")
 
@@ -49,7 +49,7 @@ def _cut(value: object) -> str:
 
 
 def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
-    """Make the event of a draft that is written, as it follows from what is there."""
+    """Return the event that writes this draft, based on the present entry."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
 
 
@@ -64,7 +64,7 @@ def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds
 
 
 def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
-    """Make what a journal keeps of a completed run with these other tasks."""
+    """Return the facts that a journal keeps about a completed run with these other tasks."""
     return {
         "id": root.id,
         "agent": root.holder,
@@ -81,12 +81,12 @@ def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
 
 
 def putting(draft: Draft, *, answer: Json = None, at: int = NOW, agent: str = "writer") -> Decide[Json]:
-    """Make a decision that writes this draft as an entry."""
+    """Return a decision that writes this draft as an entry."""
     return lambda view: Decision(answer, (entry_event(view, draft, at=at, agent=agent),))
 
 
 def raising(error: Exception) -> Decide[Json]:
-    """Decide by reading something and then raising."""
+    """Return a decision that reads something and then raises."""
 
     def decide(view: View) -> Decision[Json]:
         view.entry("notes", "any")
@@ -96,28 +96,28 @@ def raising(error: Exception) -> Decide[Json]:
 
 
 def starting(*remits: Remit, at: int = NOW) -> Decide[Json]:
-    """Decide to run tasks at once."""
+    """Return a decision that starts tasks at once."""
     return lambda _view: Decision(None, tuple(started(remit, at) for remit in remits))
 
 
 def queueing(*remits: Remit, at: int = NOW, queued: Queued | None = None) -> Decide[Json]:
-    """Decide to put tasks into the queue."""
+    """Return a decision that queues tasks."""
     how = queued or Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=at)
     return lambda _view: Decision(None, tuple(submitted(remit, at, how) for remit in remits))
 
 
 def ending(remit: Remit, kind: str = "task.completed", at: int = NOW) -> Decide[Json]:
-    """Decide that a task ends."""
+    """Return a decision that ends a task."""
     return lambda _view: Decision(None, (ended(remit, kind, at, {"result": f"of {remit.id}"}),))
 
 
 def sending(message: Message, place: Place = NOWHERE) -> Decide[Json]:
-    """Decide to send a message."""
+    """Return a decision that sends a message."""
     return lambda _view: Decision(None, (message_sent(message, place),))
 
 
 async def append(store: Store, op: str, *events: Unsealed) -> None:
-    """Append these events, whatever is there."""
+    """Append these events, without reading anything."""
     await store.tx(op, lambda _view: Decision(None, events))
 
 
@@ -125,7 +125,7 @@ async def append(store: Store, op: str, *events: Unsealed) -> None:
 
 
 class Content:
-    """All that a workspace has: its journal, its tables, its workers and its head."""
+    """The whole content of a workspace: its journal, tables, workers and head."""
 
     __slots__ = ("events", "head", "tables", "workers")
 
@@ -137,7 +137,7 @@ class Content:
 
 
 async def unchanged(store: Store, before: Content, why: str) -> None:
-    """Raise unless the workspace has exactly what it had before."""
+    """Raise `AssertionError` unless the workspace has exactly the content of `before`."""
     now = await store.read(Content)
     equal(now.events, before.events, f"the journal {why}")
     for table, rows in before.tables.items():
@@ -146,22 +146,22 @@ async def unchanged(store: Store, before: Content, why: str) -> None:
 
 
 async def journal(store: Store) -> list[Event]:
-    """Read all events."""
+    """Return all events."""
     return await store.read(lambda view: view.events(Span()))
 
 
 def mark_of(event: Event) -> Mark:
-    """Leave out what an event says."""
+    """Return the header of an event."""
     return Mark._make(getattr(event, name) for name in Mark._fields)
 
 
 async def look(store: Store, read: Callable[[View], T]) -> T:
-    """Read, from a clause that does nothing else with the view."""
+    """Return the result of a read."""
     return await store.read(read)
 
 
 async def value_of(store: Store, namespace: str, key: str) -> Json:
-    """Read the value of an entry; None if there is none."""
+    """Return the value of an entry, or None if there is none."""
 
     def read(view: View) -> Json:
         entry = view.entry(namespace, key)
@@ -171,7 +171,7 @@ async def value_of(store: Store, namespace: str, key: str) -> Json:
 
 
 async def record_of(store: Store, task: str) -> Record:
-    """Read the record of a task that must be there."""
+    """Return the record of a task, which must exist."""
     record = await store.read(lambda view: view.record(task))
     if record is None:
         raise AssertionError(f"there is no task {task}")
@@ -183,7 +183,7 @@ def ids(records: Sequence[Record]) -> list[str]:
 
 
 async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer:
-    """Do an operation; give its answer, or whatever it raised."""
+    """Run an operation. Return its answer, or the exception that it raised."""
     try:
         return await store.tx(op, decide)
     except Exception as error:  # noqa: BLE001 - the clause compares any exception of a store
@@ -191,7 +191,7 @@ async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer
 
 
 def check_journal(view: View) -> None:
-    """Check that the chain of hashes is whole, and that the events tell exactly what the tables have."""
+    """Check that the chain of hashes is complete, and that the events give exactly the tables."""
     events = view.events(Span())
     head = Head()
     for event in events:
@@ -211,7 +211,7 @@ def check_journal(view: View) -> None:
 
 
 async def both_ways(store: Store, read: Callable[[View], list[object]]) -> list[object]:
-    """Read within a decision, where a store may answer from memory, and outside of one."""
+    """Return the results of a read inside a decision, where a store may answer from its cache, and outside of one."""
     _, within = await store.transact("look", lambda view: Decision(None, aside=read(view)))
     outside = await store.read(read)
     equal(within, outside, "what a decision sees is what a reader sees")
@@ -226,7 +226,7 @@ async def sound(store: Store) -> None:
 
 
 class Dice:
-    """Throws numbers that look random and depend on the seed only."""
+    """Pseudo-random numbers that depend on the seed only."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed

@@ -1,4 +1,4 @@
-"""Money and questions: leases that balance whatever happens, and what is held, metered and asked."""
+"""Clauses on money and questions: leases always balance; holds, meters and questions are found."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ def _held(hold: str, amount: int, **more: Any) -> dict[str, Any]:
 
 
 async def _funded(store: Store) -> None:
-    """Grant 100; a run capped at 60; a part with 30 set aside, and one from the queue that shares the cap."""
+    """Grant 100; start a run capped at 60, a task with 30 reserved, and a queued task that shares the cap."""
     grant = {"unit": "credits", "amount": 100, "why": "", "by": "", "first": True}
     await append(store, "grant", ledger_event("account.granted", Place(), "", NOW, grant))
     cap = {"purse": {"credits": [["root", ACCOUNT]]}, "opens": [["credits", "cap", 60]]}

@@ -1,4 +1,4 @@
-"""The lifecycle table: a move that it does not have raises Conflict and changes nothing."""
+"""Clauses on the state machine: a move that is not in the table raises `Conflict` and changes nothing."""
 
 import asyncio
 from typing import Final
@@ -44,8 +44,8 @@ _WAYS: Final[dict[str, tuple[str, ...]]] = {
 
 
 async def every_move_is_one_of_the_table(database: Database) -> None:
-    """From each state, and for a task that is not there: each move that the table does not have, alone and in the
-    middle of a decision."""
+    """From each state, and for a task that does not exist: each forbidden move, alone and in the middle of a
+    decision."""
     store = database.store("one")
     await _one_in_each_state(store)
     before = await store.read(Content)
@@ -62,7 +62,7 @@ async def every_move_is_one_of_the_table(database: Database) -> None:
 
 
 async def a_move_is_judged_after_those_before_it(database: Database) -> None:
-    """A decision moves a task several times: each move starts where the one before it has led."""
+    """If a decision moves a task several times, each move starts in the state that the previous one led to."""
     store = database.store("one")
     await _one_in_each_state(store)
     running, fresh, waiting = _work("running"), first_remit("fresh", session="s"), _work("waiting")
@@ -85,7 +85,7 @@ async def a_move_is_judged_after_those_before_it(database: Database) -> None:
 
 
 async def a_move_that_is_refused_hurts_no_neighbour(database: Database) -> None:
-    """Asked for in a crowd, in the same transaction as others; their answers and their work are not touched."""
+    """Even in the same transaction as other operations: their answers and their work are not affected."""
     store = database.store("one")
     await _one_in_each_state(store)
     bad = _deciding(_move("task.resumed", _work("cancelling")), among=True)
@@ -101,7 +101,7 @@ async def a_move_that_is_refused_hurts_no_neighbour(database: Database) -> None:
 
 
 async def an_operation_that_was_done_answers_though_its_move_is_past(database: Database) -> None:
-    """Asked for again, most operations decide on a move that cannot be made twice: they answer as they did."""
+    """A repeated operation returns its recorded answer, although its move would now be forbidden."""
     store = database.store("one")
     work = _work("pending")
     await store.tx("submit", queueing(work))
@@ -117,14 +117,14 @@ async def an_operation_that_was_done_answers_though_its_move_is_past(database: D
 
 
 async def _refused(store: Store, op: str, decide: Decide[Json], why: str) -> None:
-    """Check that the operation raises Conflict, and that its id is still free."""
+    """Check that the operation raises `Conflict`, and that its id can still be used."""
     error = await answer_or_error(store, op, decide)
     must(isinstance(error, Conflict), f"what is raised {why} is a Conflict, got {error!r}")
     equal(await store.read(lambda view: view.done(op)), None, f"the operation {why}")
 
 
 def _deciding(move: Unsealed, *, among: bool = False) -> Decide[Json]:
-    """Decide on a move, with a heartbeat; `among` puts it between two entries."""
+    """Return a decision that makes a move and writes a heartbeat; `among` puts the move between two entries."""
 
     def decide(view: View) -> Decision[Json]:
         left, right = (entry_event(view, Draft("among", key, "half")) for key in ("left", "right"))

@@ -1,4 +1,4 @@
-"""An operation id is used once: asked again, it answers as it did and changes nothing."""
+"""Clauses on operation ids: a repeated id returns the recorded answer and changes nothing."""
 
 import asyncio
 from typing import Final
@@ -37,7 +37,7 @@ _ANSWERS: Final[tuple[Json, ...]] = (
 
 
 async def answers_again(database: Database) -> None:
-    """Every kind of answer, None too, is given again; the second time nothing is written."""
+    """Every kind of answer, None included, is returned again; the second time nothing is written."""
     store = database.store("one")
     for number, answer in enumerate(_ANSWERS):
         draft = Draft("notes", f"key {number}", f"value {number}")
@@ -53,7 +53,7 @@ async def answers_again(database: Database) -> None:
 
 
 async def a_long_answer_is_kept_beside_its_event(database: Database) -> None:
-    """Lists of events do not have it; whoever asks again does; and it goes with its event."""
+    """Lists of events do not contain it, a repeated operation returns it, and it is deleted with its event."""
     store = database.store("one")
     long: Json = ["x" * INLINE, {"ü\0": "😀"}]
     equal(await store.tx("short", putting(Draft("notes", "a", 1), answer="x" * (INLINE - 2))), "x" * (INLINE - 2), "")
@@ -94,7 +94,7 @@ async def answers_again_when_the_second_time_changes_nothing(database: Database)
 
 
 async def what_changes_nothing_leaves_nothing(database: Database) -> None:
-    """An operation without events leaves nothing; over the same tables it answers the same again."""
+    """An operation without events is not recorded; on the same tables it returns the same answer again."""
     store = database.store("one")
     await store.tx("first", putting(Draft("notes", "a", "seen")))
 
@@ -112,7 +112,7 @@ async def what_changes_nothing_leaves_nothing(database: Database) -> None:
 
 
 async def what_raised_was_not_done(database: Database) -> None:
-    """The operation id of a decision that raised is still free."""
+    """The operation id of a decision that raised can still be used."""
     store = database.store("one")
     error = Conflict("not now")
     equal(await answer_or_error(store, "op", raising(error)), error, "what decide raises reaches whoever asked")
@@ -125,7 +125,7 @@ async def what_raised_was_not_done(database: Database) -> None:
 
 
 async def asked_twice_at_once(database: Database) -> None:
-    """Fifty callers with ten operation ids: ten operations."""
+    """Fifty callers with ten operation ids cause ten operations."""
     store = database.store("one")
 
     def adding(view: View) -> Decision[Json]:
@@ -145,7 +145,7 @@ async def asked_twice_at_once(database: Database) -> None:
 
 
 async def what_is_said_aside_is_given_once(database: Database) -> None:
-    """The aside goes to whoever asked, as it is, and is not kept: an operation that was done before has none."""
+    """The aside goes to the caller as it is and is not recorded: a repeated operation returns none."""
     store = database.store("one")
     aside = object()
 
@@ -169,7 +169,7 @@ async def what_is_said_aside_is_given_once(database: Database) -> None:
 
 
 async def everyone_gets_the_own_aside(database: Database) -> None:
-    """Of twice as many callers as operations, the first of each gets the aside, in whatever batch it was."""
+    """Among twice as many callers as operations, the first caller of each operation gets the aside, in any batch."""
     store = database.store("one")
 
     def decide(number: int) -> Decide[Json]:
@@ -194,7 +194,7 @@ async def each_workspace_has_its_own_operations(database: Database) -> None:
 
 
 async def those_whose_ids_begin_alike_are_found(database: Database) -> None:
-    """Their first events, in order; none of another beginning or another workspace."""
+    """Their first events, in order; none with another prefix or in another workspace."""
     store, other = database.store("one"), database.store("two")
     for op in ("a/2/x", "a/10/y", "a/10/x", "a", "a/1", "ab/10/x", "a0"):
         await store.tx(op, putting(Draft("notes", op, op)))

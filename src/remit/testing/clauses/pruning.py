@@ -1,4 +1,4 @@
-"""Pruning: old runs go, the journal is cut, and what has to outlive them stays."""
+"""Clauses on pruning: old runs are deleted, the journal is compacted, and what must outlive them stays."""
 
 from typing import Final
 
@@ -46,7 +46,7 @@ from remit.testing.clauses.making import (
 
 
 async def old_runs_are_found_and_pruned(database: Database) -> None:
-    """Their tasks, figures and events go, and the chain of hashes holds over the gap."""
+    """Their tasks, figures and events are deleted, and the chain of hashes is valid across the gap."""
     store = database.store("one")
     roots = [first_remit(f"run{number}", session="s") for number in range(3)]
     for number, root in enumerate(roots):
@@ -88,14 +88,14 @@ async def old_runs_are_found_and_pruned(database: Database) -> None:
 
 
 async def _metered(store: Store) -> Unsealed:
-    """State what was metered: what a pruned run used still counts."""
+    """Return the event that carries the meters over: the spending of a pruned run still counts."""
     meters = [*(await look(store, lambda view: view.tables()))["meter"].values()]
     carried = {"leases": [], "holds": [], "meters": [*meters], "forgotten": ""}
     return ledger_event("ledger.carried", Place(), "", NOW + 20, carried)
 
 
 async def what_may_outlive_a_run_is_found(database: Database) -> None:
-    """Its entries, breakers and messages; and the messages of a run that is pruned go with it."""
+    """Its entries, breakers and messages are found; the messages of a pruned run are deleted with it."""
     store = database.store("one")
     root = first_remit("root", session="s")
     where = place(root)
@@ -115,8 +115,8 @@ async def what_may_outlive_a_run_is_found(database: Database) -> None:
 
 
 async def a_journal_is_cut_where_an_event_says_so(database: Database) -> None:
-    """What is in a gap goes, a gap takes in those that it covers, and each is known by its end, by what is around it
-    and by the event that states it."""
+    """The events in a gap are deleted. A gap absorbs smaller ones, and is found by its end, by its surroundings and by
+    the event that declares it."""
     store = database.store("one")
     root = first_remit("root", session="s")
     await store.tx("start", starting(root))
@@ -153,7 +153,7 @@ async def a_journal_is_cut_where_an_event_says_so(database: Database) -> None:
 
 
 async def versions_that_are_forgotten_are_not_used_again(database: Database) -> None:
-    """What was removed is forgotten address by address; the highest of those versions counts for all of them."""
+    """Removed entries are forgotten address by address; the highest of their versions counts for all addresses."""
     store = database.store("one")
     gone = [("notes", "a", 4), ("notes", "b", 2)]
     await append(store, "remove", entries_removed(gone, "removed", Writer(""), NOWHERE, NOW))
@@ -164,7 +164,7 @@ async def versions_that_are_forgotten_are_not_used_again(database: Database) -> 
 
 
 async def a_used_key_outlives_its_run(database: Database) -> None:
-    """What an idempotency key was used for is known while its task is there, and after its run was pruned."""
+    """The use of an idempotency key is known while its task exists, and after its run was pruned."""
     store = database.store("one")
     root = first_remit("root", session="s")
     queued = Queued("submit", timeout=1, attempts=1, ready_at=NOW, dedup_key="key/k", content="all of it")

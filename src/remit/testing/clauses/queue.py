@@ -1,4 +1,4 @@
-"""The queue: tasks that wait for a worker, what is due, who works on what, and which processes there are."""
+"""Clauses on the queue: pending tasks, due tasks, running tasks, and processes."""
 
 from collections.abc import Callable
 from typing import Final
@@ -32,7 +32,7 @@ _QUEUED: Final = Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=NOW)
 
 
 async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
-    """Submitted, claimed, requeued, claimed again by another, ended: what the table says each time."""
+    """Submitted, claimed, requeued, claimed again by another worker, ended: the table is right each time."""
     store = database.store("one")
     work = first_remit("work", session="s", holder="helper")
     await store.tx("submit", queueing(work, queued=_QUEUED._replace(ready_at=NOW + 5, dedup_key="same")))
@@ -67,7 +67,7 @@ async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
 
 
 async def what_was_lost_is_found_by_how_often(database: Database) -> None:
-    """Whoever may not begin what was lost again and again finds the rest."""
+    """A worker that may not start repeatedly lost tasks finds the others."""
     store = database.store("one")
     for name in ("often", "never"):
         await store.tx(name, queueing(first_remit(name, session="s", holder="helper")))
@@ -83,7 +83,7 @@ async def what_was_lost_is_found_by_how_often(database: Database) -> None:
 
 
 async def what_is_due_is_found_oldest_first(database: Database) -> None:
-    """For one agent; not before its time; what is kept for one worker is found by no other."""
+    """For one agent, not before its time; a task reserved for one worker is invisible to others."""
     store = database.store("one")
     works = [first_remit(f"work{9 - n}", session="s", holder="helper") for n in range(4)]
     for number, work in enumerate(works):
@@ -120,7 +120,7 @@ async def what_is_due_is_found_oldest_first(database: Database) -> None:
 
 
 async def what_is_due_in_all_queues_is_found_together(database: Database) -> None:
-    """What is due at once and what is due again after a while, in the order of asking; not before its time."""
+    """New and delayed tasks, in the order of their requests; not before their time."""
     store = database.store("one")
     equal(await look(store, lambda view: view.front(NOW, 10)), [], "what is due where nothing is queued")
     works = [first_remit(f"work{9 - n}", session="s", holder=("zoe", "helper")[n % 2]) for n in range(4)]
@@ -158,7 +158,7 @@ async def queues_are_named_in_order_of_their_characters(database: Database) -> N
 
 
 async def what_is_late_is_found(database: Database) -> None:
-    """Pending although its time is up; what is worked on is not late."""
+    """Only pending tasks that are past their time; running tasks are not late."""
     store = database.store("one")
     root = first_remit("root", session="s")
     parts = [child_remit(root, f"part{number}", holder="helper", seconds=1 + number) for number in range(3)]
@@ -174,7 +174,8 @@ async def what_is_late_is_found(database: Database) -> None:
 
 
 async def who_works_on_what_is_counted(database: Database) -> None:
-    """By worker; a task that waits is not worked on, unless for one that it delegated: that is done in its slot."""
+    """By worker. A waiting task does not count, unless it waits for a task that it delegated, which runs in its
+    slot."""
     store = database.store("one")
     root = first_remit("root", session="s", holder="helper")
     work = child_remit(root, "work", holder="helper")
@@ -208,7 +209,8 @@ async def who_works_on_what_is_counted(database: Database) -> None:
 
 
 async def workers_say_that_they_are_there(database: Database) -> None:
-    """A heartbeat is no event; it is seen at once, comes along with events, and goes when its worker leaves."""
+    """A heartbeat is no event. It is visible at once, can be written together with events, and is removed when its
+    worker leaves."""
     store = database.store("one")
 
     def beat(count: int, worker: str = "w1", home: str = "here") -> Decision[Json]:
@@ -230,8 +232,8 @@ async def workers_say_that_they_are_there(database: Database) -> None:
 
 
 async def heartbeats_come_from_threads_too(database: Database) -> None:
-    """What is written on the connection for heartbeats is seen by all, and waits for no one here; who has something
-    and no heartbeat is found."""
+    """A heartbeat on its own connection is visible to all and does not wait for the event loop; a worker with tasks and
+    no heartbeat is found."""
     store = database.store("one")
     pulse = database.pulse("one")
     must((pulse is not None) == database.lasting, "heartbeats are written where others could see them")

@@ -1,4 +1,4 @@
-"""Tasks as the tables have them."""
+"""Clauses on the task table."""
 
 from dataclasses import replace
 from typing import Final

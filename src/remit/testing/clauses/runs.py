@@ -1,4 +1,4 @@
-"""Runs: their figures are what their events say, whatever happens meanwhile."""
+"""Clauses on runs: their figures always follow from their events."""
 
 import asyncio
 from typing import Any, Final, cast
@@ -57,8 +57,7 @@ _QUEUED: Final = Queued("submit", timeout=SECOND, attempts=3, ready_at=NOW)
 
 
 async def the_figures_of_a_run_are_what_its_events_say(database: Database) -> None:
-    """After two hundred operations by chance, one by one and many at once: as a reader sees them, and as a decision
-    does."""
+    """After two hundred random operations, serial and concurrent; for readers and for decisions."""
     store = database.store("one")
     actor = _Actor(Dice("the figures of a run"))
     for number in range(3):
@@ -123,7 +122,7 @@ async def whoever_leads_a_plan_for_a_person_is_no_member(database: Database) -> 
 
 
 async def what_was_asked_for_in_a_run_is_counted_until_it_is_pruned(database: Database) -> None:
-    """The last figure counts, for whoever reads and for a decision; of another run nothing is told and nothing goes."""
+    """The last figure counts, for readers and for decisions; other runs are not affected."""
     store, keys = database.store("one"), ("ask", "=pair", "!helper")
     roots = [first_remit(name, session="s") for name in ("run1", "run2")]
     for root in roots:
@@ -151,7 +150,7 @@ async def _asks(store: Store, run: str, keys: tuple[str, str, str]) -> dict[str,
 
 
 async def what_is_undone_does_not_count(database: Database) -> None:
-    """A decision that the tables refuse has counted by then; what it counted goes with it."""
+    """If the tables refuse a decision, the counts that it made are rolled back with it."""
     store = database.store("one")
     root = first_remit("root", session="s")
     await store.tx("start", starting(root))
@@ -180,7 +179,7 @@ async def _figures_are_told(store: Store, *runs: str) -> None:
 
 
 def _told(events: list[Event]) -> RunFacts:
-    """Add the figures of a run up from its events."""
+    """Return the figures of a run, added up from its events."""
     first = events[0]
     members, tasks, handoffs, tokens, refusals = {first.agent}, 0, 0, 0, 0
     for event in events:
@@ -195,7 +194,7 @@ def _told(events: list[Event]) -> RunFacts:
 
 
 class _Actor:
-    """Lets runs grow by chance, as the engine does on purpose."""
+    """Makes runs grow at random, as the engine does."""
 
     def __init__(self, dice: Dice) -> None:
         self._dice = dice

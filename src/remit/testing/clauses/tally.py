@@ -1,4 +1,4 @@
-"""Figures that are rolled up are kept as they were given, beside the journal and not in it."""
+"""Clauses on statistics: they are stored as given, next to the journal and not in it."""
 
 from collections import Counter
 from typing import Final
@@ -23,7 +23,7 @@ async def _write(store: Store, tally: Tallied) -> None:
 
 
 async def figures_are_kept_as_they_are_given(database: Database) -> None:
-    """Rows are found by their hour and agent and replaced whole; the mark moves along; none of it is an event."""
+    """Rows are found by hour and agent and replaced as a whole; the position advances; none of this is an event."""
     store = database.store("one")
     equal(await look(store, lambda view: view.tallied()), 0, "where the tally ends before there is any")
     rows = [TallyRow(HOUR_WIDE, hour * HOUR_WIDE, who, 1, 4, _figures(4)) for hour in (0, 2) for who in ("", "helper")]

@@ -1,4 +1,4 @@
-"""Nothing crosses from one workspace to another."""
+"""Clauses on isolation: nothing crosses from one workspace to another."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -179,7 +179,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
 
 
 async def workspaces_never_cross(database: Database) -> None:
-    """Write the same ids, keys and names to two workspaces, and see that each reads only its own."""
+    """Two workspaces with the same ids, keys and names each read only their own data."""
     methods = {name for name in dir(View) if not name.startswith("_")}
     equal(set(_LOOKS), methods, "this clause asks in every way a view can be asked")
     one, two = database.store("one"), database.store("two")
@@ -210,7 +210,7 @@ async def workspaces_are_told_apart_exactly(database: Database) -> None:
 
 
 def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
-    """An account with a call held and one uncertain, and a question."""
+    """Return the events of an account with one open and one uncertain hold, and a question."""
     granted = {"unit": "credits", "amount": 100, "why": mark, "by": "", "first": True}
     purse = {"credits": [["account"]]}
     held = {"amounts": {"credits": 3}, "purse": purse, "why": mark}
@@ -287,7 +287,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
 
 
 async def _cut_and_answer(store: Store, mark: str) -> None:
-    """Cut the journal, and answer at length."""
+    """Compact the journal, and record a long answer."""
     await store.tx("cut", _cut)
     await store.tx("long", putting(Draft("notes", "a", mark), answer=mark * INLINE))
 

@@ -1,4 +1,4 @@
-"""Scripted models: a server on loopback that real clients talk to, and that says what a test wants."""
+"""Scripted models: a server on loopback that real clients talk to, and that replies as a test says."""
 
 from remit.testing.models.recording import Exchange, recorded, source
 from remit.testing.models.replies import (

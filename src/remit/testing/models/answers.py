@@ -1,4 +1,4 @@
-"""An answer of a model before it is spelled in a dialect, and what all dialects share."""
+"""An answer of a model before it is written in a dialect, and shared code of all dialects."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ ServerEvent: TypeAlias = tuple[str, str]
 
 
 class ScriptedCall(NamedTuple):
-    """`arguments` is JSON, or whatever the script says."""
+    """A tool call; `arguments` is JSON, or any text of the script."""
 
     id: str
     name: str
@@ -25,7 +25,7 @@ class ScriptedCall(NamedTuple):
 
 
 class ScriptedAnswer(NamedTuple):
-    """What the model says, which tools it calls, and the tokens that it counted, if it says so."""
+    """A model's text, its tool calls, and its token count, if it reports one."""
 
     number: int
     created: int
@@ -36,7 +36,7 @@ class ScriptedAnswer(NamedTuple):
 
 
 def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, created: int) -> ScriptedAnswer:
-    """Make the answer that a reply stands for. Calls without an id are numbered by the answer they are in."""
+    """Return the answer of a reply. Calls without an id are numbered by their answer."""
     text = reply.text if isinstance(reply, Says | Calls) else ""
     listed = [reply, *reply.also] if isinstance(reply, Calls) else []
     calls = [
@@ -63,11 +63,11 @@ def _usage(given: UsageGiven, request: ModelRequest, written: str) -> tuple[int,
 
 
 def deltas(text: str) -> list[str]:
-    """Cut text into the parts that are streamed."""
+    """Return the text in the pieces that are streamed."""
     size = max(_DELTA, -(-len(text) // _DELTAS))
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def named(event: Mapping[str, Any]) -> ServerEvent:
-    """Name an event of a stream by its type."""
+    """Return a stream event, named by its type."""
     return event["type"], json.dumps(event)

@@ -9,7 +9,7 @@ from remit.testing.models.requests import ModelRequest
 
 
 def whole(found: ScriptedAnswer) -> dict[str, Any]:
-    """Spell an answer as one object."""
+    """Return an answer as one object."""
     message: dict[str, Any] = {"role": "assistant", "content": found.text or None, "refusal": None}
     if found.calls:
         message["tool_calls"] = [_call(call) for call in found.calls]
@@ -22,7 +22,7 @@ def whole(found: ScriptedAnswer) -> dict[str, Any]:
 
 
 def events(found: ScriptedAnswer, request: ModelRequest) -> Iterator[ServerEvent]:
-    """Spell an answer as a stream. Usage is told at its end, and only if the client asks for it."""
+    """Yield an answer as a stream. Usage comes at the end, and only if the client asks for it."""
     options: Any = request.body.get("stream_options")
     asked = isinstance(options, dict) and bool(cast("dict[str, Any]", options).get("include_usage"))
 

@@ -1,4 +1,4 @@
-"""How providers tell that a request failed."""
+"""The error responses of providers."""
 
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +38,7 @@ _TOO_LONG: Final = {
 
 
 def error(dialect: Dialect, status: int, code: str = "", message: str = "") -> dict[str, Any]:
-    """Spell a failure. Without a code it has the one that providers give with that status."""
+    """Return the body of an error. Without a code it has the provider's usual one for that status."""
     message = message or f"the script answers with status {status}"
     if dialect == "messages":
         kind = code or _ANTHROPIC.get(status, "api_error")
@@ -50,7 +50,7 @@ def error(dialect: Dialect, status: int, code: str = "", message: str = "") -> d
 
 
 def too_long(dialect: Dialect) -> dict[str, Any]:
-    """Spell that the context is too long, which one provider says in words only."""
+    """Return the body of the error for a context that is too long; one provider has no code for it."""
     code = "" if dialect == "messages" else "context_length_exceeded"
     found = error(dialect, 400, code, _TOO_LONG[dialect])
     if code:

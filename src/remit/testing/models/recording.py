@@ -1,4 +1,4 @@
-"""A conversation with a real model, kept as a script. Headers are never looked at, so no key is in it."""
+"""A conversation with a real model, converted to a script. Headers are never read, so the script contains no key."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -9,7 +9,7 @@ from remit.testing.models.requests import JsonObject
 
 
 class Exchange(NamedTuple):
-    """The bodies of a request to `/v1/chat/completions` and of the answer to it, as JSON, and its status."""
+    """The bodies of a request to `/v1/chat/completions` and of its response, as JSON, and the status."""
 
     request: JsonObject
     response: JsonObject
@@ -17,12 +17,13 @@ class Exchange(NamedTuple):
 
 
 def recorded(exchanges: Iterable[tuple[JsonObject, JsonObject] | Exchange]) -> list[ModelReply]:
-    """Make the script that replies as the model did. Plain pairs of request and answer will do unless one failed."""
+    """Return the script that replies as the model did. Plain pairs of request and response are enough unless one
+    failed."""
     return [_reply(one if isinstance(one, Exchange) else Exchange(*one)) for one in exchanges]
 
 
 def source(replies: Sequence[ModelReply]) -> str:
-    """Spell a script as a module of Python, to be kept beside a test."""
+    """Return a script as a Python module, to be stored next to a test."""
     names = ", ".join(sorted({type(reply).__name__ for reply in replies}))
     lines = [f"    {_spelled(reply)}," for reply in replies]
     return "\n".join((f"from remit.testing.models import {names}", "", "SCRIPT = [", *lines, "]", ""))

@@ -1,4 +1,4 @@
-"""What a scripted model replies: a few small values, from an answer to a connection that breaks."""
+"""The replies of a scripted model: small values, from an answer to a broken connection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ RIGHT: Final = "right"
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """An answer in words. `usage` is counted from what was asked and said unless it is to be missing, negative, or
+    """An answer in words. `usage` is counted from the request and the answer, unless it is set to missing, negative, or
     these tokens of input and output."""
 
     text: str
@@ -19,9 +19,9 @@ class Says:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """An answer that calls a tool, and those that are in `also`. Arguments that are text are sent as they are, so they
-    need not be JSON. Without an `id` a call is named by the number of its request: `call_1`, and `call_1_1` for the
-    next in the same answer. `text` is said before the calls."""
+    """An answer that calls a tool, and those in `also`. Arguments that are text are sent as they are, so they need not
+    be JSON. Without an `id` a call is named by the number of its request: `call_1`, and `call_1_1` for the next in the
+    same answer. `text` comes before the calls."""
 
     name: str
     arguments: Mapping[str, Any] | str
@@ -33,8 +33,8 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Fails:
-    """An HTTP status that is no answer, such as `Fails(429, retry_after=7)` or `Fails(429, code="insufficient_quota")`.
-    `retry_after` is in seconds; parts of one are told in `retry-after-ms`."""
+    """An HTTP error, such as `Fails(429, retry_after=7)` or `Fails(429, code="insufficient_quota")`. `retry_after` is
+    in seconds; fractions are sent in `retry-after-ms`."""
 
     status: int
     code: str = ""
@@ -44,20 +44,20 @@ class Fails:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The context is too long, told as each provider tells it."""
+    """The provider's error for a context that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """An answer in good form that says nothing."""
+    """A valid answer without content."""
 
     usage: UsageGiven = RIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A status of 200, and what follows is no JSON. It says that it is what the client waits for, unless it says what
-    else it is."""
+    """A response with status 200 that is not JSON. It has the content type that the client expects, unless
+    `content_type` is set."""
 
     text: str = "<html>bad gateway</html>"
     content_type: str = ""
@@ -65,12 +65,12 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """No answer: the connection is reset once the request has been read."""
+    """No response: the connection is reset after the request has been read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A reply that drips in over so many seconds."""
+    """A reply that is sent slowly, over so many seconds."""
 
     reply: "ModelReply"
     seconds: float
@@ -78,7 +78,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A reply of which half arrives before the connection is closed."""
+    """A reply of which half is sent before the connection is closed."""
 
     reply: "ModelReply"
 

@@ -1,4 +1,4 @@
-"""What a scripted model is asked, read from the body of a request in one of three dialects."""
+"""The requests to a scripted model, read from a body in one of three dialects."""
 
 import json
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ _LIMIT: Final[dict[Dialect, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request as it came. `key` is what the client showed, `tools` the names of the tools that the model may call,
-    and `body` has the rest."""
+    """A request as received. `key` is the client's key, `tools` the names of the offered tools, and `body` has the
+    rest."""
 
     path: str
     dialect: Dialect
@@ -40,13 +40,13 @@ class ModelRequest:
 
     @property
     def text(self) -> str:
-        """The words of the last message, or the outcome of the last tool."""
+        """The text of the last message, or the result of the last tool."""
         last = self.messages[-1]
         return _text(last.get("content", last.get("output", "")))
 
 
 def read(incoming: Incoming) -> ModelRequest:
-    """Read a request. Raises BadHttp with what is wrong, as a provider would refuse it."""
+    """Return the request. Raise `BadHttp` with the error, as a provider would."""
     dialect = PATHS[incoming.path]
     body = _object(incoming.body)
     model = body.get("model")

@@ -8,14 +8,14 @@ from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEve
 
 
 def whole(found: ScriptedAnswer) -> dict[str, Any]:
-    """Spell an answer as one object."""
+    """Return an answer as one object."""
     usage = _usage(found)
     told = {} if usage is None else {"usage": usage}
     return {**_envelope(found, "completed"), "output": list(_items(found)), **told}
 
 
 def events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
-    """Spell an answer as a stream of events, each with its number."""
+    """Yield an answer as a stream of numbered events."""
     numbers = count()
     for event in _events(found):
         yield named({"type": event.pop("type"), "sequence_number": next(numbers), **event})

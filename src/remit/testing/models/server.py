@@ -1,4 +1,4 @@
-"""A model that says what a test wants: a real HTTP server on loopback, which real clients talk to."""
+"""A scripted model: a real HTTP server on loopback, which real clients talk to."""
 
 import asyncio
 from collections import deque
@@ -28,12 +28,12 @@ Script: TypeAlias = Iterable[ModelReply] | Callable[[ModelRequest], ModelReply |
 
 
 class ScriptFailed(AssertionError):
-    """The script could not say what to answer: it ran out, or it failed itself."""
+    """The script had no reply: it ran out, or it raised."""
 
 
 class ModelServer:
-    """`url` is where it listens, `requests` lists what it was asked, in order, and `faults` what its script could not
-    answer and what a strict provider refuses."""
+    """The server. `url` is its address, `requests` lists the requests in order, and `faults` the requests without a
+    reply and those that a strict provider refuses."""
 
     def __init__(self, script: Script, clock: Clock, body_limit: int, *, strict: bool = True) -> None:
         self.url = ""
@@ -49,14 +49,14 @@ class ModelServer:
         return f"<ModelServer at {self.url}, asked {len(self.requests)} times>"
 
     async def asked(self, times: int) -> None:
-        """Wait until it has been asked so often."""
+        """Wait until it has had this many requests."""
         with anyio.fail_after(PATIENCE):
             while len(self.requests) < times:
                 self._news.clear()
                 await self._news.wait()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer what comes over one connection."""
+        """Answer the requests of one connection."""
         goes_on = True
         while goes_on:
             try:
@@ -93,7 +93,7 @@ class ModelServer:
             return plain(500, error(dialect, 500, message=f"the script cannot answer this: {sentence}"))
 
     async def _send(self, reply: Spelled, writer: asyncio.StreamWriter) -> bool:
-        """Send a reply; tell whether more can be asked over this connection."""
+        """Send a reply. Return whether the connection can be used again."""
         begin, sent = reply.head, reply.sent or (b"",)
         if not begin:
             await self._pass(reply.seconds)
@@ -134,8 +134,8 @@ def _checked(reply: object) -> ModelReply:
 
 
 async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bad: BadHttp) -> None:
-    """Refuse a request that was not read, and read on until the client has hung up: otherwise the system would reset
-    the connection, and the client might never see the answer."""
+    """Refuse a request without reading it, and read on until the client has hung up: otherwise the system would reset
+    the connection, and the client might never see the response."""
     full = refusal(bad.status, str(bad))
     writer.write(full.head + b"".join(full.parts))
     writer.write_eof()
@@ -144,7 +144,7 @@ async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 def refusal(status: int, sentence: str) -> Spelled:
-    """Spell an answer to what is no request to a model."""
+    """Return the response to a request that is not for a model."""
     return plain(status, error("chat", status, message=sentence))
 
 
@@ -157,11 +157,11 @@ async def model_server(
     body_limit: int = BODY_LIMIT,
     strict: bool = True,
 ) -> AsyncGenerator[ModelServer]:
-    """Serve a script: replies, one for each request in the order in which they come, or a function that looks at the
-    request. It speaks `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. A request that
-    strict providers refuse, with a call that has no result, a result that has no call, or a field or an id that they do
-    not know, is refused unless `strict` is False. Raises ScriptFailed at the end if the script ran out or failed or a
-    request was refused, unless the test has failed already."""
+    """Serve a script: replies, one for each request in order, or a function of the request. It serves
+    `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. Unless `strict` is False, it refuses
+    what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids. At the
+    end, raise `ScriptFailed` if the script ran out or raised, or a request was refused, unless the test has failed
+    already."""
     model = ModelServer(script, clock or SystemClock(), body_limit, strict=strict)
     async with listening(model.serve, connections) as model.url:
         yield model
@@ -171,7 +171,7 @@ async def model_server(
 
 @asynccontextmanager
 async def listening(talk: Talk, connections: int = CONNECTIONS, port: int = 0) -> AsyncGenerator[str]:
-    """Listen on loopback, and give the address. Each connection is a talk of its own, which ends with the body."""
+    """Listen on loopback and yield the address. Each connection is served separately, and ends with the body."""
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, full: bool) -> None:

@@ -1,4 +1,4 @@
-"""A reply as it goes over the wire: the parts that are sent, how slowly, and how they end."""
+"""A reply on the wire: the parts that are sent, how slowly, and how they end."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -28,8 +28,8 @@ _PIECES: Final = 8  # that the body of a plain answer is sent in
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """`parts` are sent over `seconds`, with the head before the first. `whole` is false if the connection is closed
-    after half of them; without a head it is reset."""
+    """A reply on the wire. `parts` are sent over `seconds`, after the head. If `whole` is false, the connection is
+    closed after half of them; without a head it is reset."""
 
     head: bytes = b""
     parts: tuple[bytes, ...] = ()
@@ -38,7 +38,7 @@ class Spelled:
 
     @property
     def sent(self) -> tuple[bytes, ...]:
-        """What is sent of it."""
+        """The parts that are sent."""
         if self.whole:
             return self.parts
         body = b"".join(self.parts)
@@ -46,7 +46,7 @@ class Spelled:
 
 
 def spelled(reply: ModelReply, request: ModelRequest, number: int, created: int) -> Spelled:
-    """Spell a reply in the dialect of the request."""
+    """Return a reply in the dialect of the request."""
     match reply:
         case Slow():
             inner = spelled(reply.reply, request, number, created)
@@ -94,7 +94,7 @@ def _failed(reply: Fails, dialect: Dialect) -> Spelled:
 
 
 def plain(status: int, said: dict[str, Any], headers: dict[str, str] | None = None) -> Spelled:
-    """Spell an answer that is one object."""
+    """Return a response that is one object."""
     return _body(status, json.dumps(said).encode(), headers or {})
 
 
@@ -113,7 +113,7 @@ STREAM_HEAD: Final = head(
 
 
 def streamed(event: ServerEvent) -> bytes:
-    """Spell one event of a stream."""
+    """Return one event of a stream as bytes."""
     name, data = event
     return chunk(f"event: {name}\ndata: {data}\n\n".removeprefix("event: \n").encode())
 

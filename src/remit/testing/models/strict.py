@@ -1,5 +1,5 @@
-"""What strict providers refuse: calls without results, results without calls, and fields and ids that they do not
-know. A client that sends such a request works with one provider, and fails with the next."""
+"""The checks of strict providers: calls without results, results without calls, and unknown fields and ids. A client
+that sends such a request works with one provider and fails with the next."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ _ITEM_IDS: Final = {"message": "msg", "function_call": "fc", "function_call_outp
 
 
 def refusal(request: ModelRequest) -> str:
-    """Say why a strict provider refuses a request; empty if it does not."""
+    """Return why a strict provider refuses a request, or "" if it does not."""
     return next(_wrong(request), "")
 
 
@@ -73,7 +73,7 @@ def _wrong(request: ModelRequest) -> Iterator[str]:
 
 
 def _wrong_in_chat(messages: Sequence[JsonObject]) -> Iterator[str]:
-    """The results of an answer's calls follow it, before anything else is said."""
+    """Yield violations: the results of an answer's calls must follow it directly."""
     open_: list[str] = []
     for message in messages:
         role = message.get("role")
@@ -98,7 +98,7 @@ def _wrong_in_chat(messages: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _wrong_in_responses(items: Sequence[JsonObject]) -> Iterator[str]:
-    """Each call has a result that follows it, and what has an id has one of its kind."""
+    """Yield violations: each call must have a result after it, and each id must have the form of its kind."""
     open_: list[str] = []
     for item in items:
         kind = item.get("type") or "message"
@@ -120,7 +120,8 @@ def _wrong_in_responses(items: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _wrong_in_messages(messages: Sequence[JsonObject]) -> Iterator[str]:
-    """The user speaks first, and the message after an answer begins with the results of its calls."""
+    """Yield violations: the user must speak first, and the message after an answer must begin with the results of its
+    calls."""
     if messages[0].get("role") != "user":
         yield "the first message is not the user's"
     open_: list[str] = []
