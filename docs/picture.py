@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from remit.core.credits import dollars
+from remit.core.prices import dollars
 from remit.report.figures import duration
 from remit.report.flow.theme import DARK, LIGHT, Palette
 from remit.report.looks import LOOKS

@@ -7,11 +7,11 @@ from remit.core.allow import ANY, Names
 from remit.core.bounds import DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.guards import ALLOW, Guard, Verdict, deny
+from remit.core.lifecycle import NO_RUN, RunFacts
 from remit.core.limits import Limit, Metered, TasksUsedUp
+from remit.core.loops import ONCE, Repetition
 from remit.core.money import Lease, Short, figures
-from remit.core.record import NO_RUN, RunFacts
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
-from remit.core.repeats import ONCE, Repetition
 from remit.engine.approvals import Said, rejected
 
 _NOW = 1_800_000_000_000_000

@@ -16,16 +16,14 @@ from remit.config.teams import check_team
 from remit.core.card import Card
 from remit.core.checks import meant
 from remit.core.command import Command, Send
-from remit.core.lead import written
 from remit.core.loops import Echoes, heard, same
 from remit.core.match import Index
-from remit.core.plan import Plan, Step, drafted, faults, identities, sources
+from remit.core.plan import Plan, Step, drafted, faults, identities, sources, written
 from remit.core.prompt import Assigned, Note, Passed, brief
-from remit.core.quoting import failure_told, quoted, task_told
-from remit.core.redaction import Redaction
 from remit.core.scope import Scope, both, scopes
-from remit.core.text import canonical, excerpt, line, plain, shown, summary, tokens_in
-from remit.core.values import checked_with_text, decode
+from remit.core.secret import Redaction
+from remit.core.trust import failure_told, quoted, task_told
+from remit.core.values import canonical, checked_with_text, decode, excerpt, line, plain, shown, summary, tokens_in
 from remit.errors import BadInput
 from remit.ports.tools import Tool, pin_of
 from remit.report.printable import block, escaped

@@ -12,11 +12,10 @@ from time import process_time
 import pytest
 
 import remit
-from remit.core import credits as money
+from remit.core import prices as money
 from remit.core.card import Card
 from remit.core.match import rank
-from remit.core.text import canonical, line, plain, shown, summary
-from remit.core.values import checked
+from remit.core.values import canonical, checked, line, plain, shown, summary
 from remit.engine.team import unfenced
 from remit.errors import RemitError
 from remit.report.printable import block, escaped

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from remit.core.command import END, Command, Send
     from remit.core.entry import Entry
     from remit.core.events import Event
-    from remit.core.outcome import Outcome
+    from remit.core.lifecycle import Outcome
     from remit.core.plan import Plan, Step
     from remit.core.remit import Pass
     from remit.core.scope import BOARD, Scope
@@ -54,7 +54,7 @@ _HOMES = {
     "remit.core.entry": ["Entry"],
     "remit.core.events": ["Event"],
     "remit.core.command": ["END", "Command", "Send"],
-    "remit.core.outcome": ["Outcome"],
+    "remit.core.lifecycle": ["Outcome"],
     "remit.core.plan": ["Plan", "Step"],
     "remit.core.remit": ["Pass"],
     "remit.core.scope": ["BOARD", "Scope"],

@@ -2,11 +2,11 @@
 `retry`."""
 
 from remit.core.backoff import RetryPolicy
+from remit.core.bounds import tier_by_rules
 from remit.core.breaker import BreakerPolicy
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.tiers import tier_by_rules
 from remit.engine.settings import Pace, Policy, Serving, System
 
 __all__ = [

@@ -2,19 +2,16 @@
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.chain import Chain, Hop
 from remit.core.command import Command, End, HandoffState, Move, Send
-from remit.core.entry import Entry
+from remit.core.entry import Entry, Message
 from remit.core.events import Event, Head
+from remit.core.lifecycle import Outcome, Record, RunFacts
 from remit.core.limits import LimitUse, Metered
 from remit.core.match import Match
-from remit.core.message import Message
 from remit.core.money import Hold, Lease
-from remit.core.outcome import Outcome
 from remit.core.question import Inquiry, Notice, Reply
-from remit.core.record import Record, RunFacts
 from remit.core.recovery import Resting
-from remit.core.remit import Remit
+from remit.core.remit import Chain, Hop, Remit
 from remit.engine.attempt.live import Handoff
 from remit.engine.context import Board, Context
 from remit.engine.models.toolbox import Toolset

@@ -12,15 +12,13 @@ from typing import Any, Final
 from remit.core.card import Card
 from remit.core.command import Command
 from remit.core.entry import Entry, rendered
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.core.prompt import Passed, cut, entries_told
-from remit.core.quoting import quoted, told
 from remit.core.scope import memory_of
-from remit.core.text import shown
 from remit.core.times import SECOND
 from remit.core.toolgroups import GROUPS
-from remit.core.trust import TRUSTED
-from remit.core.values import Json, encode
+from remit.core.trust import TRUSTED, quoted, told
+from remit.core.values import Json, encode, shown
 from remit.errors import BadInput, Refused
 from remit.ports.models import Rendered
 from remit.ports.turn import TurnLike

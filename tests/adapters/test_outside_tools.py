@@ -7,8 +7,7 @@ import pytest
 
 from remit import Runtime
 from remit.adapters.program_tools import program_tool
-from remit.core.text import tokens_in
-from remit.core.values import digest
+from remit.core.values import digest, tokens_in
 from remit.ports.tools import Tool
 from remit.testing.models import Calls, Says, model_server
 

@@ -4,7 +4,7 @@ import pytest
 
 from remit.adapters.providers import default_key, endpoint_of, provider_of
 from remit.adapters.said import LONGEST, provider_words, shown_words
-from remit.core.text import endpoint
+from remit.core.values import endpoint
 from remit.errors import BadInput
 
 

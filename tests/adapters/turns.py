@@ -12,9 +12,9 @@ import anyio.lowlevel
 import remit
 from adapters.talks import Talk, Talks
 from remit.core.allow import ANY
-from remit.core.message import Message
+from remit.core.entry import Message
+from remit.core.lifecycle import Outcome
 from remit.core.offers import Offers
-from remit.core.outcome import Outcome
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.remit import Kit
 from remit.core.values import Json, encode

@@ -11,7 +11,7 @@ import pytest
 import remit as package
 from commands import command as remit
 from remit import Runtime
-from remit.core.credits import credits as amount
+from remit.core.prices import credits as amount
 from remit.settings import System
 from remit.testing import FakeClock
 

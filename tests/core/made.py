@@ -4,13 +4,11 @@ from core.make import NOW, entry, remit_along
 from remit.core import kinds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
-from remit.core.entry import Writer
+from remit.core.entry import Message, Writer
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
-from remit.core.lead import Lead, whole
-from remit.core.message import Message
-from remit.core.plan import Plan, Step
+from remit.core.plan import Lead, Plan, Step, whole
 from remit.core.recovery import Cooling, ModelFailure, ModelTry
 from remit.core.remit import Pass
 from remit.core.scope import Scope

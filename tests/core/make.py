@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from remit.core import kinds
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
-from remit.core.credits import dollars
 from remit.core.entry import Draft, Entry, Writer, written
 from remit.core.events import Event, Head, Stamp, Unsealed, seal
 from remit.core.kinds import Claim, Queued, Requeue
+from remit.core.prices import dollars
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.scope import Scope
 from remit.core.values import encode

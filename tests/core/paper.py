@@ -10,6 +10,7 @@ from remit.core import kinds
 from remit.core.bounds import TOP
 from remit.core.events import Event, Head, Stamp, Unsealed, seal
 from remit.core.kinds import Begun, Place, Queued, ledger_event
+from remit.core.lifecycle import Standing
 from remit.core.money import (
     ACCOUNT,
     NO_PURSE,
@@ -27,7 +28,6 @@ from remit.core.money import (
     shared,
 )
 from remit.core.projection import fold, fold_in
-from remit.core.record import Standing
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.values import decode, encode
 from remit.engine.funding import leases_close, resolved

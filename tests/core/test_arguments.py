@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from remit.core.arguments import arguments
+from remit.core.identity import arguments
 
 
 @dataclass

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import AGENTS, agent_names
-from remit.core.chain import STAND_IN, Chain, Hop, path
+from remit.core.remit import STAND_IN, Chain, Hop, path
 
 hops = st.builds(Hop, agent_names, agent_names, st.just("part"))
 hop_lists = st.lists(hops, max_size=5)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remit.core.command import HandoffState
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.core.remit import Pass, known_pass
 from remit.core.times import SECOND, patience
 from remit.core.values import copied

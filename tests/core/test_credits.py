@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from remit.core.credits import DOLLAR, MOST, amount, credits, dollars  # noqa: A004 - the word of the domain
+from remit.core.prices import DOLLAR, MOST, amount, credits, dollars  # noqa: A004 - the word of the domain
 from remit.errors import BadInput
 
 amounts = st.integers(0, MOST)

@@ -52,9 +52,9 @@ from remit.core.guards import (
     room_for_task,
     within_tier,
 )
-from remit.core.record import NO_RUN, RunFacts
+from remit.core.lifecycle import NO_RUN, RunFacts
+from remit.core.loops import ONCE, Repetition
 from remit.core.remit import Pass, handed_to
-from remit.core.repeats import ONCE, Repetition
 
 
 class Looked(NamedTuple):

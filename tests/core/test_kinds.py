@@ -11,10 +11,9 @@ from remit.core import kinds, lifecycle
 from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.breaker import Breaker
-from remit.core.entry import Writer
+from remit.core.entry import Message, Writer
 from remit.core.events import INLINE, Gap, Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
-from remit.core.message import Message
 from remit.core.money import moves
 from remit.core.projection import PROJECTION, changes, counted
 from remit.core.remit import Pass, handed_to

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.errors import Failed, Refused
 
 REFUSED = Outcome("coder", "", "refused", error=Refused("'coder' is busy", rule="concurrency"))

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from core.make import json_values
 from remit.core.card import Card
-from remit.core.lead import Lead, lead_restored, restored, whole, written
 from remit.core.plan import (
     DRAFT_LIMIT,
     RESULT_LIMIT,
     STEP_LIMIT,
+    Lead,
     Plan,
     Step,
     assigned,
@@ -23,8 +23,12 @@ from remit.core.plan import (
     followers,
     identities,
     in_order,
+    lead_restored,
+    restored,
     sources,
     structured,
+    whole,
+    written,
 )
 from remit.core.values import VALUE_LIMIT, decode, encode
 from remit.errors import BadInput

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.credits import dollars
-from remit.core.prices import Price, Usage, cost, rough_tokens, worst
+from remit.core.prices import Price, Usage, cost, dollars, rough_tokens, worst
 from remit.errors import BadInput
 
 rates = st.integers(0, 10**9)

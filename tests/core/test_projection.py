@@ -24,11 +24,10 @@ from remit.core import lifecycle, projection
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
 from remit.core.change import KEYS, Change
-from remit.core.entry import Draft, Retired, Writer, touched, written
+from remit.core.entry import Draft, Message, Retired, Writer, touched, written
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
-from remit.core.message import Message
 from remit.core.projection import FLOOR, PROJECTION, changes, fold
 from remit.core.remit import Pass
 from remit.core.values import decode, encode

@@ -25,7 +25,7 @@ from remit.core.prompt import (
     prompt,
     prompt_with_summary,
 )
-from remit.core.quoting import message, told
+from remit.core.trust import message, told
 
 WRITE = Step("w", "Write it", "In plain words.", agent="ann", after=["a", "b"])
 DONE = (Done("Find sources", "bob", "Three books.\nTwo films."), Done("Ask around", "cy", "Nobody knows."))

@@ -5,8 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import texts
-from remit.core.quoting import failure_told, message, one_line, quoted, set_off, told
-from remit.core.trust import TRUSTED, UNTRUSTED, known_trust, least
+from remit.core.trust import (
+    TRUSTED,
+    UNTRUSTED,
+    failure_told,
+    known_trust,
+    least,
+    message,
+    one_line,
+    quoted,
+    set_off,
+    told,
+)
 from remit.errors import BadInput
 
 # What would read as a part of the prompt, and what looks like it: full-width signs, characters that nobody sees.

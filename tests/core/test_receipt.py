@@ -10,8 +10,7 @@ from remit.core.allow import ANY
 from remit.core.entry import Draft, Writer, written
 from remit.core.receipt import LISTED, Receipt, Slice, kept_back
 from remit.core.scope import NOTHING, Scope, normal
-from remit.core.text import tokens_in
-from remit.core.values import checked, digest
+from remit.core.values import checked, digest, tokens_in
 
 sights = st.just(ANY) | scope_sets.map(normal)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.record import NO_RUN, Standing, first_members
+from remit.core.lifecycle import NO_RUN, Standing, first_members
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from remit.core.redaction import NOTHING_SECRET, Redaction
-from remit.core.secret import Secret
+from remit.core.secret import NOTHING_SECRET, Redaction, Secret
 from remit.errors import BadInput
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.refusals import RECORDED, Refusable, Refusals
+from remit.core.guards import RECORDED, Refusable, Refusals
 
 pytestmark = pytest.mark.rule("refuse.recorded")
 

@@ -27,9 +27,10 @@ from remit.core import allow, kinds, scope
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
-from remit.core.chain import Chain, Hop
 from remit.core.remit import (
     NO_RIGHTS,
+    Chain,
+    Hop,
     Kit,
     Origin,
     Pass,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from core.make import agent_names, texts
 from remit.core.command import Move
-from remit.core.repeats import (
+from remit.core.loops import (
     HANDOFF_WINDOW,
     LONGEST,
     ONCE,

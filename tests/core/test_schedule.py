@@ -4,8 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from remit.core.plan import Plan, Step
-from remit.core.schedule import Schedule, StepEnd
+from remit.core.plan import Plan, Schedule, Step, StepEnd
 
 
 def plan(**after: str) -> Plan:

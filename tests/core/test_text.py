@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import texts
-from remit.core.text import (
+from remit.core.values import (
     NAME_LIMIT,
     SUMMARY_LIMIT,
     canonical,

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW
-from remit.core.bounds import Bounds
-from remit.core.tiers import TIERS, tier, tier_by_rules
+from remit.core.bounds import TIERS, Bounds, tier, tier_by_rules
 from remit.errors import BadInput
 
 

@@ -8,7 +8,7 @@ from remit import Bounds, Card, Event, Runtime, Turn
 from remit.core import lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Claim, Place, claimed, moved
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.core.times import SECOND
 from remit.engine.consequences import CONSEQUENCES
 from remit.errors import Conflict

@@ -5,7 +5,7 @@ import pytest
 
 from engine.helping import sound
 from remit import Card, Plan, Refused, Runtime, Step, Turn
-from remit.core.text import TASK_LIMIT
+from remit.core.values import TASK_LIMIT
 from wrapped import Counted
 
 pytestmark = pytest.mark.anyio

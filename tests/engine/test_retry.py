@@ -6,7 +6,7 @@ import pytest
 from engine.helping import PATIENCE, Shaky, ends, found, happened, life, reached, sound
 from remit import Bounds, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.core.times import SECOND
 from remit.errors import BadInput, Conflict, TimedOut
 from remit.ports import View

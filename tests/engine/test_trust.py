@@ -8,9 +8,8 @@ import pytest
 from engine.helping import ends
 from remit import BOARD, Card, Command, Plan, Runtime, Send, Step, Turn
 from remit.adapters.process import program
-from remit.core.text import tokens_in
 from remit.core.trust import TRUSTED, UNTRUSTED
-from remit.core.values import digest
+from remit.core.values import digest, tokens_in
 from remit.ports.models import ToolCall
 from remit.verbs import VERBS
 

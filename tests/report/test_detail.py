@@ -7,7 +7,7 @@ import pytest
 from core.make import NOW, claimed, journal, moved, requeued, submitted
 from remit.core import kinds
 from remit.core.events import Unsealed
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.report.detail import Detail, EarlierAttempt, Failure, detail, traces
 from report.events import CODER, LEAD, REVIEWER, TESTER
 

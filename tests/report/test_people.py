@@ -6,7 +6,7 @@ import pytest
 
 from core.make import NOW, journal
 from remit.core import kinds
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.errors import StoreError
 from remit.report import flow, wire
 from remit.report.detail import detail

@@ -10,13 +10,11 @@ from core.make import NOW, SECOND, entry, journal, json_values
 from remit.core import kinds
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.entry import Writer
+from remit.core.entry import Message, Writer
 from remit.core.kinds import Begun, Claim
+from remit.core.lifecycle import Outcome, Record, RunFacts
 from remit.core.limits import Limit, LimitUse, Metered
 from remit.core.match import Match
-from remit.core.message import Message
-from remit.core.outcome import Outcome
-from remit.core.record import Record, RunFacts
 from remit.core.recovery import Cooling, what_rests
 from remit.core.values import checked
 from remit.errors import Failed

@@ -13,7 +13,7 @@ import pytest
 from postgres import Server
 from remit.core.events import Event
 from remit.core.kinds import SPENDS, Queued
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.ports import Span, View, Which

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.verbs import Verb
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from remit.core import prices
 from remit.core.checks import of_type
-from remit.core.credits import DOLLAR
-from remit.core.prices import Price, Usage
+from remit.core.prices import DOLLAR, Price, Usage
 from remit.core.times import aware
 from remit.errors import BadInput
 from remit.ports import Clock

@@ -29,8 +29,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from remit.adapters import reaper
 from remit.adapters.reaper import ASK, KILL, PREFIX
 from remit.core.session import EarlierExchange, said_before
-from remit.core.text import NAME_LIMIT, TASK_LIMIT, plain, shown
-from remit.core.values import VALUE_LIMIT
+from remit.core.values import NAME_LIMIT, TASK_LIMIT, VALUE_LIMIT, plain, shown
 from remit.errors import BadInput
 
 LIMIT: Final = 1_048_576  # bytes of each stream

@@ -18,8 +18,8 @@ import anyio
 
 from remit.adapters.process import GRACE, LIMIT, ending, last_words, located, printed, run_process
 from remit.core.checks import items, patience, refuse_strange
-from remit.core.quoting import quoted
-from remit.core.text import TASK_LIMIT, line, plain, shown
+from remit.core.trust import quoted
+from remit.core.values import TASK_LIMIT, line, plain, shown
 from remit.errors import BadInput
 from remit.ports.tools import Schema, Tool, ToolFailed
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 
 _WAYS: Final = ("-chat", "-responses")  # suffixes for different APIs of one provider

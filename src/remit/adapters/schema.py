@@ -12,8 +12,7 @@ from referencing import Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012, SchemaRegistry
 
-from remit.core.text import shown
-from remit.core.values import Json
+from remit.core.values import Json, shown
 from remit.errors import BadInput
 
 _HERE: Final[SchemaRegistry] = REGISTRY  # cannot download anything

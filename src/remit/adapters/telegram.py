@@ -19,7 +19,7 @@ from remit.adapters.asking.links import TEXT, Option, labels, mac, option, optio
 from remit.adapters.asking.secrecy import SecretGiven, kept, token_hidden
 from remit.core.checks import between, items
 from remit.core.question import Inquiry
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput, Conflict, NotFound, RemitError, StoreError
 from remit.ports.channel import Desk, Down, Undeliverable
 from remit.report.inquiries import asked_by, shown_question, to_read

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol
 
 from remit.core.secret import LONGEST, Secret
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput, StoreError
 from remit.ports import Sealed
 

@@ -13,8 +13,7 @@ from rich.text import Text
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, options_for, out
 from remit.cli.terminal import moment
 from remit.core.checks import limit as checked_limit
-from remit.core.text import shown
-from remit.core.values import Json, encode
+from remit.core.values import Json, encode, shown
 from remit.engine.people import Inquiry
 from remit.errors import BadInput
 from remit.report import wire

@@ -8,7 +8,7 @@ from rich.text import Text
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
 from remit.cli.terminal import COLOURS, tabled
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
-from remit.core.text import canonical
+from remit.core.values import canonical
 from remit.report import wire
 from remit.report.figures import duration
 from remit.report.looks import BREAKER_ROLES

@@ -6,8 +6,7 @@ from typing import Final, NamedTuple
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
-from remit.core.lifecycle import TERMINAL
-from remit.core.record import Record
+from remit.core.lifecycle import TERMINAL, Record
 from remit.ports import View
 from remit.report.figures import count
 from remit.runtime.finding import task_of

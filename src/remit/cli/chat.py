@@ -14,7 +14,7 @@ from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.run import Ask, asked, asked_by
 from remit.cli.screen import Drawing, Talking, Words, starting
 from remit.cli.terminal import outcome_text
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.engine.asking import Starting
 from remit.engine.system import TimedIds
 from remit.errors import BadInput

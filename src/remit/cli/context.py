@@ -14,8 +14,7 @@ from remit.core import checks
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
 from remit.core.scope import BOARD_PREFIX, Scope
-from remit.core.text import shown
-from remit.core.values import Json, decode
+from remit.core.values import Json, decode, shown
 from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.report.figures import duration

@@ -15,7 +15,7 @@ from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, watching
 from remit.cli.terminal import answer, colour, receipts, refusals, summed_up
-from remit.core.credits import dollars
+from remit.core.prices import dollars
 from remit.engine.system import SystemClock
 from remit.report import wire
 from remit.report.looks import mark

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, where_is
 from remit.core.events import KEYED
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.engine.upkeep.doctor import Health, Tell, examine
 from remit.errors import BadInput
 from remit.report import wire

@@ -11,7 +11,7 @@ from remit.cli.terminal import tabled
 from remit.config.places import FILE_NAME
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.engine.settings import Serving
 from remit.errors import BadInput
 from remit.report import wire

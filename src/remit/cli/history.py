@@ -10,7 +10,7 @@ from typing import Any, Final
 from remit.cli.options import HERE, AsJson, Where, emitted, opened, out
 from remit.core.checks import limit as checked_limit
 from remit.core.events import Event, is_blob
-from remit.core.text import INT_LIMIT, canonical
+from remit.core.values import INT_LIMIT, canonical
 from remit.ports import Span, View
 from remit.report import wire
 from remit.report.lines import plain_line

@@ -10,7 +10,7 @@ from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
 from remit.cli.terminal import moment, tabled
 from remit.core.secret import LONGEST, Secret
-from remit.core.text import endpoint
+from remit.core.values import endpoint
 from remit.errors import NotFound
 from remit.ports import KeyInfo
 from remit.report import wire

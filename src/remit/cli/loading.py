@@ -10,7 +10,7 @@ from remit.config.importing import imported
 from remit.config.places import FILE_NAME
 from remit.config.teams import RunDefaults, Team, team
 from remit.config.trusting import is_trusted, trust_by_running
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
 

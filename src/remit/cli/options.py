@@ -17,8 +17,8 @@ from rich.segment import Segment
 
 from remit.config.places import FILE_NAME, place_of
 from remit.config.trusting import is_trusted, names_server, server_shown
-from remit.core.credits import credits as money
-from remit.core.text import shown
+from remit.core.prices import credits as money
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports import Database
 from remit.report.printable import block, escaped, harmless

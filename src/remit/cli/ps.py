@@ -12,10 +12,9 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, emit, opened, options_for, out
 from remit.cli.terminal import state_text, tabled
 from remit.core.checks import limit as checked_limit
-from remit.core.message import Message
-from remit.core.record import Record
-from remit.core.text import canonical
-from remit.core.values import Json
+from remit.core.entry import Message
+from remit.core.lifecycle import Record
+from remit.core.values import Json, canonical
 from remit.ports import TaskLine, View, Which
 from remit.report import wire
 from remit.report.figures import age, count, duration

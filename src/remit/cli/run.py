@@ -20,9 +20,8 @@ from remit.cli.terminal import answer, outcome_text, summed_up
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
 from remit.core.events import Event
-from remit.core.lead import Lead
-from remit.core.outcome import Outcome
-from remit.core.plan import Plan
+from remit.core.lifecycle import Outcome
+from remit.core.plan import Lead, Plan
 from remit.core.session import RemembersGiven
 from remit.engine.asking import Starting, StartingPlan
 from remit.engine.presence.peers import process_address

@@ -11,7 +11,7 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.talk import print_talk
 from remit.cli.terminal import answer, decided, drawn, moment, receipts, refusals, summed_up
 from remit.core.events import Event
-from remit.core.text import NAME_LIMIT, line, shown
+from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
 from remit.ports import Span, View

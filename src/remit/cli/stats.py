@@ -12,8 +12,8 @@ from rich.text import Text
 from remit.cli.breakers import breaker_state
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import tabled
-from remit.core.text import canonical, shown
 from remit.core.times import SECOND, aware, moment
+from remit.core.values import canonical, shown
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import count, duration, money

@@ -10,7 +10,7 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.ps import took, where
 from remit.cli.terminal import moment, outcome_text, state_text
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.core.values import Json
 from remit.ports import Span, View, Which
 from remit.report import wire

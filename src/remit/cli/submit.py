@@ -26,8 +26,7 @@ from remit.cli.options import (
 from remit.cli.run import AskedFor, asked_by, asked_for, has_task, words_of
 from remit.cli.watch import answered, print_end, waited
 from remit.config.teams import RunDefaults
-from remit.core.lead import written
-from remit.core.plan import Plan
+from remit.core.plan import Plan, written
 from remit.core.values import decode
 from remit.engine.asking import StartingQueued, SubmittingPlan
 from remit.engine.queue.task import Task

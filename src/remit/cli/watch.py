@@ -12,8 +12,7 @@ from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import Seen, read_task, seen_data
 from remit.cli.terminal import outcome_text, summed_up
 from remit.core.events import Event
-from remit.core.lifecycle import TERMINAL
-from remit.core.record import Record
+from remit.core.lifecycle import TERMINAL, Record
 from remit.core.times import SECOND, span
 from remit.engine.system import SystemClock
 from remit.errors import NotFound

@@ -7,21 +7,19 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.config.variables import variables_in
 from remit.core.backoff import RetryPolicy
-from remit.core.bounds import Bounds
+from remit.core.bounds import TIERS, Bounds
 from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
 from remit.core.checks import counted
-from remit.core.credits import credits as money
 from remit.core.limits import HOURS, Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
 from remit.core.plan import Step
 from remit.core.prices import Price
-from remit.core.text import NAME_LIMIT, line
-from remit.core.tiers import TIERS
+from remit.core.prices import credits as money
 from remit.core.times import span
 from remit.core.toolgroups import REPEATS, repeat_word
-from remit.core.values import Json
+from remit.core.values import NAME_LIMIT, Json, line
 from remit.engine.settings import Policy, Serving
 from remit.errors import BadInput
 from remit.stores.addresses import is_server

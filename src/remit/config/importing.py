@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from remit.config.places import text_in
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 
 _DYNAMIC: Final = frozenset({"globals", "exec", "vars", "setattr"})  # calls that create names dynamically

@@ -9,8 +9,8 @@ from remit.config.problems import Problem, Problems, listing
 from remit.config.reading import Document, script
 from remit.config.scripts import SCRIPT, ScriptLine
 from remit.config.variables import unset
-from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS, VERB_GROUPS
+from remit.core.values import canonical, shown
 from remit.errors import BadInput
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from remit.config.importing import found_at
 from remit.config.variables import filled
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
 

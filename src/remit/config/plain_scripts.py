@@ -19,8 +19,7 @@ from anyio import to_thread
 from remit.config.scripts import ScriptLine, ToldSoFar, chosen
 from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
-from remit.core.text import shown, tokens_in
-from remit.core.values import decode, digest, encode
+from remit.core.values import decode, digest, encode, shown, tokens_in
 from remit.errors import BadInput
 from remit.ports.models import HandedOver, Hear, ModelAnswer, ModelCall, ToolCall, ToolFunction
 from remit.ports.tools import Tool

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from remit.adapters.process import LIMIT, last_words, printed, run_process
-from remit.core.text import NAME_LIMIT, shown
+from remit.core.values import NAME_LIMIT, shown
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 

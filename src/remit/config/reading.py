@@ -10,8 +10,8 @@ from remit.config.lines import Path as KeyPath
 from remit.config.lines import lines_of, trouble
 from remit.config.places import text_in
 from remit.config.problems import Problems, dotted
-from remit.core.text import shown
 from remit.core.toolgroups import expanded, own_groups
+from remit.core.values import shown
 from remit.errors import BadInput
 
 _MOST: Final = 10_000  # settings and items of lists

@@ -10,8 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from remit.config.scripts import ScriptLine, ToldSoFar, chosen
-from remit.core.text import shown
-from remit.core.values import encode
+from remit.core.values import encode, shown
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 

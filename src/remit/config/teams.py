@@ -23,14 +23,13 @@ from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
 from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
-from remit.core.lead import Lead
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.plan import Plan, Step, faults
+from remit.core.plan import Lead, Plan, Step, faults
 from remit.core.prices import Price
 from remit.core.session import memory
-from remit.core.text import canonical
+from remit.core.values import canonical
 from remit.engine.directory import USUAL_RULES
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.config.linking import tables_of, tables_or_texts, texts
 from remit.config.places import store_in, tables_in
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.stores.addresses import is_server, redacted
 

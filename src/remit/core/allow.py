@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
-from remit.core.text import canonical
-from remit.core.values import Json
+from remit.core.values import Json, canonical
 from remit.errors import BadInput
 
 

@@ -8,9 +8,8 @@ from remit.core import allow, scope
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import whole, yes_or_no
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
-from remit.core.text import canonical, plain
 from remit.core.toolgroups import tools
-from remit.core.values import Json
+from remit.core.values import Json, canonical, plain
 from remit.errors import BadInput
 
 TEXT_LIMIT: Final = 65_536  # characters of a role, and of instructions

@@ -5,10 +5,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.events import Chapter, Event
 from remit.core.identity import UsedKey
+from remit.core.lifecycle import Record
 from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease
 from remit.core.question import Question
-from remit.core.record import Record
 from remit.core.values import Json
 
 Table = Literal[

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, TypeVar, cast
 
-from remit.core.text import INT_LIMIT, plain, shown
+from remit.core.values import INT_LIMIT, plain, shown
 from remit.errors import BadInput
 
 T = TypeVar("T")

@@ -11,9 +11,8 @@ from remit.core.allow import NONE, Names, NamesGiven
 from remit.core.bounds import TOP, Bounds
 from remit.core.checks import of_type
 from remit.core.scope import NOTHING, Sees, SeesGiven
-from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.toolgroups import tools
-from remit.core.values import Json, checked, copied, digest, encode, must_fit
+from remit.core.values import TASK_LIMIT, Json, canonical, checked, copied, digest, encode, must_fit, plain, shown
 from remit.errors import BadInput
 
 STATE_LIMIT = 262_144

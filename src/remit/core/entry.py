@@ -1,15 +1,13 @@
-"""Entries: values that agents share under a namespace and a key, each with an author, a version and an expiry."""
+"""Shared data: entries, each with an author, a version and an expiry, and messages between agents of one run."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from remit.core.quoting import key_told, told
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
-from remit.core.text import plain, shown, summary
 from remit.core.times import DAY, aware, span
-from remit.core.trust import TRUSTED, Trust, known_trust
-from remit.core.values import Json, checked, decode, digest, encode
+from remit.core.trust import TRUSTED, Trust, key_told, known_trust, told
+from remit.core.values import Json, checked, decode, digest, encode, plain, shown, summary
 from remit.errors import BadInput, Conflict
 
 MEMORY: Final = 90 * DAY
@@ -207,3 +205,22 @@ def snapshot(entries: list[Entry]) -> str:
 def _listed(entry: Entry) -> str:
     said = f"{key_told(entry.key)} ({entry.agent or 'person'}): {summary(entry.text)}"
     return said if entry.trust == TRUSTED else f"> {said} [from outside, quoted as data]"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to an agent's inbox in the same run, delivered once.
+
+    A result message reports the end of task `about`, to the holder of task `reader` only. `trust` is the label of the
+    sender's input.
+    """
+
+    id: str
+    session: str
+    sender: str
+    to: str
+    text: str
+    sent_at: int
+    reader: str = ""
+    about: str = ""
+    trust: Trust = TRUSTED

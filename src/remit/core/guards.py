@@ -1,9 +1,5 @@
-"""Guards: the rules for one hop. A guard takes facts and returns a verdict; the engine gathers the facts and acts on
-the verdict.
-
-`ORDER` is the order in which refusals are reported. The result does not depend on it: one refusal is enough. `PASSAGES`
-lists the kinds of hops (delegate, hand over, submit ...), each with its guards.
-"""
+"""The refused hops of one task: the first are recorded one by one; the others are counted, and reported when the turn
+ends."""
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
@@ -13,11 +9,51 @@ from remit.core import breaker as breakers
 from remit.core.allow import Names, has, spelled
 from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
-from remit.core.chain import path
-from remit.core.loops import echo_sentence
-from remit.core.record import RunFacts
-from remit.core.remit import Pass, Remit
-from remit.core.repeats import Repetition, Sign
+from remit.core.lifecycle import RunFacts
+from remit.core.loops import Repetition, Sign, echo_sentence
+from remit.core.remit import Pass, Remit, path
+
+RECORDED: Final = 100  # of one task
+
+
+class Refusals:
+    """The number of refused hops of a task. It stays with the task through handoffs."""
+
+    __slots__ = ("_recorded", "more")
+
+    def __init__(self) -> None:
+        self._recorded: dict[Refusable, None] = {}
+        self.more = 0  # refused in this turn without an event
+
+    def records(self, hop: "Refusable") -> bool:
+        """Whether this refusal is recorded as an event. A decision that runs twice gets the same answer."""
+        if hop in self._recorded:
+            return True
+        if len(self._recorded) >= RECORDED:
+            return False
+        self._recorded[hop] = None
+        return True
+
+    def told(self, hop: "Refusable") -> None:
+        """Count a refused hop, once its transaction has been committed."""
+        if hop not in self._recorded:
+            self.more += 1
+
+
+class Refusable:
+    """One hop that may be refused, with the counter of its task."""
+
+    __slots__ = ("_tally",)
+
+    def __init__(self, tally: Refusals) -> None:
+        self._tally = tally
+
+    def is_recorded(self) -> bool:
+        return self._tally.records(self)
+
+    def refused(self) -> None:
+        self._tally.told(self)
+
 
 SPAWNED: Final = 5  # unfinished spawned tasks of one asker
 BUSY: Final = "concurrency"  # the only refusal that passes with time, so a caller may wait for it

@@ -1,8 +1,12 @@
-"""The state machine of a task, as one table. `make docs` draws the diagram from it."""
+"""Tasks: their state machine as one table, their rows as immutable records, and their outcomes."""
 
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple
 
-from remit.errors import Conflict
+from remit.core.remit import STAND_IN
+from remit.core.trust import TRUSTED, Trust
+from remit.core.values import Json, copied, shown
+from remit.errors import Conflict, Refused, RemitError
 
 START: Final = ""
 
@@ -113,3 +117,137 @@ def _merged(moves: dict[str, str]) -> list[tuple[str, str]]:
     for kind, to in moves.items():
         words.setdefault(to, []).append(kind.removeprefix("task."))
     return [(to, ", ".join(kinds)) for to, kinds in words.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row of the task table. The task's text and bounds are in event number `began`, its result in event number
+    `ended`.
+
+    `asked_how` is delegate, submit, spawn, or async (submitted, and the asker gets a result message). `led_as` says
+    that the engine runs a plan or leads a team in its holder's place. `worker` runs it, under the fencing token
+    `fence`. `attempt` counts how often it was claimed, `failures` how often it failed and was requeued, `losses` how
+    many processes died with it. `dedup_key` is equal for equal requests. `origin` is the first task of its retry
+    lineage; work that any of them finished is reused. `purse` is the path along which it pays, as JSON; empty if no
+    budget applies.
+    """
+
+    id: str
+    run: str
+    parent: str
+    session: str
+    holder: str
+    state: str
+    asked_how: str
+    led_as: str
+    worker: str
+    fence: int
+    attempt: int
+    failures: int
+    asked_at: int
+    ready_at: int
+    claimed_at: int | None
+    until: int
+    ended_at: int | None
+    began: int
+    ended: int | None
+    dedup_key: str
+    origin: str
+    losses: int = 0
+    purse: str = ""
+
+    @property
+    def led_by_program(self) -> bool:
+        """Whether a program leads the plan itself, so that no other process can continue it."""
+        return self.led_as != "" and self.asked_how == "delegate" and not self.parent
+
+
+class Standing(NamedTuple):
+    """The fields of a task that every write in its name is checked against, and that its end depends on."""
+
+    state: str
+    fence: int
+    failures: int
+    asked_how: str
+    purse: str = ""
+    ties: int = 0  # open holds and open questions
+
+    @property
+    def is_rerun(self) -> bool:
+        """Whether there was an earlier attempt. The fence tells: a release lowers `attempt` again but never the
+        fence."""
+        return self.fence > 1 or self.failures > 0
+
+
+class RunFacts(NamedTuple):
+    """The totals of a run, its root included. `members` are the names of all agents that held one of its tasks. The
+    task that leads a plan for a person is no member."""
+
+    id: str
+    members: frozenset[str]
+    tasks: int
+    handoffs: int
+    tokens: int
+    refusals: int
+    credits: int = 0
+    requests: int = 0  # to models
+
+
+NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)
+
+
+def first_members(agent: str, led_as: str) -> frozenset[str]:
+    """Return the members of a run that has just started."""
+    return frozenset() if led_as == STAND_IN else frozenset((agent,))
+
+
+OutcomeState = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a task: a value or an error.
+
+    `agent` is the agent that was called; `by` is the agent that returned the result, if the task was handed over. `id`
+    is the task id; empty for a refused call. `trust` is the label of the result: untrusted if the agent had read
+    untrusted input.
+    """
+
+    agent: str
+    id: str
+    state: OutcomeState
+    value: Json = None
+    error: RemitError | None = None
+    by: str = ""
+    trust: Trust = TRUSTED
+
+    @property
+    def ok(self) -> bool:
+        """Whether the task completed."""
+        return self.state == "completed"
+
+    @property
+    def rule(self) -> str:
+        """The rule that refused the call; empty if none did."""
+        return self.error.rule if isinstance(self.error, Refused) else ""
+
+    def as_asked(self, agent: str) -> "Outcome":
+        """Return the outcome with `agent` as the called agent and the present one as `by`."""
+        return Outcome(agent, self.id, self.state, self.value, self.error, self.agent, self.trust)
+
+    def copied(self) -> "Outcome":
+        """Return the outcome with a copy of its value, which can be changed freely."""
+        return replace(self, value=copied(self.value)) if isinstance(self.value, list | dict) else self
+
+    def unwrap(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.value if self.ok else self.error}"
+
+    def __repr__(self) -> str:
+        what = shown(self.value) if self.ok else str(self.error)
+        return f"<Outcome of '{self.agent}', task {self.id}, {self.state}: {what}>"

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.checks import meant, whole
-from remit.core.credits import CreditsGiven, credits  # noqa: A004 - what it makes is called that
 from remit.core.money import UNITS, Unit, spelled
-from remit.core.text import SESSION_LIMIT, canonical, line, shown
+from remit.core.prices import CreditsGiven, credits  # noqa: A004 - what it makes is called that
 from remit.core.times import HOUR, begin_of, hour_of, iso
+from remit.core.values import SESSION_LIMIT, canonical, line, shown
 from remit.errors import BadInput
 
 HOURS: Final[dict[str, int]] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}

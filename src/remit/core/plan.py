@@ -1,15 +1,14 @@
-"""Plans: steps and their dependencies. A plan is checked as a whole before its first step starts."""
+"""Plans: steps and their dependencies, which of them may start, and the plan or team that a task carries out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
 
-from remit.core.arguments import arguments
 from remit.core.card import Card
 from remit.core.checks import between, of_type
+from remit.core.identity import arguments
 from remit.core.match import Index, Match, choice, suits
-from remit.core.text import TASK_LIMIT, canonical, plain, shown
-from remit.core.values import Json, checked
+from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain, shown
 from remit.errors import BadInput
 
 Payload = Literal["text", "structured"]
@@ -302,3 +301,169 @@ def structured(result: Json, where: str) -> Json:
     """Return a structured result, already parsed if it came as text. Raise `BadInput` if it is not JSON or too
     large."""
     return checked(result, where, RESULT_LIMIT)
+
+
+StepState = Literal["waiting", "running", "completed", "failed", "skipped"]
+
+
+class StepEnd(NamedTuple):
+    """A step that will not run, and why."""
+
+    id: str
+    state: StepState
+    reason: str
+
+
+class Schedule:
+    """The progress of a plan. Report what happened; each method returns what follows. A step starts as soon as its own
+    dependencies are done."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._waits_for = {step.id: len(step.after) for step in plan.steps}
+        self._followers = followers(plan)
+        self.states: dict[str, StepState] = dict.fromkeys(self._waits_for, "waiting")
+
+    def first(self) -> list[str]:
+        return [id_ for id_, count in self._waits_for.items() if count == 0]
+
+    def start(self, step: str) -> None:
+        self.states[step] = "running"
+
+    def complete(self, step: str) -> list[str]:
+        """Mark a step as completed. Return the steps that may start now."""
+        self.states[step] = "completed"
+        ready: list[str] = []
+        for id_ in self._followers[step]:
+            self._waits_for[id_] -= 1
+            if self._waits_for[id_] == 0 and self.states[id_] == "waiting":
+                ready.append(id_)
+        return ready
+
+    def fail(self, step: str) -> list[StepEnd]:
+        """Mark a step as failed, and with it every waiting step that depends on it, directly or not. Return those."""
+        return self._give_up(step, "failed", "failed")
+
+    def skip(self, step: str) -> list[StepEnd]:
+        return self._give_up(step, "skipped", "was skipped")
+
+    def skip_rest(self, reason: str) -> list[StepEnd]:
+        """Start no more steps; running ones may finish. Return the steps that will not run."""
+        waiting = [id_ for id_, state in self.states.items() if state == "waiting"]
+        for id_ in waiting:
+            self.states[id_] = "skipped"
+        return [StepEnd(id_, "skipped", reason) for id_ in waiting]
+
+    def _give_up(self, step: str, state: StepState, word: str) -> list[StepEnd]:
+        self.states[step] = state
+        ended: list[StepEnd] = []
+        pending = [step]
+        while pending:
+            cause = pending.pop()
+            for id_ in self._followers[cause]:
+                if self.states[id_] == "waiting":
+                    self.states[id_] = state
+                    ended.append(StepEnd(id_, state, f'dependency "{cause}" {word}'))
+                    pending.append(id_)
+        return ended
+
+
+class StepWhole(TypedDict):
+    """A step as JSON, with every field that was set."""
+
+    id: str
+    title: str
+    description: NotRequired[str]
+    agent: NotRequired[str]
+    capability: NotRequired[str]
+    after: NotRequired[list[str]]
+    payload: NotRequired[Payload]
+    schema: NotRequired[dict[str, Any]]
+    context: NotRequired[Reach]
+    memory_scope: NotRequired[MemoryScope | list[str]]
+    retries: NotRequired[int]
+
+
+class PlanWhole(TypedDict):
+    """A plan as JSON, with every field that was set."""
+
+    steps: list[StepWhole]
+    goal: NotRequired[str]
+
+
+def whole(plan: Plan) -> dict[str, Json]:
+    """Return a plan as JSON, with every field that is not at its default."""
+    data: dict[str, Json] = {"steps": [_whole_step(step) for step in plan.steps]}
+    if plan.goal:
+        data["goal"] = plan.goal
+    return cast("dict[str, Json]", checked(data, "a plan that is kept"))
+
+
+def _whole_step(step: Step) -> Json:
+    said = {field.name: getattr(step, field.name) for field in fields(Step)}
+    data = {name: value for name, value in said.items() if value != _UNSAID.get(name)}
+    if step.schema is not None:
+        data["schema"] = checked(dict(step.schema), f"the schema of step {shown(step.id)}")
+    return data
+
+
+_UNSAID: Final = {field.name: field.default for field in fields(Step) if field.name not in ("id", "title")}
+
+
+def restored(data: PlanWhole) -> Plan:
+    """Return the plan that `whole` wrote."""
+    return Plan(tuple(Step(**cast("dict[str, Any]", step)) for step in data["steps"]), data.get("goal", ""))
+
+
+def written(data: Json) -> Plan:
+    """Return a plan that a caller wrote as JSON: an object with `steps`, each with the fields of a `Step` that it
+    needs, and an optional `goal`."""
+    data = checked(data, "a plan")
+    if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
+        raise BadInput('a plan is a JSON object with a list "steps"')
+    if strange := sorted(data.keys() - PlanWhole.__annotations__.keys()):
+        raise BadInput(f"a plan has steps and a goal, and no {shown(strange[0])}")
+    steps = enumerate(cast("list[Json]", data["steps"]), 1)
+    return Plan(tuple(read_step(step, number, _PARTS) for number, step in steps), cast("str", data.get("goal", "")))
+
+
+_PARTS: Final = tuple(field.name for field in fields(Step))
+
+
+class LeadData(TypedDict):
+    """A plan or team that the engine leads, as JSON. A team has no plan until its coordinator has written one, unless
+    `coordinated` says that it was given one."""
+
+    concurrency: int
+    reveal: bool
+    plan: NotRequired[PlanWhole]
+    coordinated: NotRequired[bool]
+
+
+class Lead(NamedTuple):
+    """The work of the engine in the place of a task's holder: carry out this plan, or lead a team. `concurrency` is the
+    number of steps that run at once. With `reveal`, members are given the goal and the roster. `coordinated` says that
+    a team's coordinator combines the results of the plan."""
+
+    plan: Plan | None = None
+    concurrency: int = AT_A_TIME
+    reveal: bool = False
+    coordinated: bool = False
+
+    @property
+    def led_as(self) -> str:
+        return "team" if self.plan is None or self.coordinated else "plan"
+
+    @property
+    def data(self) -> dict[str, Json]:
+        data: dict[str, Json] = {"concurrency": self.concurrency, "reveal": self.reveal}
+        if self.plan is not None:
+            data["plan"] = whole(self.plan)
+        if self.coordinated:
+            data["coordinated"] = True
+        return data
+
+
+def lead_restored(data: LeadData) -> Lead:
+    """Return the lead that `Lead.data` wrote."""
+    plan = restored(data["plan"]) if "plan" in data else None
+    return Lead(plan, data["concurrency"], data["reveal"], data.get("coordinated", False))

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from remit.core.plan import Step
-from remit.core.quoting import message, one_line, place_told, quoted_lines, set_off, task_told, told
-from remit.core.text import summary
-from remit.core.trust import TRUSTED, Trust
+from remit.core.trust import TRUSTED, Trust, message, one_line, place_told, quoted_lines, set_off, task_told, told
+from remit.core.values import summary
 
 
 class Done(NamedTuple):

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core.checks import meant
-from remit.core.text import plain, shown
 from remit.core.times import iso
-from remit.core.values import Json, encode, whole_digest
+from remit.core.values import Json, encode, plain, shown, whole_digest
 from remit.errors import BadInput
 
 QuestionKind = Literal["ask", "hop", "tool"]

@@ -7,9 +7,8 @@ from remit.core import scope
 from remit.core.allow import ANY
 from remit.core.entry import Entry
 from remit.core.scope import Sees
-from remit.core.text import tokens_in
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
-from remit.core.values import Json, digest, encode
+from remit.core.values import Json, digest, encode, tokens_in
 
 Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved", "said", "session"]
 

@@ -8,8 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from remit.core.allow import ANY, Unbounded, listed
 from remit.core.checks import whole
-from remit.core.text import plain, shown
-from remit.core.values import digest
+from remit.core.values import digest, plain, shown
 from remit.errors import BadInput
 
 NAMESPACE_LIMIT = 64

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
-from remit.core.quoting import quoted
-from remit.core.text import shown
-from remit.core.trust import TRUSTED, Trust, least
+from remit.core.trust import TRUSTED, Trust, least, quoted
+from remit.core.values import shown
 from remit.errors import BadInput
 
 # How much of its session a run is given. "" means the agent's setting, or nothing; "session" question and answer of

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TypeAlias
 
-from remit.core.text import INT_LIMIT, shown
+from remit.core.values import INT_LIMIT, shown
 from remit.errors import BadInput
 
 SpanGiven: TypeAlias = float | timedelta  # as callers write them

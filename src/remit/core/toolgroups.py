@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.allow import ANY, Names, Unbounded, listed
-from remit.core.text import plain, shown
+from remit.core.values import plain, shown
 from remit.errors import BadInput
 
 Groups: TypeAlias = Mapping[str, frozenset[str]]

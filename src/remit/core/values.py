@@ -1,12 +1,136 @@
-"""JSON values: validation, canonical encoding and digest."""
+"""Text and JSON values: validation, normalization, canonical encoding and digest."""
 
 import hashlib
 import json
 import math
+import re
+from functools import lru_cache
 from typing import TypeAlias, cast
+from unicodedata import category, normalize
 
-from remit.core.text import INT_LIMIT, plain, shown
 from remit.errors import BadInput
+
+NAME_LIMIT = 64
+INT_LIMIT = 2**63 - 1  # the largest integer that every store can hold
+TASK_LIMIT = 1_048_576
+SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
+SUMMARY_LIMIT = 200
+EXCERPT_NOTE = 40  # characters of the note about the omitted part
+
+_WRITTEN_LIMIT = 1_000  # of a name before it is spelled out
+# Invisible characters, which must not distinguish two agents.
+_INVISIBLE = frozenset(
+    map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
+)
+_MORE_INVISIBLE = range(0xE0000, 0xE1000)
+_HOST = re.compile(r"[a-z0-9\-._:\[\]]{1,200}")
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Return a value for an error message: quoted, escaped and shortened."""
+    try:
+        quoted = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or a self-referencing list
+        quoted = f"<{type(value).__name__} too long to show>"
+    return quoted if len(quoted) <= limit else f"{quoted[: limit - 1]}…"
+
+
+def canonical(name: object) -> str:
+    """Return the canonical spelling of an agent's name. Case, spaces and punctuation do not distinguish agents; letters
+    and digits of any script do."""
+    if not isinstance(name, str):
+        raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
+    return _canonical(name)
+
+
+def endpoint(name: object) -> str:
+    """Return the canonical spelling of an endpoint's name: a provider, such as `openai`, or
+    `openai@llm.example.com:8000`. In a host every character counts, because keys are chosen by it."""
+    provider, mark, host = name.partition("@") if isinstance(name, str) else (name, "", "")
+    if not mark:
+        return canonical(provider)
+    host = host.strip().lower()
+    if not _HOST.fullmatch(host):
+        raise BadInput("an endpoint is named as provider@host, such as openai@llm.example.com or openai@127.0.0.1:8000")
+    return f"{canonical(provider)}@{host}"
+
+
+@lru_cache(maxsize=4096)  # every hop normalizes the same few names
+def _canonical(name: str) -> str:
+    if len(name) > _WRITTEN_LIMIT:
+        raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(name):,}: {shown(name)}")
+    spelled = _spelled(normalize("NFKC", normalize("NFKC", name).casefold()))
+    if not spelled:
+        raise BadInput(f"an agent's name needs at least one letter or digit, got {shown(name)}")
+    if len(spelled) > NAME_LIMIT:
+        raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}")
+    return spelled
+
+
+def _spelled(folded: str) -> str:
+    """Return the letters, digits and their combining marks; everything between them becomes one -."""
+    made: list[str] = []
+    for letter in folded:
+        kind = category(letter)[0]
+        seen = letter not in _INVISIBLE and ord(letter) not in _MORE_INVISIBLE
+        if seen and (kind in "LN" or (kind == "M" and made and made[-1] != "-")):
+            made.append(letter)
+        elif made and made[-1] != "-":
+            made.append("-")
+    return "".join(made).removesuffix("-")
+
+
+def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
+    """Return the text if SQLite and PostgreSQL can store it byte for byte. Raise `BadInput` otherwise; nothing is
+    repaired."""
+    if not isinstance(text, str):
+        raise BadInput(f"{what} must be text, not {type(text).__name__}: {shown(text)}")
+    if not text and not empty:
+        raise BadInput(f"{what} must not be empty")
+    if len(text) > limit:
+        raise BadInput(f"{what} has at most {limit:,} characters, got {len(text):,}")
+    if "\0" in text:
+        raise BadInput(f"{what} must not contain a NUL character: {shown(text)}")
+    if not text.isascii() and not _encodable(text):
+        raise BadInput(f"{what} contains half of a surrogate pair, which is not a character: {shown(text)}")
+    return text
+
+
+def line(text: object, what: str, limit: int) -> str:
+    """Return the text if it is plain and on one line, as names of sessions, workspaces and operations must be. Raise
+    `BadInput` otherwise."""
+    checked = plain(text, what, limit)
+    if not checked.isprintable():
+        raise BadInput(f"{what} must be one line of printable characters: {shown(checked)}")
+    return checked
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def summary(text: str) -> str:
+    """Return the text on one line, cut to 197 characters and an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"
+
+
+def excerpt(text: str, most: int) -> str:
+    """Return the beginning and the end of a long text, with a note of how much is left out between them."""
+    if len(text) <= most + EXCERPT_NOTE:
+        return text
+    tail = most // 3
+    return f"{text[: most - tail]} … [{len(text) - most:,} characters left out] … {text[len(text) - tail :]}"
+
+
+def tokens_in(text: str) -> int:
+    """Return a rough token count where no tokenizer is available: four characters a token, rounded up."""
+    return -(-len(text) // 4)
+
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -14,14 +138,14 @@ VALUE_LIMIT = 1_048_576
 DEPTH_LIMIT = 32
 
 # Sorted keys and no white space, so that equal values have equal text, which can be hashed and compared.
-_canonical = json.JSONEncoder(
+_to_canonical = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
 ).encode
 
 
 def encode(value: object) -> str:
     """Return the canonical text of a value that is known to be JSON."""
-    return _canonical(value)
+    return _to_canonical(value)
 
 
 def decode(text: str) -> Json:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
-from remit.core.credits import credits  # noqa: A004 - the word of the domain
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event, question_asked
 from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Purse, Unit, first_line, spelled
+from remit.core.prices import credits  # noqa: A004 - the word of the domain
 from remit.core.question import Question, QuestionDraft, Reply
-from remit.core.text import line, shown
 from remit.core.times import DAY
-from remit.core.values import Json
+from remit.core.values import Json, line, shown
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.approvals import answered
 from remit.engine.funding import purse_of, resolved

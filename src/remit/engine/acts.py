@@ -9,8 +9,7 @@ from remit.core import breaker as breakers
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.checks import meant
 from remit.core.kinds import Place, breaker_set, owner_acted
-from remit.core.text import NAME_LIMIT, canonical, plain, shown
-from remit.core.values import Json, digest, encode
+from remit.core.values import NAME_LIMIT, Json, canonical, digest, encode, plain, shown
 from remit.engine.ground import Ground
 from remit.errors import Conflict, NotFound
 from remit.ports import Decided, Decision, View

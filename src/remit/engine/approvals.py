@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from remit.core.allow import ANY, names_data
 from remit.core.card import Card
-from remit.core.chain import path
-from remit.core.credits import dollars
 from remit.core.events import Unsealed
 from remit.core.identity import question
 from remit.core.kinds import (
@@ -22,11 +20,11 @@ from remit.core.kinds import (
     read,
     requeued,
 )
+from remit.core.lifecycle import Record
+from remit.core.prices import dollars
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
-from remit.core.record import Record
-from remit.core.remit import LASTS, Pass, Remit, expires, restored
-from remit.core.text import excerpt, shown
-from remit.core.values import Json
+from remit.core.remit import LASTS, Pass, Remit, expires, path, restored
+from remit.core.values import Json, excerpt, shown
 from remit.engine.traces import owners_function
 from remit.errors import Refused
 from remit.ports import View

@@ -11,20 +11,16 @@ from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
 import anyio
 
 from remit.core.allow import ANY, NamesGiven
-from remit.core.bounds import TOP, Bounds
-from remit.core.chain import STAND_IN
+from remit.core.bounds import TOP, Bounds, Classify, tier
 from remit.core.checks import between, callable_, of_type, refuse_strange, yes_or_no
-from remit.core.credits import CreditsGiven
-from remit.core.lead import Lead
-from remit.core.plan import STEP_LIMIT, Plan
-from remit.core.remit import ATTEMPT_TIME, Pass
+from remit.core.plan import STEP_LIMIT, Lead, Plan
+from remit.core.prices import CreditsGiven
+from remit.core.remit import ATTEMPT_TIME, STAND_IN, Pass
 from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, line, plain, shown
-from remit.core.tiers import Classify, tier
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
-from remit.core.values import digest, encode
+from remit.core.values import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, digest, encode, line, plain, shown
 from remit.engine.plans import Approves, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from remit.core.loops import Loops
-from remit.core.redaction import Redaction
+from remit.core.secret import Redaction
 from remit.engine.accounts import Accounts
 from remit.engine.acts import Breakers
 from remit.engine.approvals import Approving

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 from remit.core import breaker as breakers
 from remit.core import lifecycle
 from remit.core.breaker import CLOSED, BreakerPolicy
+from remit.core.entry import Message
 from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
-from remit.core.message import Message
+from remit.core.lifecycle import Record, Standing
 from remit.core.money import Book
-from remit.core.record import Record, Standing
-from remit.core.redaction import NOTHING_SECRET, Redaction
+from remit.core.secret import NOTHING_SECRET, Redaction
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.approvals import has_question, is_part, parked, parts, unparked, withdrawn

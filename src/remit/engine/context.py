@@ -17,10 +17,9 @@ from remit.core.entry import MEMORY, Draft, Entry, Writer
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, entries_removed, entry_set, entry_touched
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
-from remit.core.text import shown
 from remit.core.times import SECOND, span
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
-from remit.core.values import Json, encode
+from remit.core.values import Json, encode, shown
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground

@@ -8,20 +8,19 @@ from typing import Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
+from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
+from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME, Refusable
 from remit.core.identity import question
 from remit.core.kinds import Begun, Claim, Lineage, claimed, messages_taken, place, started
-from remit.core.lead import Lead
-from remit.core.lifecycle import TERMINAL
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import TERMINAL, Outcome, Record
+from remit.core.loops import ONCE, Repetition
+from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice, kept_back
-from remit.core.record import Record
-from remit.core.remit import Pass, Remit, expires, known_pass
-from remit.core.repeats import ONCE, Repetition
+from remit.core.remit import NO_RIGHTS, Pass, Remit, expires, known_pass
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.approvals import Said
@@ -33,7 +32,8 @@ from remit.engine.attempt.slots import ALONE, Attempted, Batch, Ticket
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of, action_of_all
 from remit.engine.directory import Agent
-from remit.engine.door import Admitted, Proposal, first_proposed, place_of, proposed
+from remit.engine.door import Admitted, Proposal, deadline, first_proposed, place_of
+from remit.engine.ground import Ground
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decision, View
@@ -406,3 +406,13 @@ def _live(remit: Remit, agent: Agent | None) -> LiveTask:
 
 async def _nobody(_turn: object) -> object:
     raise AssertionError("the door lets nothing through to an agent that is not there")
+
+
+def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = None) -> Proposal:
+    """Propose what an agent asks for, as part of its own task. `trust` is the label of what it says, if that does not
+    come from all that it took in."""
+    now = ground.clock.now()
+    parent = asker.remit
+    own = asker.rights if wish.passes else NO_RIGHTS
+    child = remits.derive(parent, wish, ground.ids.new(), own, deadline(wish, now), trust or asker.says)
+    return Proposal(child, parent, wish, asker.card, now, tally=Refusable(asker.refusals))

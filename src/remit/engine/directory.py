@@ -9,9 +9,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
-from remit.core.chain import STAND_IN
 from remit.core.match import Index
-from remit.core.remit import Remit
+from remit.core.remit import STAND_IN, Remit
 from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat
 from remit.errors import BadInput

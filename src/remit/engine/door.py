@@ -13,17 +13,14 @@ from remit.core.bounds import DEFAULT_HANDOFFS, Bounds
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Verdict, affordable, deny, judge
+from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Refusable, Verdict, affordable, deny, judge
 from remit.core.kinds import Place, breaker_set, place, refused
+from remit.core.lifecycle import Record, RunFacts
 from remit.core.limits import TASKS, Limit, TasksUsedUp
+from remit.core.loops import HANDOFF_WINDOW, ONCE, USUAL, Repetition, Thresholds
 from remit.core.question import QuestionDraft
-from remit.core.record import Record, RunFacts
-from remit.core.refusals import Refusable
-from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit
-from remit.core.repeats import HANDOFF_WINDOW, ONCE, USUAL, Repetition, Thresholds
-from remit.core.trust import Trust
+from remit.core.remit import Origin, Pass, Remit
 from remit.engine.approvals import Approving, Permit, analysis_only, automatic, permit
-from remit.engine.attempt.live import LiveTask
 from remit.engine.directory import Directory, askable
 from remit.engine.funding import Funding, funded
 from remit.engine.ground import Ground
@@ -396,16 +393,6 @@ def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) ->
     origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new())
     first = remits.begin(origin, wish, ceiling, deadline(wish, now))
     return Proposal(first, first, wish, None, now)
-
-
-def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = None) -> Proposal:
-    """Propose what an agent asks for, as part of its own task. `trust` is the label of what it says, if that does not
-    come from all that it took in."""
-    now = ground.clock.now()
-    parent = asker.remit
-    own = asker.rights if wish.passes else NO_RIGHTS
-    child = remits.derive(parent, wish, ground.ids.new(), own, deadline(wish, now), trust or asker.says)
-    return Proposal(child, parent, wish, asker.card, now, tally=Refusable(asker.refusals))
 
 
 def deadline(wish: Pass, now: int) -> int | None:

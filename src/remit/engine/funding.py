@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, ledger_event
-from remit.core.lifecycle import TERMINAL
+from remit.core.lifecycle import TERMINAL, Record, Standing
 from remit.core.money import (
     ACCOUNT,
     NO_PURSE,
@@ -30,7 +30,6 @@ from remit.core.money import (
     shared,
     spelled,
 )
-from remit.core.record import Record, Standing
 from remit.core.remit import Pass, Remit
 from remit.core.values import decode
 from remit.errors import Refused

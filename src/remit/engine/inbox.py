@@ -8,11 +8,10 @@ from typing import cast
 from anyio.lowlevel import checkpoint
 
 from remit.core.allow import has
+from remit.core.entry import Message
 from remit.core.kinds import message_sent, messages_taken
-from remit.core.message import Message
-from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.trust import Trust
-from remit.core.values import Json
+from remit.core.values import TASK_LIMIT, Json, canonical, plain
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 from remit.errors import Refused

@@ -21,8 +21,8 @@ from remit.core.backoff import RetryPolicy, delay, wanted_wait
 from remit.core.events import Unsealed
 from remit.core.kinds import NoticeClaimed, Place, question_event, read
 from remit.core.question import Inquiry, Question, Reply
-from remit.core.text import NAME_LIMIT, line, shown
 from remit.core.times import SECOND
+from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.ground import Ground
 from remit.engine.people import Answers, inquiry, notice_op
 from remit.engine.presence.bell import Bell

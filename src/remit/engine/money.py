@@ -8,8 +8,6 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from remit.core.checks import between, of_type, refuse_strange, yes_or_no
-from remit.core.credits import CreditsGiven, amount
-from remit.core.credits import credits as read_credits
 from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event, tokens_used
 from remit.core.limits import Exceeded, Limit
@@ -27,10 +25,10 @@ from remit.core.money import (
     out_of,
     purse_data,
 )
-from remit.core.prices import Usage
-from remit.core.text import NAME_LIMIT, endpoint, line
+from remit.core.prices import CreditsGiven, Usage, amount
+from remit.core.prices import credits as read_credits
 from remit.core.times import SECOND
-from remit.core.values import Json
+from remit.core.values import NAME_LIMIT, Json, endpoint, line
 from remit.engine.accounts import Charge, asked_about, charged, frozen_because, reported
 from remit.engine.attempt.live import NOTHING_HELD, LiveTask
 from remit.engine.attempt.replay import Effects, must_not_differ

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple, cast
 
-from remit.core.chain import path
 from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used, read
 from remit.core.question import Inquiry, Notice, Question, QuestionDraft, Reply, accepted, asked_by_agent, decided
-from remit.core.text import NAME_LIMIT, TASK_LIMIT, excerpt, line, plain, shown
+from remit.core.remit import path
 from remit.core.times import DAY, SECOND, SpanGiven, iso, span
-from remit.core.values import Json, checked, digest, encode
+from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, checked, digest, encode, excerpt, line, plain, shown
 from remit.engine.accounts import settled_by_answer
 from remit.engine.acts import ActContent, act_of
 from remit.engine.approvals import Said, answered, not_answered, rejected, said_in, said_under, unparked

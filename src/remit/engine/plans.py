@@ -14,20 +14,17 @@ from remit.core import plan as plans
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.checks import items, meant, of_type
+from remit.core.entry import Message
 from remit.core.kinds import EndData, StepTold, effect_done, plan_started, read, step_ended
-from remit.core.message import Message
-from remit.core.outcome import Outcome
-from remit.core.plan import Plan, Step
+from remit.core.lifecycle import Outcome, Record
+from remit.core.plan import Plan, Schedule, Step, StepEnd, StepState
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary, summed_up
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
-from remit.core.record import Record
 from remit.core.remit import DELEGATION_TIME, Pass
-from remit.core.schedule import Schedule, StepEnd, StepState
-from remit.core.text import TASK_LIMIT, plain, shown
 from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
-from remit.core.values import Json, decode, digest, encode
+from remit.core.values import TASK_LIMIT, Json, decode, digest, encode, plain, shown
 from remit.engine.approvals import rejected
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from remit.core.bounds import DEFAULT_HANDOFFS
+from remit.core.bounds import DEFAULT_HANDOFFS, Classify, tier_by_rules
 from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
@@ -14,10 +14,9 @@ from remit.core.guards import SENDS, SPAWNED
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.text import shown
-from remit.core.tiers import Classify, tier_by_rules
 from remit.core.times import DAY, SECOND, patience, span
 from remit.core.toolgroups import Groups, own_groups
+from remit.core.values import shown
 from remit.engine.approvals import Approve
 from remit.engine.finding import Embed
 from remit.engine.inbox import INBOX

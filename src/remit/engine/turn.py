@@ -10,14 +10,14 @@ from anyio.lowlevel import checkpoint
 from remit.core.card import Card
 from remit.core.checks import between, items, whole
 from remit.core.command import Command, Send, Update
+from remit.core.entry import Message
 from remit.core.identity import question
+from remit.core.lifecycle import Outcome
 from remit.core.match import BEST, MATCHES, Match
-from remit.core.message import Message
-from remit.core.outcome import Outcome
 from remit.core.plan import Plan
 from remit.core.remit import Pass, Remit
-from remit.core.text import INT_LIMIT, NAME_LIMIT, line, plain, shown
 from remit.core.trust import UNTRUSTED, Trust, least
+from remit.core.values import INT_LIMIT, NAME_LIMIT, line, plain, shown
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
 from remit.engine.attempt.handoffs import Handoffs

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from remit.core.record import Record, RunFacts
+from remit.core.lifecycle import Record, RunFacts
 from remit.core.tally import Figures, UnderWay
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from remit.core.checks import callable_, yes_or_no
-from remit.core.quoting import quoted
-from remit.core.text import line, plain, shown
 from remit.core.toolgroups import GROUP, GROUPS, TOOL_LIMIT, Repeat, repeat_word
-from remit.core.trust import TRUSTED, UNTRUSTED, Trust, known_trust
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust, known_trust, quoted
+from remit.core.values import line, plain, shown
 from remit.errors import BadInput
 from remit.ports.models import ToolFunction
 

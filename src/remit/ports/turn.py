@@ -6,10 +6,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from remit.core.card import Card
 from remit.core.command import Command
+from remit.core.entry import Message
+from remit.core.lifecycle import Outcome
 from remit.core.match import Match
-from remit.core.message import Message
 from remit.core.offers import Offers
-from remit.core.outcome import Outcome
 from remit.core.remit import Remit
 from remit.core.session import EarlierExchange
 from remit.core.trust import Trust

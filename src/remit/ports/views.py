@@ -7,21 +7,19 @@ from typing import Protocol
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import Key, Row, Table
-from remit.core.entry import Entry, Retired
+from remit.core.entry import Entry, Message, Retired
 from remit.core.events import Chapter, Event, Gap, Head, Mark
 from remit.core.identity import UsedKey
+from remit.core.lifecycle import Record, RunFacts, Standing
 from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
-from remit.core.message import Message
 from remit.core.money import Hold, Lease, Unit
 from remit.core.projection import Tables
 from remit.core.question import Question
-from remit.core.record import Record, RunFacts, Standing
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import Period, UnderWay, Window
-from remit.core.text import INT_LIMIT
-from remit.core.values import Json
+from remit.core.values import INT_LIMIT, Json
 from remit.ports.looking import Beat, RunAge, RunLine, Span, TallyRow, TaskLine, Which
 from remit.ports.vault import KeyInfo, KeyRow
 

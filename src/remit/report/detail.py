@@ -9,9 +9,8 @@ from remit.core import kinds
 from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event
 from remit.core.kinds import read
-from remit.core.record import Record
-from remit.core.text import shown
-from remit.core.values import Json
+from remit.core.lifecycle import Record
+from remit.core.values import Json, shown
 from remit.errors import StoreError
 from remit.report.questions import AskedPerson, asked_in
 from remit.report.uses import TOOLS, ModelUse, ToolUse, models_in, tool_use

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from remit.core.credits import dollars
+from remit.core.prices import dollars
 from remit.core.times import DAY, SECOND
 
 _MINUTE: Final = 60 * SECOND

@@ -10,9 +10,8 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from remit.core.question import Inquiry
-from remit.core.text import EXCERPT_NOTE, excerpt
 from remit.core.times import iso
-from remit.core.values import Json, encode
+from remit.core.values import EXCERPT_NOTE, Json, encode, excerpt
 from remit.report.printable import columns_of, seen
 
 INDENT: Final = "  "

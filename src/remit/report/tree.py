@@ -8,8 +8,7 @@ from remit.core import kinds, lifecycle
 from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.receipt import Slice
-from remit.core.text import summary
-from remit.core.values import Json, encode
+from remit.core.values import Json, encode, summary
 from remit.report import questions, receipts, uses
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, Withheld

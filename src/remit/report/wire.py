@@ -11,14 +11,12 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.entry import Entry
+from remit.core.entry import Entry, Message
 from remit.core.events import Event
+from remit.core.lifecycle import Outcome, Record
 from remit.core.limits import LimitUse
 from remit.core.match import Match
-from remit.core.message import Message
 from remit.core.money import Hold, Lease
-from remit.core.outcome import Outcome
-from remit.core.record import Record
 from remit.core.recovery import Resting
 from remit.core.values import Json
 from remit.ports import KeyInfo, RunLine

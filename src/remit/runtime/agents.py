@@ -4,7 +4,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
-from remit.core.text import plain
+from remit.core.values import plain
 from remit.engine.acts import act_of
 from remit.engine.traces import OwnersFunctionFailed
 from remit.runtime.opening import Opening

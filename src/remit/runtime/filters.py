@@ -7,8 +7,8 @@ from remit.core import checks
 from remit.core.kinds import SHAPES
 from remit.core.lifecycle import TRANSITIONS
 from remit.core.tally import Window
-from remit.core.text import INT_LIMIT, NAME_LIMIT, canonical
 from remit.core.times import moment
+from remit.core.values import INT_LIMIT, NAME_LIMIT, canonical
 from remit.engine import asking
 from remit.errors import BadInput
 from remit.ports import Span, Which

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from remit.core.record import Record
-from remit.core.text import shown
+from remit.core.lifecycle import Record
+from remit.core.values import shown
 from remit.errors import BadInput, NotFound
 from remit.ports import View
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from remit.core.events import Event, apart
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.ports import Clock, Span, Store
 from remit.ports.models import LISTENER, RunListener, TextChunk
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from remit.core.allow import has
 from remit.core.bounds import Bounds
 from remit.core.card import Card
-from remit.core.chain import STAND_IN
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.core.plan import Plan, assigned
+from remit.core.remit import STAND_IN
 from remit.engine.asking import Asked
 from remit.engine.assembly import Engine
 from remit.engine.delegation import Led

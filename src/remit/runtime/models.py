@@ -18,9 +18,9 @@ from remit.core.card import TEXT_LIMIT, Card
 from remit.core.checks import callable_, counted, items, meant, of_type, one_of, yes_or_no
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
-from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS, Repeat, repeat_word
 from remit.core.toolgroups import tools as tools_of
+from remit.core.values import canonical, shown
 from remit.engine.directory import AgentFunction, AgentRules, OnLost
 from remit.errors import BadInput
 from remit.ports.models import KEY

@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remit.core.checks import between, one_of
-from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
-from remit.core.credits import amount as read_amount
 from remit.core.limits import LimitUse
 from remit.core.money import Hold, Lease, Unit
-from remit.core.text import NAME_LIMIT, line, plain
+from remit.core.prices import CreditsGiven, credits  # noqa: A004 - the word of the domain
+from remit.core.prices import amount as read_amount
+from remit.core.values import NAME_LIMIT, line, plain
 from remit.engine.acts import act_of
 from remit.errors import BadInput
 from remit.report.audit import LedgerAudit

@@ -16,8 +16,8 @@ from anyio import to_thread
 from remit import watching
 from remit.core.checks import of_type, refuse_strange
 from remit.core.events import SealKey
-from remit.core.redaction import Redaction
-from remit.core.text import NAME_LIMIT, line, shown
+from remit.core.secret import Redaction
+from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans import Schemas

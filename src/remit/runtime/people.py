@@ -2,8 +2,7 @@
 
 from remit.core.checks import between
 from remit.core.question import Inquiry, Reply
-from remit.core.text import NAME_LIMIT, line, shown
-from remit.core.values import Json
+from remit.core.values import NAME_LIMIT, Json, line, shown
 from remit.engine.people import inquiry
 from remit.errors import NotFound
 from remit.ports import View

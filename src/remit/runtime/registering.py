@@ -13,8 +13,8 @@ from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
-from remit.core.text import canonical, shown
 from remit.core.toolgroups import Repeat, expanded
+from remit.core.values import canonical, shown
 from remit.engine import asking
 from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
 from remit.errors import BadInput, NotFound

@@ -10,9 +10,9 @@ import anyio
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import of_type
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.core.plan import Plan
-from remit.core.redaction import Redaction
+from remit.core.secret import Redaction
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
 from remit.engine.directory import Directory

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.engine.presence.peers import process_ended, process_number
 from remit.ports import Beat
 

@@ -8,12 +8,12 @@ from typing import Never, Self, TypeVar, Unpack
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import of_type
+from remit.core.entry import Message
 from remit.core.events import Event, apart
 from remit.core.lifecycle import TERMINAL
-from remit.core.message import Message
 from remit.core.plan import Plan
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line
 from remit.core.times import DAY, SECOND, span
+from remit.core.values import NAME_LIMIT, SESSION_LIMIT, canonical, line
 from remit.engine import asking
 from remit.engine.acts import ActContent, act_of
 from remit.engine.asking import NO_GOAL, Submitting, SubmittingPlan

@@ -11,13 +11,12 @@ from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
 from remit.core.change import Change
-from remit.core.entry import Entry
+from remit.core.entry import Entry, Message
 from remit.core.events import Event
 from remit.core.identity import UsedKey
-from remit.core.message import Message
+from remit.core.lifecycle import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.core.money import UNITS, Hold, Lease, LeaseMove, Unit
 from remit.core.projection import Count
-from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.errors import StoreError

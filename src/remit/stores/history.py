@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias, cast
 from remit.codec import decode
 from remit.core.change import COLUMNS, KEYS, Key, Row, Table
 from remit.core.events import Chapter, Event, Gap, Head, Mark, is_blob, joined
+from remit.core.lifecycle import Record
 from remit.core.projection import Tables
-from remit.core.record import Record
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Span

@@ -16,21 +16,18 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.card import restored as card_restored
 from remit.core.change import COLUMNS
-from remit.core.entry import Entry, Retired
+from remit.core.entry import Entry, Message, Retired
 from remit.core.events import Event
 from remit.core.identity import UsedKey
-from remit.core.lifecycle import GONE, OPEN
+from remit.core.lifecycle import GONE, NO_RUN, OPEN, Record, RunFacts, Standing, first_members
 from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
-from remit.core.message import Message
 from remit.core.money import Hold, Lease, Unit
 from remit.core.question import Question
-from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under_way_from
-from remit.core.text import INT_LIMIT
-from remit.core.values import Json
+from remit.core.values import INT_LIMIT, Json
 from remit.errors import StoreError
 from remit.ports import Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, Span, TallyRow, TaskLine, Which
 from remit.stores.history import FOREVER, JournalQueries, Queries, Values, event_of

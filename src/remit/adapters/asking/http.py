@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import anyio
 
 from remit.adapters.asking.secrecy import Hidden
-from remit.core.redaction import REDACTED
-from remit.core.text import plain
+from remit.core.secret import REDACTED
+from remit.core.values import plain
 from remit.errors import BadInput
 from remit.ports.channel import Down, Undeliverable
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeAlias, cast
 
-from remit.core.redaction import REDACTED
+from remit.core.secret import REDACTED
 from remit.errors import BadInput
 
 

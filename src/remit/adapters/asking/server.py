@@ -18,8 +18,8 @@ from remit.adapters.asking.requests import HEAD_LIMIT, BadRequest, PageRequest, 
 from remit.adapters.asking.secrecy import SecretGiven
 from remit.core.checks import between
 from remit.core.question import Inquiry
-from remit.core.text import NAME_LIMIT, line
 from remit.core.times import SECOND, iso, span
+from remit.core.values import NAME_LIMIT, line
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.ports.channel import Desk, Down
 

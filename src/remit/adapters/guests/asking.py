@@ -10,8 +10,7 @@ from remit.core.command import Command
 from remit.core.prices import MOST_COUNTED, PER_MESSAGE, Usage
 from remit.core.recovery import Choice, ModelTry, key_mark
 from remit.core.secret import Secret
-from remit.core.text import tokens_in
-from remit.core.values import Json, digest, encode
+from remit.core.values import Json, digest, encode, tokens_in
 from remit.errors import BadInput
 from remit.ports.models import HandedOver, Rendered
 from remit.ports.turn import TurnLike, current_turn

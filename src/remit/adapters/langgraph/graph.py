@@ -21,8 +21,7 @@ from remit.adapters.guests import (
 )
 from remit.adapters.langgraph.middleware import VERBS_OFFERED
 from remit.adapters.langgraph.model import IN_GUEST, TASK_MESSAGE
-from remit.core.text import shown
-from remit.core.values import Json
+from remit.core.values import Json, shown
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
 from remit.verbs import VERBS, Verb, given

@@ -11,7 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langgraph.types import Command, Send
 
 from remit.adapters.guests import MOST_CALLS, clean, json_of, left_out, told, unlike
-from remit.core.quoting import quoted
+from remit.core.trust import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import Brought, ToolCall

@@ -18,7 +18,7 @@ from mcp_types import Tool as OfferedTool
 
 from remit.adapters.mcp_tools.offers import Offer
 from remit.adapters.mcp_tools.wires import Wire
-from remit.core.quoting import quoted
+from remit.core.trust import quoted
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from remit.core.checks import meant
-from remit.core.text import shown
 from remit.core.toolgroups import Repeat
 from remit.core.trust import UNTRUSTED
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports.models import ToolFunction
 from remit.ports.tools import Tool, pin_of

@@ -15,7 +15,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from remit.core.text import shown
+from remit.core.values import shown
 
 _WRAPPED: Final = {"result"}  # how servers wrap a value that is not an object
 

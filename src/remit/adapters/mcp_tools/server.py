@@ -17,10 +17,10 @@ from remit.adapters.asking.secrecy import Hidden, SecretGiven, kept
 from remit.adapters.mcp_tools.offers import Gate
 from remit.adapters.process import GRACE, LIMIT, located
 from remit.core.checks import counted, items, patience
-from remit.core.quoting import quoted
-from remit.core.redaction import REDACTED
-from remit.core.text import NAME_LIMIT, line, plain, shown
+from remit.core.secret import REDACTED
 from remit.core.toolgroups import TOOL_LIMIT
+from remit.core.trust import quoted
+from remit.core.values import NAME_LIMIT, line, plain, shown
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
 

@@ -17,7 +17,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from remit.adapters.process import Child, last_words
-from remit.core.quoting import quoted
+from remit.core.trust import quoted
 
 MESSAGE: Final = 16 * 1_048_576  # bytes
 

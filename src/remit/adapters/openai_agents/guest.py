@@ -35,8 +35,7 @@ from remit.adapters.openai_agents.tools import (
     verb_tools,
 )
 from remit.core.recovery import Choice
-from remit.core.text import canonical
-from remit.core.values import Json, encode
+from remit.core.values import Json, canonical, encode
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
 from remit.verbs import Verb, given, unlike

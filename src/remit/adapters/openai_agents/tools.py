@@ -13,7 +13,7 @@ from agents.tool_context import ToolContext
 
 from remit.adapters.guests import json_of, the_turn, told, verb_function
 from remit.core.offers import Offers
-from remit.core.quoting import quoted
+from remit.core.trust import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import Brought, ToolCall, ToolFunction

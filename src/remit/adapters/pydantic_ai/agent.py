@@ -37,7 +37,7 @@ from remit.adapters.pydantic_ai.tools import (
 )
 from remit.core.checks import counted, meant, of_type
 from remit.core.recovery import Choice
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports.models import HandedOver
 from remit.ports.turn import TurnLike

@@ -26,7 +26,7 @@ from remit.adapters.pydantic_ai.failures import MissingKey, said
 from remit.core.checks import items
 from remit.core.recovery import Choice, key_mark
 from remit.core.secret import Secret
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 
 T = TypeVar("T")

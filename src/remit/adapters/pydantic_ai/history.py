@@ -34,8 +34,7 @@ from pydantic_core import to_jsonable_python
 from remit.adapters.guests import MOST_CALLS, left_out, unlike
 from remit.codec import encode
 from remit.core.prices import PER_MESSAGE
-from remit.core.text import tokens_in
-from remit.core.values import Json
+from remit.core.values import Json, tokens_in
 
 RESULT: Final = 8_000  # characters of a tool's result that are kept when the context is shortened
 SHORT_RESULT: Final = 2_000  # the same when nothing else has helped

@@ -26,7 +26,7 @@ from remit.adapters.guests import on_loop_of_turn
 from remit.adapters.pydantic_ai.failures import said
 from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports.models import KEY, TOOL_KEY, ToolCall, ToolFunction
 from remit.ports.tools import Tool as SharedTool

@@ -8,8 +8,7 @@ from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.money import Closes, Opens
 from remit.core.kinds.place import Place
-from remit.core.lead import LeadData
-from remit.core.plan import Payload
+from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json

@@ -6,7 +6,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.events import INLINE, Unsealed
 from remit.core.kinds.place import Place
-from remit.core.lead import PlanWhole
+from remit.core.plan import PlanWhole
 from remit.core.remit import Remit
 from remit.core.trust import Trust
 from remit.core.values import Json, encode

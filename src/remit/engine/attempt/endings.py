@@ -7,8 +7,8 @@ from remit.core import backoff, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, ended, requeued
 from remit.core.loops import NEVER, strike_key
-from remit.core.redaction import Redaction
 from remit.core.remit import LASTS, expires
+from remit.core.secret import Redaction
 from remit.core.trust import TRUSTED, UNTRUSTED
 from remit.core.values import Json
 from remit.engine.attempt import outcomes

@@ -12,14 +12,13 @@ from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.bounds import TOP
 from remit.core.command import END, Command, HandoffState, Measured, Move, Send, Update
-from remit.core.guards import FAN_OUT, GIVE_BACK, HANDOFF, Passage
+from remit.core.guards import FAN_OUT, GIVE_BACK, HANDOFF, Passage, Refusable
 from remit.core.kinds import SPENDS, Spent, handed, spent_in
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
+from remit.core.loops import ONCE, Repetition, repeated
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
-from remit.core.refusals import Refusable
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, known_pass
-from remit.core.repeats import ONCE, Repetition, repeated
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.attempt import outcomes

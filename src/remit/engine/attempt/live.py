@@ -16,18 +16,16 @@ from remit.core.allow import ANY
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
+from remit.core.guards import Refusals
 from remit.core.kinds import Cancelling, Lineage, Place, place, read
-from remit.core.lead import Lead
 from remit.core.life import Life
-from remit.core.lifecycle import TERMINAL
-from remit.core.loops import Echoes, Rounds, same
+from remit.core.lifecycle import TERMINAL, Outcome
+from remit.core.loops import Echoes, Repeats, Rounds, same
 from remit.core.money import Amounts
 from remit.core.offers import Offers, Room
-from remit.core.outcome import Outcome
+from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Slice, Why, kept_back
-from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights
-from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json

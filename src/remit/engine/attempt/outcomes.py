@@ -9,11 +9,9 @@ from typing import NamedTuple, cast
 from remit.core.backoff import retryable, wanted_wait
 from remit.core.events import Event
 from remit.core.kinds import EndData, read
-from remit.core.lifecycle import TERMINAL
-from remit.core.outcome import Outcome, OutcomeState
-from remit.core.record import Record
-from remit.core.redaction import Redaction
+from remit.core.lifecycle import TERMINAL, Outcome, OutcomeState, Record
 from remit.core.remit import Remit
+from remit.core.secret import Redaction
 from remit.core.trust import TRUSTED
 from remit.core.values import Json
 from remit.engine import traces

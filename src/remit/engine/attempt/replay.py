@@ -11,11 +11,10 @@ from typing import Any, Final, NamedTuple, Protocol, Self, cast
 
 from remit.core import command as commands
 from remit.core import remit as remits
-from remit.core.arguments import arguments
 from remit.core.checks import callable_
 from remit.core.command import Move, Send
 from remit.core.events import Event, Unsealed
-from remit.core.identity import KEYED, question
+from remit.core.identity import KEYED, arguments, question
 from remit.core.kinds import (
     CreditsSpent,
     EffectDone,
@@ -27,14 +26,12 @@ from remit.core.kinds import (
     read,
     work_left,
 )
-from remit.core.lead import Lead, lead_restored
+from remit.core.lifecycle import Outcome, Record
 from remit.core.money import Unit, spelled
-from remit.core.outcome import Outcome
-from remit.core.record import Record
+from remit.core.plan import Lead, lead_restored
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
-from remit.core.text import line, shown, summary
 from remit.core.trust import TRUSTED, Trust, least
-from remit.core.values import Json, checked, whole_digest
+from remit.core.values import Json, checked, line, shown, summary, whole_digest
 from remit.engine.attempt import live as marks
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label

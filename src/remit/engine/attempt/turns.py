@@ -9,7 +9,7 @@ from anyio import CancelScope
 from anyio.lowlevel import checkpoint
 
 from remit.core.command import Command
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt

@@ -8,10 +8,9 @@ from typing import Final
 
 from remit.core.bounds import TOP
 from remit.core.identity import said
-from remit.core.loops import GROWN
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
+from remit.core.loops import GROWN, USUAL, Repetition, Sign, Thresholds
 from remit.core.remit import Pass
-from remit.core.repeats import USUAL, Repetition, Sign, Thresholds
 from remit.core.values import digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.errors import Refused

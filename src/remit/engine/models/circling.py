@@ -28,8 +28,7 @@ from remit.core.loops import (
     stale_warning,
     strike_key,
 )
-from remit.core.text import canonical
-from remit.core.values import Json, encode
+from remit.core.values import Json, canonical, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Circled
 from remit.engine.finding import Finder

@@ -9,16 +9,15 @@ from remit.core import offers, scope
 from remit.core import remit as remits
 from remit.core.allow import ANY
 from remit.core.checks import callable_, of_type
-from remit.core.credits import dollars
 from remit.core.entry import Entry
+from remit.core.lifecycle import RunFacts
 from remit.core.offers import Offers, Room, hidden
+from remit.core.prices import dollars
 from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, brief, cut
-from remit.core.record import RunFacts
 from remit.core.scope import Scope, Sees, board_of, memory_of
 from remit.core.session import EarlierExchange, said_before
-from remit.core.text import NAME_LIMIT, line
 from remit.core.toolgroups import GROUPS
-from remit.core.values import Json, encode
+from remit.core.values import NAME_LIMIT, Json, encode, line
 from remit.engine.attempt.live import LiveTask
 from remit.engine.context import Entries, HolderAccess
 from remit.engine.door import TaskLimits

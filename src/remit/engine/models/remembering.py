@@ -9,9 +9,8 @@ from remit.core import allow, scope
 from remit.core import remit as remits
 from remit.core.events import Event
 from remit.core.kinds import EndData, FirstData, SessionRecalled, ToolDone, read, session_recalled
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome, Record
 from remit.core.receipt import Slice
-from remit.core.record import Record
 from remit.core.remit import Kit
 from remit.core.session import LOOKED_AT, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
 from remit.core.trust import TRUSTED, Trust, least

@@ -18,13 +18,11 @@ from remit.core import remit as remits
 from remit.core.allow import ANY, spelled
 from remit.core.command import Command
 from remit.core.kinds import ToolBegun, ToolDone, ToolOutcome, tool_begun, tool_done
-from remit.core.quoting import failure_told, quoted
-from remit.core.redaction import Redaction
 from remit.core.remit import Kit
-from remit.core.text import summary
+from remit.core.secret import Redaction
 from remit.core.toolgroups import GROUPS
-from remit.core.trust import TRUSTED, UNTRUSTED, Trust
-from remit.core.values import Json, checked, checked_with_text, digest, encode
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust, failure_told, quoted
+from remit.core.values import Json, checked, checked_with_text, digest, encode, summary
 from remit.engine.attempt import live as marks
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.replay import kept_effects, key_of

@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
-from remit.core.chain import STAND_IN
 from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
 from remit.core.kinds import Claim, FirstData, claimed, read
-from remit.core.lead import lead_restored
-from remit.core.plan import Plan
-from remit.core.record import Record
-from remit.core.remit import expires, known_pass
-from remit.core.text import INT_LIMIT
+from remit.core.lifecycle import Record
+from remit.core.plan import Plan, lead_restored
+from remit.core.remit import STAND_IN, expires, known_pass
+from remit.core.values import INT_LIMIT
 from remit.engine.attempt.replay import Resumed, resume
 from remit.engine.consequences import ended_unrun
 from remit.engine.directory import Directory

@@ -9,12 +9,10 @@ from remit.core import lifecycle
 from remit.core import remit as remits
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import FirstData, Lineage, moved, read
-from remit.core.outcome import Outcome
-from remit.core.record import Record
+from remit.core.lifecycle import Outcome, Record
 from remit.core.remit import ATTEMPT_TIME, LASTS, expires
-from remit.core.text import plain, shown
 from remit.core.times import iso
-from remit.core.values import Json
+from remit.core.values import Json, plain, shown
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import AT_ONCE

@@ -13,19 +13,19 @@ from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
 from remit.core.kinds import Begun, Lineage, Queued, started, submitted
-from remit.core.lead import Lead
 from remit.core.lifecycle import GONE
+from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.remit import LASTS, Origin, Pass, Remit, expires
-from remit.core.text import shown
 from remit.core.times import SECOND
-from remit.core.values import Json
+from remit.core.values import Json, shown
 from remit.engine.approvals import said_under
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.replay import next_of, origin_of
+from remit.engine.delegation import proposed
 from remit.engine.directory import PLANNER
-from remit.engine.door import LIMIT, Admitted, Proposal, deadline, first_proposed, proposed
+from remit.engine.door import LIMIT, Admitted, Proposal, deadline, first_proposed
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import ANYTHING
 from remit.engine.queue.claiming import has_members

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from remit.core.events import Unsealed
 from remit.core.guards import BUSY
 from remit.core.kinds import Claim, FirstData, Requeue, fenced, read, requeued
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.core.remit import LASTS
 from remit.core.times import SECOND
 from remit.core.values import Json

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from remit.core.checks import patience
-from remit.core.outcome import Outcome
+from remit.core.lifecycle import Outcome
 from remit.core.times import aware
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json

@@ -11,7 +11,7 @@ from typing import cast
 import anyio
 
 from remit.core.kinds import Lineage, Queued
-from remit.core.lead import Lead
+from remit.core.plan import Lead
 from remit.core.remit import Remit
 from remit.engine.attempt.control import Hands
 from remit.engine.attempt.handoffs import Sends

@@ -14,7 +14,7 @@ from remit.core.events import KEYED, Event, Gap, Head, SealKey, blob_reference, 
 from remit.core.kinds import JournalCut, PrunedRun, RunsPruned, read
 from remit.core.ledger import unbalanced
 from remit.core.projection import Tables, fold, fold_in
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.engine.upkeep.keys import KeysTold
 from remit.errors import StoreError
 from remit.ports import Database, Span, View

@@ -9,10 +9,8 @@ from typing import Final, NamedTuple
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import KeyRemoved, KeySet, cooling_set, key_removed, key_set, read
 from remit.core.recovery import FRESH, OWN_KEY, Resting, cleared, what_rests
-from remit.core.redaction import Redaction
-from remit.core.secret import Secret
-from remit.core.text import endpoint, shown
-from remit.core.values import Json, digest, encode
+from remit.core.secret import Redaction, Secret
+from remit.core.values import Json, digest, encode, endpoint, shown
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Conflict

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput
 from remit.report.looks import LOOKS, Line, Role
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
 
 MEMORY: Final = ":memory:"

@@ -8,7 +8,7 @@ from functools import cache
 from time import sleep
 from typing import Any, Final
 
-from remit.core.text import shown
+from remit.core.values import shown
 from remit.errors import NewerStore, NotAStore
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.files import MEMORY, is_busy

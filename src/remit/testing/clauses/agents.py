@@ -5,7 +5,7 @@ from typing import Final
 
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
-from remit.core.entry import Draft
+from remit.core.entry import Draft, Message
 from remit.core.events import Unsealed
 from remit.core.kinds import (
     Place,
@@ -17,7 +17,6 @@ from remit.core.kinds import (
     messages_taken,
     place,
 )
-from remit.core.message import Message
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.values import Json

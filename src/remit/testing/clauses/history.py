@@ -4,10 +4,9 @@ import asyncio
 from itertools import product
 from typing import Final
 
-from remit.core.entry import Draft, Writer, touched
+from remit.core.entry import Draft, Message, Writer, touched
 from remit.core.events import GENESIS, Event, Head, Unsealed
 from remit.core.kinds import Place, entries_removed, entry_touched, message_sent, messages_taken, place
-from remit.core.message import Message
 from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.core.values import Json

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from remit.core.kinds import Begun, Lineage, Queued, ended, refused, started, submitted
-from remit.core.record import Record
+from remit.core.lifecycle import Record
 from remit.core.remit import Pass, Remit
 from remit.core.times import SECOND
 from remit.ports import NOTHING, Database, Decide, Decision, Store, View, Wants, Which

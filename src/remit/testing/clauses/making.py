@@ -7,12 +7,11 @@ from typing import Final, TypeAlias, TypeVar
 from remit.core import entry as entries
 from remit.core import remit as remits
 from remit.core.bounds import TOP
-from remit.core.entry import Draft, Writer
+from remit.core.entry import Draft, Message, Writer
 from remit.core.events import Event, Head, Mark, Unsealed, genuine
 from remit.core.kinds import Place, PrunedRun, Queued, ended, entry_set, message_sent, started, submitted
-from remit.core.message import Message
+from remit.core.lifecycle import Record
 from remit.core.projection import Tables, fold
-from remit.core.record import Record
 from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass, Remit
 from remit.core.times import SECOND
 from remit.core.values import Json

@@ -3,7 +3,7 @@
 from typing import Final
 
 from remit.core.breaker import Breaker
-from remit.core.entry import Draft, Writer
+from remit.core.entry import Draft, Message, Writer
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import (
@@ -23,8 +23,7 @@ from remit.core.kinds import (
     step_ended,
     tokens_used,
 )
-from remit.core.message import Message
-from remit.core.record import NO_RUN
+from remit.core.lifecycle import NO_RUN
 from remit.ports import Database, Decision, Store, View
 from remit.testing.clauses.making import (
     NOW,

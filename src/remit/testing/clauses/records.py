@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from remit.core.kinds import handed
-from remit.core.record import Record, Standing
+from remit.core.lifecycle import Record, Standing
 from remit.ports import Database, Decision
 from remit.testing.clauses.making import (
     NOW,

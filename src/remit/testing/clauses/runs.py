@@ -4,7 +4,6 @@ import asyncio
 from typing import Any, Final, cast
 
 from remit.core import lifecycle
-from remit.core.chain import STAND_IN
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import (
     Begun,
@@ -26,9 +25,9 @@ from remit.core.kinds import (
     tokens_used,
     tool_done,
 )
-from remit.core.record import NO_RUN, RunFacts
+from remit.core.lifecycle import NO_RUN, RunFacts
 from remit.core.recovery import ModelFailure, ModelTry
-from remit.core.remit import Pass, Remit
+from remit.core.remit import STAND_IN, Pass, Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.errors import StoreError

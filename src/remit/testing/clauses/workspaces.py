@@ -7,7 +7,7 @@ from typing import Final
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import KEYS
-from remit.core.entry import Draft
+from remit.core.entry import Draft, Message
 from remit.core.events import INLINE, Gap, Unsealed
 from remit.core.kinds import (
     Begun,
@@ -32,7 +32,6 @@ from remit.core.kinds import (
     step_ended,
     submitted,
 )
-from remit.core.message import Message
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window

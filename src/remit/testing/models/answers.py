@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from remit.core.text import tokens_in
+from remit.core.values import tokens_in
 from remit.testing.models.replies import Calls, Empty, Says, UsageGiven
 from remit.testing.models.requests import ModelRequest
 
