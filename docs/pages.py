@@ -18,31 +18,31 @@ from remit.core import breaker, kinds, lifecycle
 from remit.core.values import Json
 from remit.engine import asking
 
-NOTE = "Made from the code; do not edit, run `make docs`.\n"
+NOTE = "Generated from the code: do not edit, run `make docs`.\n"
 
-# What the keywords mean that several verbs take. A keyword that is missing here stops the drawing.
+# The meaning of keywords that several methods share. A keyword that is missing here fails `make docs`.
 KEYWORDS = {
-    "sees": "which context is passed along, beyond what the holder's card reads: namespaces, or `Scope(...)`",
-    "tools": "which tools are passed along, beyond those of the holder's card; one that calls its tools itself, not "
-    "through `turn.tool`, has to heed that itself",
-    "within": "`Bounds(...)` that narrow those of the asker",
-    "writes": "where the holder may write, beyond what its card says",
-    "trust": '`"untrusted"`: the text of the task comes from strangers',
+    "sees": "context to pass, in addition to what the holder's card reads: namespaces, or `Scope(...)`",
+    "tools": "tools to pass, in addition to those of the holder's card; a function that calls tools directly, not "
+    "through `turn.tool`, must check `turn.tools` itself",
+    "within": "`Bounds(...)` that narrow the bounds of the asker",
+    "writes": "context that the holder may write, in addition to its card",
+    "trust": '`"untrusted"`: the text of the task comes from untrusted users',
     "seconds": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
-    "key": "idempotency key: what is submitted under it again is the same task",
-    "same_within": "for how many seconds the same request is the same task without a key",
-    "attempts": "how often it is tried before it is dead: 4",
-    "announce": "`True`: its end is announced in the asker's inbox, as that of a spawned task",
-    "session": "what several runs have in common: a board and inboxes",
-    "remembers": '`True`: it is told what was said before in the session; `"whole"`: whole conversations',
-    "credits": 'what is set aside for it to spend, for example `"$0.50"` or `"0.50 USD"`',
-    "tier": "`simple`, `medium` or `complex`: bounds with a name",
-    "handoffs": "`False`: every task stays where it was put",
-    "by": "who starts the run, as the journal keeps it",
-    "concurrency": "how many steps run at a time: 5",
-    "reveal": "whether members are told the goal and who takes part",
-    "approve": "an async function that is asked before each step",
-    "abort": "an `anyio.Event`; when it is set nothing more is started",
+    "key": "idempotency key: the same request with the same key is the same task",
+    "same_within": "number of seconds for which the same request is the same task without a key",
+    "attempts": "maximum number of attempts (default 4)",
+    "announce": "`True`: announce the end in the asker's inbox, like that of a spawned task",
+    "session": "id of a group of runs that share a blackboard and inboxes",
+    "remembers": '`True`: start with the earlier messages of the session; `"whole"`: with whole conversations',
+    "credits": 'money to reserve, for example `"$0.50"` or `"0.50 USD"`',
+    "tier": "`simple`, `medium` or `complex`: a preset of bounds",
+    "handoffs": "`False`: forbid handoffs",
+    "by": "name of the person who starts the run, for the journal",
+    "concurrency": "maximum number of steps at a time (default 5)",
+    "reveal": "whether members get the goal and the list of members",
+    "approve": "an async function that decides before each step",
+    "abort": "an `anyio.Event`; once it is set, no more steps start",
 }
 
 # What people write, where the field holds it in another form.
@@ -52,25 +52,25 @@ _GIVEN = {"deadline": "datetime | None", "credits": '"$0.50" | None'}
 def states() -> str:
     return f"""# The life of a task
 
-Drawn from the table in `src/remit/core/lifecycle.py`, which every write of a task is checked against. {NOTE}
+Drawn from the table in `src/remit/core/lifecycle.py`, which remit checks at every write of a task. {NOTE}
 ```mermaid
 {lifecycle.mermaid()}```
 
-While it runs, a task may change hands: a handoff is an event of its own and leaves the state as it is.
+A handoff does not change the state of a task; it is an event of its own.
 
 ## An attempt in the process that runs it
 
 Drawn from `src/remit/core/life.py`, by trying each input in each state. A stronger stop replaces a weaker one: a task
-that is being put back into the queue and is then cancelled is not run again. Nothing is done in the name of an attempt
-that has stopped, or whose asker has.
+that is being requeued and is then cancelled does not run again. After an attempt or its asker has stopped, nothing
+more is done in its name.
 
 ```mermaid
 {lives.mermaid()}```
 
-## The breaker of an agent
+## The circuit breaker of an agent
 
-Drawn from the table in `src/remit/core/breaker.py`. Three failures in a row are too many, the cool-off takes 60 s and a
-probe expires after 300 s, unless the runtime says otherwise.
+Drawn from the table in `src/remit/core/breaker.py`. By default, three failures in a row open the breaker, the
+cool-off takes 60 s, and a probe expires after 300 s.
 
 ```mermaid
 {breaker.mermaid()}```
@@ -84,19 +84,19 @@ def turn() -> str:
     offered = [
         (f"`{verb.name}`", verb.sentence, ", ".join(f"`{name}`" for name in _properties(verb))) for verb in verbs.VERBS
     ]
-    return f"""# The verbs of a turn
+    return f"""# Methods of a turn
 
-What an agent receives when it is asked. {NOTE}
+The object that an agent receives. {NOTE}
 {_members(remit.Turn, "turn")}
-## Keywords that go along
+## Shared keywords
 
 {_table(("keyword", "meaning"), _keywords(asking.Queueing))}
 
-## The same for a model
+## Verbs: the methods as tools of a model
 
-`await remit.verbs.offered(turn)` gives these as data: a name, a sentence, a JSON Schema of what it takes, and a call on
-the turn. A verb that cannot succeed is not among them: none that asks where there is nobody to ask or the depth limit
-is reached, none that hands over when no handoff is left.
+`await remit.verbs.offered(turn)` returns these verbs as data: a name, a description, a JSON Schema of the arguments,
+and a call on the turn. It leaves out verbs that cannot succeed: for example, verbs that ask agents if there is no
+agent to ask or the depth limit is reached.
 
 {_table(("tool", "sentence", "takes"), offered)}
 """
@@ -106,7 +106,7 @@ def runtime() -> str:
     parts = [
         "# Runtime and Workspace\n",
         (
-            "A `Runtime` has agents, and lets them be asked. Its `workspace` has what an owner does without agents; it "
+            "A `Runtime` has agents and runs them. Its `workspace` has the owner actions that need no agents; it "
             f"can also be opened alone. {NOTE}"
         ),
         "```text",
@@ -116,7 +116,7 @@ def runtime() -> str:
         f"{_sections(remit.Runtime.__doc__)}\n",
         "## Runtime\n",
         _members(remit.Runtime, "rt", "###"),
-        "`remit.run(rt, agent, task, ...)` is `await rt.run(...)` for a script that has no event loop.\n",
+        "`remit.run(rt, agent, task, ...)` is `await rt.run(...)` for a script without an event loop.\n",
         "## Workspace\n",
         f"{_sections(remit.Workspace.__doc__)}\n",
         _members(remit.Workspace, "workspace", "###"),
@@ -144,8 +144,8 @@ def settings_page() -> str:
     parts = [
         "# Settings\n",
         (
-            "Values that `Runtime` takes, from `remit.settings`; and `Bounds`, `Card` and `Step` from `remit`. What is "
-            f"left out has the default. {NOTE}"
+            "Values that `Runtime` takes, from `remit.settings`; and `Bounds`, `Card` and `Step` from `remit`. All "
+            f"fields with a default are optional. {NOTE}"
         ),
         "```text",
         'Runtime("team.db", bounds=Bounds(depth=4), policy=Policy(concurrency=20), serving=Serving(concurrency=10))',
@@ -162,8 +162,8 @@ def settings_page() -> str:
     for function in filter(inspect.isfunction, given):
         parts += [f"## {function.__name__}\n", f"{_sections(function.__doc__)}\n"]
     parts.append(
-        "`tools` bound what models and guests can call; a function that uses tools looks them up in `turn.tools`. "
-        "`credits` and `tokens` count what agents pay for and report with `await turn.report_tokens(1_200)`.\n"
+        "`tools` limits the tools that models and guests can call; a function checks `turn.tools` itself. "
+        "`credits` and `tokens` limit what agents pay for and report with `await turn.report_tokens(1_200)`.\n"
     )
     return "\n".join(parts)
 
@@ -195,9 +195,9 @@ def commands_page() -> str:
     codes = re.findall(r"(\d+) (.+?)[;.](?= \d|$)", commands.EXIT_CODES.removeprefix("Exit codes: "))
     return f"""# The command line
 
-`--store` is a file or `postgresql://...`, and `--workspace` a workspace in it; REMIT_STORE and REMIT_WORKSPACE say so
-for all commands. Where neither is said it is the store of the runtime that is named, or of the `remit.toml` in this
-folder, or the file `remit.db`. `--json` is there for every command but {", ".join(silent)}. {NOTE}
+`--store` is a SQLite file or a `postgresql://` URL, `--workspace` a workspace in it. REMIT_STORE and REMIT_WORKSPACE
+set them for all commands. The default is the store of the named runtime, else of the `remit.toml` in this folder,
+else the file `remit.db`. Every command has `--json`, except {", ".join(silent)}. {NOTE}
 {lists}
 ## Exit codes
 
@@ -234,10 +234,10 @@ def _option(argument: Any) -> tuple[str, str, str]:
 def file_page() -> str:
     """The settings of a team's file, from the description that its checks and its JSON Schema are made of."""
     parts = [
-        "# The team's file\n",
+        "# Team file\n",
         (
-            "What may stand in `remit.toml`. `remit check` says what is wrong with one, and `remit check --schema` "
-            f"prints the same as a JSON Schema. {NOTE}"
+            "The settings of `remit.toml`. `remit check` validates a team file, and `remit check --schema` prints its "
+            f"JSON Schema. {NOTE}"
         ),
     ]
     for name, kind in description.TABLES.items():
@@ -269,14 +269,14 @@ def events_page() -> str:
         "# Events\n",
         (
             "Every change is exactly one event. Each has `seq`, `at` (microseconds since 1970), `kind`, `run`, "
-            f"`session`, `task`, `agent`, `data` and `hash`; what is in `data` depends on the kind. {NOTE}"
+            f"`session`, `task`, `agent`, `data` and `hash`; the content of `data` depends on the kind. {NOTE}"
         ),
-        "A field in *italics* is not always there. After a run is pruned, `data` of its events is empty.\n",
+        "A field in *italics* is optional. After a run is pruned, the `data` of its events is empty.\n",
         (
-            "The first event of an operation also has `op`, the id of the operation, and `answer`, what the operation "
-            "answered: what a model said, what a tool returned. `remit history --json` prints both; in "
-            "Python `answer` is JSON text. An answer of more than 64 Ki characters is kept beside its event, which "
-            "then has its digest and size, `blob:DIGEST:SIZE`; `remit history --json` prints the answer itself.\n"
+            "The first event of an operation also has `op`, the id of the operation, and `answer`, its result: the "
+            "text of a model, the result of a tool. `remit history --json` prints both; in Python, `answer` is JSON "
+            "text. An answer of more than 64 Ki characters is stored next to its event, which then has its digest and "
+            "size, `blob:DIGEST:SIZE`; `remit history --json` prints the answer itself.\n"
         ),
     ]
     shapes: dict[str, list[str]] = {}
@@ -315,10 +315,10 @@ All in `remit.errors`; `RemitError`, `Refused` and `Failed` also in `remit`. {NO
 
 {after.strip()}
 
-{_table(("error", "addresses", "HTTP status", "try again", "exit code"), rows)}
+{_table(("error", "audience", "HTTP status", "retryable", "exit code"), rows)}
 
-A `Failed` takes `retryable` from what the agent died of: connection and timeout errors, and errors with a status of
-408, 409, 425, 429 or 5xx. Words in a message never decide.
+A `Failed` is retryable if the agent's error is: connection and timeout errors, and errors with status 408, 409, 425,
+429 or 5xx. The words of a message never matter.
 """
 
 

@@ -65,22 +65,29 @@ _CODER = _remit("lead", "coder")
 
 # One row a refusal: guard, who asks, whom, what is known, when it says no, and what to do about it.
 _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
-    (guards.not_self, _CODER, Pass("coder", "x"), _FACTS, "an agent delegates to itself", "do it, or ask another"),
+    (
+        guards.not_self,
+        _CODER,
+        Pass("coder", "x"),
+        _FACTS,
+        "an agent delegates to itself",
+        "do it yourself, or ask another agent",
+    ),
     (
         guards.not_to_itself,
         _CODER,
         Pass("coder", "x"),
         _FACTS,
         "a holder hands its task to itself",
-        "go on, or hand it to another",
+        "continue, or hand it to another agent",
     ),
     (
         guards.known,
         _CODER,
         Pass("revewer", "x"),
         replace(_FACTS, known=False),
-        "there is no agent of that name, here or at a worker",
-        "look at the name; register the agent, or start a worker that has it",
+        "no agent has that name, here or at a worker",
+        "check the name; register the agent, or start a worker that has it",
     ),
     (
         guards.allowed,
@@ -88,39 +95,39 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         Pass("deployer", "x"),
         replace(_FACTS, asks=frozenset({"reviewer"})),
         "the asker's card does not name the agent in `asks`",
-        'add it to `asks`; `asks="*"` is anyone',
+        'add it to `asks`; `asks="*"` allows any agent',
     ),
     (
         guards.admitted,
         _remit("lead", "coder", within=Bounds(agents=["coder", "reviewer"])),
         Pass("tester", "x"),
         replace(_FACTS, roster=("reviewer",)),
-        "`Bounds(agents=...)` of the run or of a delegation leave the agent out",
-        "widen them where they were given; nobody further down can",
+        "`Bounds(agents=...)` of the run or of a delegation exclude the agent",
+        "widen the bounds where they were set; a subtask cannot",
     ),
     (
         guards.no_loop,
         _remit("lead", "coder", "reviewer"),
         Pass("coder", "x"),
         _FACTS,
-        "the agent is in the chain already: it waits for this very task",
-        "answer it; to give the task back for good, hand it over",
+        "the agent is already in the chain: it waits for this task",
+        "return a result; to give the task back for good, hand it over",
     ),
     (
         guards.not_to_an_asker,
         _remit("lead", "coder"),
         Pass("lead", "x"),
         _FACTS,
-        "a task is handed up to someone who waits for it",
-        "return the answer instead",
+        "a task is handed to an agent that waits for it",
+        "return the result instead",
     ),
     (
         guards.not_too_deep,
         _remit("lead", "coder", "reviewer", "linter", within=Bounds(depth=3)),
         Pass("speller", "x"),
         _FACTS,
-        "there are as many hops as allowed, 3 unless told otherwise",
-        "`Runtime(bounds=Bounds(depth=4))`, if you mean it",
+        "the chain has the maximum number of hops (default 3)",
+        "raise the limit: `Runtime(bounds=Bounds(depth=4))`",
     ),
     (
         guards.in_time,
@@ -128,14 +135,14 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         Pass("reviewer", "x"),
         _FACTS,
         "the deadline of the run, or of an asker, has passed",
-        "give more `seconds` where the work was asked for",
+        "give more time where the work was requested",
     ),
     (
         guards.not_broken,
         _CODER,
         Pass("reviewer", "x"),
         replace(_FACTS, breaker=Breaker("open", 3, _NOW + 42 * _SECOND, "", "ConnectionError")),
-        "the agent failed three times in a row, or an operator took it out",
+        "the agent failed three times in a row, or an operator took it out of service",
         "wait, or `remit breaker reset reviewer`",
     ),
     (
@@ -143,7 +150,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         _CODER,
         Pass("reviewer", "x"),
         replace(_FACTS, breaker=Breaker("open", 3, _NOW + 42 * _SECOND, "", "ConnectionError")),
-        "the same, told to a person who asks",
+        "the same, for a person who asks",
         "wait, or `remit breaker reset reviewer`",
     ),
     (
@@ -151,8 +158,8 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         _remit("lead", "coder", within=Bounds(members=3)),
         Pass("tester", "x"),
         replace(_FACTS, run=NO_RUN._replace(members=frozenset(("lead", "coder", "reviewer")))),
-        "the run has as many different agents as its tier or `Bounds(members=...)` allow",
-        "work with them, or start the run with a higher tier",
+        "the run has the maximum number of agents of its tier or `Bounds(members=...)`",
+        "use the present agents, or start the run with a higher tier",
     ),
     (
         guards.affordable,
@@ -160,15 +167,15 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         Pass("reviewer", "x"),
         replace(_FACTS, unpaid=("tier", _USED)),
         "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.report_tokens`",
-        "finish with what is there, or start the run with more",
+        "finish with the results so far, or start the run with more tokens",
     ),
     (
         guards.affordable,
         _CODER,
         Pass("reviewer", "x"),
         replace(_FACTS, unpaid=("credits", _UNPAID)),
-        "what is to be set aside is not there, or everything is spent",
-        "give it less, or finish with what is there",
+        "the reservation is not available, or all money is spent",
+        "reserve less, or finish with the results so far",
     ),
     (
         guards.affordable,
@@ -183,32 +190,32 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         _CODER,
         Pass("deployer", "x"),
         replace(_FACTS, approval=deny("approval", _REJECTED)),
-        "a person has to approve it and said no, or nobody answered in time",
-        "go on without it",
+        "a person rejected the request, or did not answer in time",
+        "continue without it",
     ),
     (
         guards.room_for_task,
         _remit("lead", "coder", within=Bounds(tasks=1_000)),
         Pass("reviewer", "x"),
         replace(_FACTS, run=NO_RUN._replace(tasks=1_000)),
-        "the run has as many tasks as allowed, 1,000 unless told otherwise",
-        "finish with what is there; or `Runtime(bounds=Bounds(tasks=...))`",
+        "the run has the maximum number of tasks (default 1,000)",
+        "finish with the results so far; or set `Runtime(bounds=Bounds(tasks=...))`",
     ),
     (
         guards.not_again,
         _CODER,
         Pass("reviewer", "x"),
         replace(_FACTS, repetition=Repetition(20)),
-        "the asker has asked for the very same, with the same outcome, 20 times; at 30 its task fails",
-        "change something, or finish",
+        "the asker made the same request with the same outcome 20 times; at 30 its task fails",
+        "change the request, or finish",
     ),
     (
         guards.not_busy,
         _CODER,
         Pass("reviewer", "x"),
         replace(_FACTS, running=2, limit=2),
-        "the agent works on as many tasks as its card's `concurrency`",
-        "submit instead: a submitted task waits in the queue",
+        "the agent runs as many tasks as the `concurrency` of its card",
+        "submit the task instead: it waits in the queue",
     ),
     (
         guards.few_spawned,
@@ -223,15 +230,15 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         _remit("lead"),
         Pass("billing", "x"),
         replace(_FACTS, handoffs=5),
-        "the task has changed hands as often as allowed, 5 unless told otherwise",
-        "finish it; or `Policy(handoffs=...)`",
+        "the task has the maximum number of handoffs (default 5)",
+        "finish it; or set `Policy(handoffs=...)`",
     ),
     (
         guards.few_handoffs,
         _remit("lead", within=Bounds(handoffs=2)),
         Pass("billing", "x"),
         replace(_FACTS, run_handoffs=2),
-        "all tasks of the run together have changed hands as often as its tier or `Bounds(handoffs=...)` allow",
+        "the run has the maximum number of handoffs of its tier or `Bounds(handoffs=...)`",
         "finish it, or start the run with a higher tier",
     ),
     (
@@ -239,16 +246,16 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         _remit("lead"),
         Pass("reader", "x"),
         replace(_FACTS, sends=3_000),
-        "a command sends the task out in more parts than allowed, 100 unless told otherwise",
-        "send fewer; or `Policy(max_parallel_parts=...)`",
+        "a command sends more parts than allowed (default 100)",
+        "send fewer; or set `Policy(max_parallel_parts=...)`",
     ),
     (
         guards.no_repeat,
         _remit("lead"),
         Pass("billing", "x"),
         replace(_FACTS, repeats=True),
-        "the same content goes to the same agent again, within the last three handoffs",
-        "change something, or finish",
+        "the same content goes to the same agent again within the last three handoffs",
+        "change the request, or finish",
     ),
 )
 
@@ -256,13 +263,13 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
 _OTHERS = (
     (
         "not-visible",
-        "an agent reads context that it was not passed",
+        "an agent reads an entry that was not passed to it",
         "'reviewer' does not see spec/auth; its asker can pass it with sees=[...], or its card can read it",
         'pass it: `sees=["spec"]`',
     ),
     (
         "not-writable",
-        "an agent writes where its card or the bounds do not let it",
+        "an agent writes an entry that its card or the bounds do not permit",
         "'reviewer' may not write spec/auth; its card's writes and the bounds of the run say where",
         "name the namespace in the card's `writes`",
     ),
@@ -270,19 +277,19 @@ _OTHERS = (
         "inbox-full",
         "32 messages of the sender wait for the recipient",
         "32 of 32 messages of 'lead' wait for 'coder' already; try again when it has read some",
-        "let it read them, with `turn.inbox()`",
+        "let the recipient read them with `turn.inbox()`",
     ),
     (
         "message-size",
         "a message is longer than 16 KiB",
         "the message to 'coder' has 20,000 bytes, and at most 16,384 are allowed; say less, or write an entry",
-        "write an entry, and pass it with `sees`",
+        "write an entry and pass it with `sees`",
     ),
     (
         "over",
-        "a turn goes on after its task has ended or changed hands",
+        "a turn continues after its task has ended or was handed over",
         "the turn of 'coder' is over; nothing can be done in its name",
-        "nothing: the work has another holder, or has ended",
+        "nothing: the task has another holder, or has ended",
     ),
 )
 
@@ -301,13 +308,14 @@ def refusals_page() -> str:
     listed = "\n".join(rows)
     return f"""# Refusals
 
-A rule says no to one hop; the run goes on. In code it is `Refused`, with `rule` and a sentence; a model gets the
-sentence. The sentences here come from the guards themselves. Made from the code; do not edit, run `make docs`.
+A rule refuses one call; the run continues. In code, a refusal is the exception `Refused` with a `rule` and a message;
+a model gets the message. The messages here come from the guards themselves. Generated from the code: do not edit, run
+`make docs`.
 
-| rule | when | for example | what to do |
+| rule | when | message | what to do |
 |---|---|---|---|
 {listed}
 
-For a delegation the guards are asked in this order, and the first no is the one that is told: {order}. Other ways
-through the door, such as submitting or handing over, have guards of their own in `core/guards.py`.
+For a delegation, the guards apply in this order, and the first refusal is reported: {order}. Other calls, such as
+submissions and handoffs, have their own lists of guards in `core/guards.py`.
 """
