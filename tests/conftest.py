@@ -95,6 +95,16 @@ def own_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_certificates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have no certificates: every client reads all there are, which takes longer than most tests, and here everyone
+    listens on loopback, in plain HTTP."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SSL_CERT_FILE", raising=False)
+        patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
+        yield
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
