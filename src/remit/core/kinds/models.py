@@ -45,7 +45,7 @@ class ToolDone(TypedDict):
     """The data of `tool.done`: a tool, the id of its call and its arguments, shortened; whether the call succeeded,
     failed or was refused; the result that the model was given, shortened; the duration in microseconds; and, if the
     tool raised, the line of code where it did. `asks` is there if the call delegated to an agent: how often the run has
-    made this request by now, how often in a row nothing new came of it, and digests of the latest answers. The
+    made this request by now, how often in a row it had no new result, and digests of the latest answers. The
     operation's result begins with the whole text that the model was given, and the outcome."""
 
     tool: str

@@ -132,7 +132,7 @@ SPENDS: Final = frozenset(("hold.settled", "hold.reconciled", "credits.spent", "
 
 
 class Spent(NamedTuple):
-    """The amounts that an event of `SPENDS` adds to the spending, whoever paid."""
+    """The amounts that an event of `SPENDS` adds to the spending, for every payer."""
 
     credits: int
     tokens: int
