@@ -21,7 +21,7 @@ ALLOWED = (
     "| talk.anew |",
     "| *anew* |",
 )
-# Packages whose docstrings still have to be rewritten, and the pages that are made of them. Take one out when it is done.
+# Packages whose docstrings still have to be rewritten, and the pages that are made of them.
 NOT_YET = ("engine", "runtime", "stores", "runtime.md", "settings.md", "turn.md")
 
 
