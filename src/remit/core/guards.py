@@ -1,5 +1,10 @@
-"""The refused hops of one task: the first are recorded one by one; the others are counted, and reported when the turn
-ends."""
+"""Guards: the rules for one hop. A guard takes facts and returns a verdict; the engine gathers the facts and acts on
+the verdict.
+
+`ORDER` is the order in which refusals are reported. The result does not depend on it: one refusal is enough. `PASSAGES`
+lists the kinds of hops (delegate, hand over, submit ...), each with its guards. `Refusals` counts the refused hops of
+one task: the first are recorded one by one; the others are counted, and reported when the turn ends.
+"""
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum

@@ -1,7 +1,13 @@
-"""Repeats: an action with the same outcome again and again, or two actions in turn that change nothing.
+"""Loop detection: repeated actions, and models that delegate, hand over and call tools again and again without a new
+result.
 
-One detector serves delegations and tool calls. It gets digests of actions and outcomes, counts over the latest ones,
-and takes a changed outcome for progress. Handoffs have their own rule: see `repeated`.
+`Repeats` serves delegations and tool calls of programs and models. It gets digests of actions and outcomes, counts over
+the latest ones, and takes a changed outcome for progress. Handoffs have their own rule: see `repeated`.
+
+`Loops` has the rules for models. They look for new results, not for similar requests. The outcome of a tool call is new
+if the run has not seen it. A delegation was useful if it led to a new outcome below, or, if no tool was used there, to
+another answer. A round is one answer of a model: ten calls in one answer are one round, and one new outcome makes the
+round new. Decisions of programs are not judged by them, except by `Echoes`.
 """
 
 import re
