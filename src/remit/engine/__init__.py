@@ -1,1 +1,1 @@
-"""The imperative shell: gathers facts, asks the core, acts."""
+"""The imperative shell: it gathers facts, asks the core, and acts."""

@@ -25,8 +25,8 @@ CALL: Final = "call"  # under this word a question shows which call it is about
 
 
 class Charge(NamedTuple):
-    """What is charged of a bill, unit by unit, and from which leases beyond the hold. `billed` is the whole bill if not
-    all of it is charged."""
+    """The charge of a call by unit, and the leases that pay beyond the hold. `billed` is the whole bill if only a part
+    is charged."""
 
     costs: dict[Unit, int]
     steps: dict[Unit, list[list[Any]]]
@@ -34,7 +34,7 @@ class Charge(NamedTuple):
 
 
 def charged(view: View, hold: Hold, costs: Amounts, limited: Collection[Unit]) -> Charge:
-    """Work out what a call is charged. In units that are `limited`, a limit counts what is spent, whatever pays it."""
+    """Return the charge of a call. In `limited` units a spending limit applies, whatever pays."""
     book, purse = Book(view.lease), purse_of(hold.purse)
     over: dict[Unit, int] = {unit: cost - hold.amounts.get(unit, 0) for unit, cost in costs.items()}
     over = {unit: more for unit, more in over.items() if more > 0}
@@ -49,16 +49,17 @@ def charged(view: View, hold: Hold, costs: Amounts, limited: Collection[Unit]) -
 
 
 class _Room(NamedTuple):
-    """How much more than was held may be charged: up to `most` a bill is believed; one that is not takes `taken`."""
+    """How much may be charged beyond the hold: a bill up to `most` is accepted; for a higher one, `taken` is
+    charged."""
 
     most: int
     taken: int
 
 
 def _room(book: Book, purse: Purse, unit: Unit, held: int, *, limited: bool) -> _Room:
-    """Tell how much there is beyond a hold. Under a lease it is what the lease has. A call that draws on the account
-    itself may cost as much again as was held for it, and not more: another call of that size could be made too. In a
-    unit in which nothing was held, nothing was estimated, and what the account has counts."""
+    """Return how much may be charged beyond a hold. Under a lease, it is the balance of the lease. A call that draws on
+    the account itself may cost up to twice its hold: another call of that size would be possible too. In a unit without
+    a hold there was no estimate, so the account's balance applies."""
     found = [lease for id_ in first_line(purse.get(unit, ())) if (lease := book.lease(id_, unit)) is not None]
     if not found:
         return _Room(held, 0) if limited and held else _Room(_UNLIMITED, 0)
@@ -72,7 +73,7 @@ _UNLIMITED: Final = 1 << 63
 
 
 def _steps(book: Book, purse: Purse, taken: Amounts) -> dict[Unit, list[list[Any]]]:
-    """Write down what each lease of the line gives beyond the hold."""
+    """Return the amount that each lease of the line pays beyond the hold."""
     steps: dict[Unit, list[list[Any]]] = {}
     for unit, amount in taken.items():
         there = [id_ for id_ in first_line(purse.get(unit, ())) if book.lease(id_, unit) is not None]
@@ -82,8 +83,8 @@ def _steps(book: Book, purse: Purse, taken: Amounts) -> dict[Unit, list[list[Any
 
 
 class Reported(NamedTuple):
-    """What is charged of tokens that an agent says it has used, step by step; `short` is the lease that has less. An
-    agent whose report is not `believed` is charged `taken`."""
+    """The charge of reported tokens, step by step; `short` is a lease that has less. If the report is not `believed`,
+    `taken` is charged."""
 
     steps: list[list[Any]]
     short: Lease | None
@@ -92,8 +93,8 @@ class Reported(NamedTuple):
 
 
 def reported(view: View, purse: Purse, tokens: int) -> Reported:
-    """Work out what is charged. A report comes after the fact, so it may be more than a lease has: up to as much again
-    as the lease was granted it is believed, and paid by the money above, if that is there."""
+    """Return the charge of reported tokens. A report comes after the fact, so it may exceed a lease. It is accepted up
+    to the amount that the lease was granted, and paid by the money above, if that suffices."""
     book, path = Book(view.lease), purse.get("tokens", ())
     found = [one for id_ in first_line(path) if (one := book.lease(id_, "tokens")) is not None]
     short = next((lease for lease in found if lease.available < tokens), None)
@@ -108,12 +109,13 @@ def reported(view: View, purse: Purse, tokens: int) -> Reported:
 
 
 def question_of(hold: str) -> str:
-    """Name the question about a call."""
+    """Return the id of the question about a call."""
     return f"q{hold}"
 
 
 def asked_about(hold: Hold, charge: Charge, place: Place, now: int) -> Unsealed:
-    """Ask a person what a call really cost. The question belongs to no task: it stays open when the task ends."""
+    """Return the event that asks a person for the real cost of a call. The question belongs to no task, so it stays
+    open when the task ends."""
     billed, charged_ = _said(charge.billed), _said(charge.costs)
     text = (
         f"'{hold.agent}' says that its call for {shown(hold.why)} cost {billed}; {_said(hold.amounts)} was held for "
@@ -135,7 +137,7 @@ def _how(billed: Amounts) -> str:
 
 
 def frozen_because(hold: Hold) -> str:
-    """Say why an agent pays for nothing."""
+    """Return why an agent may not pay."""
     billed = _said(hold.claimed)
     return (
         f"its money is frozen, because its call for {shown(hold.why)} was billed {billed}, more than its lease had; a "
@@ -145,8 +147,8 @@ def frozen_because(hold: Hold) -> str:
 
 
 def settled_by_answer(view: View, asked: dict[str, Json], reply: Reply, now: int) -> list[Unsealed]:
-    """Give the events of an answer that says what a call cost; none if the question was about something else. A
-    rejected bill stays at what was charged."""
+    """Return the events of an answer to a question about a call's cost; none if the question was about something else.
+    If the bill is rejected, the charged amount stays."""
     hold = view.hold(str(asked[CALL])) if CALL in asked else None
     if hold is None:
         return []
@@ -156,7 +158,7 @@ def settled_by_answer(view: View, asked: dict[str, Json], reply: Reply, now: int
 
 
 def _read(hold: Hold, value: Json) -> dict[Unit, int]:
-    """Read an answer as what a call cost: an amount, or tokens if the bill was only about those."""
+    """Return a person's answer as a cost: an amount, or tokens if the bill had only tokens."""
     if "credits" in hold.claimed:
         return {"credits": credits(value, "what the call cost") or 0}
     text = str(value).replace(",", "").removesuffix("tokens").strip()
@@ -169,7 +171,7 @@ def _read(hold: Hold, value: Json) -> dict[Unit, int]:
 
 
 def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
-    """Give the events of what an uncertain call really cost. A unit that is left out was charged rightly."""
+    """Return the events for the real cost of an uncertain call. A unit that is left out was charged correctly."""
     book, purse = Book(view.lease), purse_of(hold.purse)
     costs = {**hold.amounts, **costs}
     data: dict[str, Any] = {"hold": hold.id, "charged": {**hold.amounts}, "hour": hold.hour, **said}
@@ -196,7 +198,7 @@ def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now
 
 
 def question_answered(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
-    """Answer the question about a call that someone has reconciled without it."""
+    """Return the event that answers the question about a call, if the call was reconciled in another way."""
     found: Question | None = view.question(question_of(hold.id)) if hold.billed else None
     if found is None or not found.is_open:
         return []
@@ -204,7 +206,7 @@ def question_answered(view: View, hold: Hold, costs: Amounts, said: dict[str, An
 
 
 def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: int) -> list[Unsealed]:
-    """Freeze the account if it was charged more than it had."""
+    """Return the events that freeze the account, if it was charged more than it had."""
     events: list[Unsealed] = []
     for unit, taken in steps.items():
         if any(lease == ACCOUNT and lacked for lease, _, lacked in taken):
@@ -221,7 +223,8 @@ class Accounts(NamedTuple):
     ground: Ground
 
     async def grant(self, amounts: Amounts, why: str, act: Act = ONCE) -> None:
-        """Add to the account. The first grant makes it: from then on nothing is spent that it does not have."""
+        """Add money to the account. The first grant creates it; from then on remit refuses payments that it cannot
+        cover."""
         if why:
             line(why, "why", _WHY)
 
@@ -238,7 +241,7 @@ class Accounts(NamedTuple):
         await act.perform(self.ground, ActContent("grant", "", [{**amounts}, why]), decide)
 
     async def account(self) -> dict[Unit, Lease]:
-        """Give the account as it is, by unit; nothing if nothing was ever granted."""
+        """Return the account by unit; empty if there was no grant."""
 
         def look(view: View) -> dict[Unit, Lease]:
             found: dict[Unit, Lease | None] = {unit: view.lease(ACCOUNT, unit) for unit in UNITS}
@@ -247,7 +250,7 @@ class Accounts(NamedTuple):
         return await self.ground.store.read(look)
 
     async def leases(self) -> list[Lease]:
-        """List all leases that are open."""
+        """Return all open leases."""
 
         def look(view: View) -> list[Lease]:
             found: list[Lease] = []
@@ -258,11 +261,11 @@ class Accounts(NamedTuple):
         return await self.ground.store.browse(look)
 
     async def uncertain(self, limit: int = PAGE) -> list[Hold]:
-        """List the calls that were charged whole because nobody said what they cost."""
+        """Return the calls that were charged in full because no cost was reported."""
         return await self.ground.store.browse(lambda view: view.holds_uncertain("", limit))
 
     async def unfreeze(self, why: str, act: Act = ONCE) -> bool:
-        """Let an account be spent from again; tells whether it was frozen."""
+        """Unfreeze the account. Return whether it was frozen."""
 
         def decide(view: View) -> Decision[bool]:
             now = self.ground.clock.now()
@@ -275,9 +278,9 @@ class Accounts(NamedTuple):
         return (await act.perform(self.ground, ActContent("unfreeze", "", why), decide)).answer
 
     async def reconcile(self, hold: str, costs: Amounts, why: str, act: Act = ONCE) -> dict[Unit, int]:
-        """Say what an uncertain call really cost. What was charged too much goes back to the lease it came from, or to
-        the account if that is closed; tells how much that was, by unit. Saying the same once more returns the same;
-        another amount is refused, for the books of the first are closed."""
+        """Enter the real cost of an uncertain call. The difference is refunded to the lease that paid, or to the
+        account if that lease is closed. Return the refund by unit. Entering the same cost again returns the same;
+        another amount raises `Conflict`."""
         id_ = f"{hold}/reconcile"
 
         def decide(view: View) -> Decision[list[dict[Unit, int]]]:
@@ -302,7 +305,7 @@ class Accounts(NamedTuple):
         return back
 
     async def expire(self, limit: int = PAGE) -> int:
-        """Release what was held for calls that did not leave in time; tells how many."""
+        """Release holds whose calls were not sent in time. Return their number."""
         now = self.ground.clock.now()
         if not await self.ground.store.read(lambda view: bool(view.holds_expired(now, 1))):
             return 0

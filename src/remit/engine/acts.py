@@ -1,4 +1,4 @@
-"""What an owner does to a workspace, as opposed to what agents do in their tasks."""
+"""Actions of an owner on a workspace, outside of tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class ActContent(NamedTuple):
-    """What an act does: its verb, what it is done to, and everything else that was said about it."""
+    """The content of an action: its verb, its target, and all other arguments."""
 
     verb: str
     target: str
@@ -27,22 +27,22 @@ class ActContent(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The name of the content: equal for the same act, and for no other."""
+        """The digest of the content: equal for the same action only."""
         return digest(encode([self.verb, self.target, self.body]))
 
 
 class Act(NamedTuple):
-    """An owner's act: under which operation, so that a repeated request is one act, and who asked for it."""
+    """An owner's action: its operation id, so that a repeated request is one action, and the person."""
 
     op: str = ""
     by: str = ""
 
     async def perform(self, ground: Ground, content: ActContent, decide: Callable[[View], Decision[T]]) -> Decided[T]:
-        """Carry the act out. Under the same `op` again it returns the first answer, or raises Conflict if its content
-        is another. Without an `op` it is an act of its own each time.
+        """Perform the action. With the same `op` again, return the first answer, or raise `Conflict` if the content
+        differs. Without an `op` every call is a new action.
 
-        The operation is kept with the digest of its content and outlives the run that it was about. Also an act that
-        changes nothing is kept: the answer of its repetition must not depend on what happened since.
+        The operation is recorded with the digest of its content and outlives the run that it was about. An action that
+        changes nothing is recorded too: the answer to its repetition must not depend on later changes.
         """
         if not self.op:
             return await ground.store.transact(ground.ids.new(), decide)
@@ -65,7 +65,7 @@ ONCE: Final = Act()
 
 
 def act_of(op: str, by: str = "") -> Act:
-    """Make the act of what an owner says."""
+    """Return the action of an owner's arguments."""
     return Act(plain(op, "op", OP_LIMIT, empty=True), plain(by, "by", NAME_LIMIT, empty=True))
 
 
@@ -87,18 +87,19 @@ class Breakers(NamedTuple):
     ground: Ground
 
     async def all(self) -> dict[str, Breaker]:
-        """List the breakers of the agents that have failed of late, or were taken out."""
+        """Return the breakers of agents that have failed recently or were taken out of service."""
         rows = await self.ground.store.read(lambda view: view.breakers())
         return {name: breaker for name, breaker, _ in rows if breaker.state != "closed" or breaker.failures}
 
     async def trip(self, agent: str, why: str, act: Act = ONCE) -> bool:
-        """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
+        """Take an agent out of service: calls to it are refused until it is reset. Return whether this changed
+        anything."""
         reason = plain(why, "why", WHY_LIMIT)
         content = ActContent("trip", canonical(agent), reason)
         return await self._set(content, lambda before: breakers.tripped(before, reason), act)
 
     async def reset(self, agent: str, why: str = "", act: Act = ONCE) -> bool:
-        """Let an agent be asked again at once. Tells whether that changed anything."""
+        """Close an agent's breaker, so that it can be called at once. Return whether this changed anything."""
         reason = plain(why, "why", WHY_LIMIT, empty=True)
         content = ActContent("reset", canonical(agent), reason)
         return await self._set(content, lambda before: before if _rests(before) else CLOSED._replace(why=reason), act)
@@ -118,7 +119,7 @@ class Breakers(NamedTuple):
         return (await act.perform(self.ground, content, decide)).answer
 
     def _must_be_known(self, view: View, name: str) -> None:
-        """Refuse a name that nobody here has: a slip of the fingers must not look like an agent that was taken out."""
+        """Raise `NotFound` for an unknown name: a typo must not look like an agent that was taken out of service."""
         known = {*self.ground.directory.names(), *(card.name for card, _ in view.cards())}
         if not known:  # a store that is looked at from outside, and nobody has published who is there
             return
@@ -129,5 +130,5 @@ class Breakers(NamedTuple):
 
 
 def _rests(breaker: Breaker) -> bool:
-    """Whether it is closed and has no failures to forget."""
+    """Whether the breaker is closed and has no failures to clear."""
     return breaker.state == "closed" and not breaker.failures

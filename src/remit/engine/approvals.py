@@ -1,4 +1,5 @@
-"""Approvals at the door: who has to be asked, what people have answered, and which tasks wait for an answer."""
+"""Approvals at admission: when a person must be asked, what people have answered, and which tasks wait for an
+answer."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ from remit.ports import View
 
 
 class Said(NamedTuple):
-    """What came of a question: how it ended, by whom and why, and the value that was given. `digest` is that of exactly
-    what was asked."""
+    """The end of a question: its state, the person, the reason and the value. `digest` is that of exactly what was
+    asked."""
 
     question: str
     state: str
@@ -47,19 +48,19 @@ class Said(NamedTuple):
 
 
 def said_in(view: View, question: str) -> Said | None:
-    """Tell what came of a question; None while it is open."""
+    """Return the end of a question, or None while it is open."""
     found = view.question(question)
     return None if found is None or found.answered is None else said_of(view, found)
 
 
 def said_under(view: View, op: str) -> Said | None:
-    """Tell what came of the question that an operation needed."""
+    """Return the end of the question that an operation needed, or None."""
     done = view.done(f"{op}/ask")
     return said_in(view, str(done[0])) if done is not None else None
 
 
 def said_of(view: View, question: Question) -> Said:
-    """Read the answer to a question. What has expired counts as its expiry says."""
+    """Return the answer to a question. An expired question counts as its `expires` says."""
     event = view.event(question.answered or 0)
     assert event is not None  # a row points at the event that answered it
     data = read(event, QuestionAnswered)
@@ -73,7 +74,7 @@ def _counts_as(question: Question) -> str:
 
 
 def rejected(said: Said, what: str) -> str:
-    """Say to an agent that a person said no."""
+    """Return the sentence for an agent whose request a person rejected."""
     if said.state == "withdrawn":
         return f"{what} was not approved: the question was withdrawn; go on without it"
     whom = f" by {said.by}" if said.by else ""
@@ -87,7 +88,7 @@ def not_answered(said: Said) -> Refused:
 
 
 def answered(question: Question, reply: Reply, now: int) -> Unsealed:
-    """Make the event of an answer."""
+    """Return the event of an answer."""
     data: dict[str, Any] = {
         "question": question.id,
         "state": reply.state,
@@ -106,7 +107,7 @@ _TASK: Final = 7_000  # characters of a task in a summary; what the question sho
 
 
 class WantedHop(NamedTuple):
-    """A hop that someone wants, for those who say which are to be approved."""
+    """A requested hop, for functions that decide whether it needs approval."""
 
     kind: str
     asker: str
@@ -121,14 +122,14 @@ Approve: TypeAlias = Callable[[WantedHop], "bool | str"]
 
 
 class Approving(NamedTuple):
-    """`approve` is what the owner says about all hops; a card may ask for it too. `expires` says what it means that
-    nobody answers."""
+    """The rules on approvals. `approve` is the owner's function for all hops; a card may require approval too.
+    `expires` says what happens if no one answers."""
 
     approve: Approve | None = None
     expires: Expiry = "reject"
 
     def needed(self, kind: str, under: Remit, wish: Pass, card: Card | None) -> str:
-        """Tell why a person has to approve a hop; empty if nobody has to."""
+        """Return why a person must approve a hop, or "" if no approval is needed."""
         if card is None:
             return ""
         if card.approve:
@@ -140,7 +141,7 @@ class Approving(NamedTuple):
         return "" if given is False else _reason(given, card.name, under.holder)
 
     def draft(self, kind: str, child: Remit, under: Remit, wish: Pass, card: Card, why: str) -> QuestionDraft:
-        """Say what is to be approved, and all that it permits."""
+        """Return the question for an approval, with everything that the approval permits."""
         shows: dict[str, Any] = {
             "action": kind,
             "agent": wish.to,
@@ -161,7 +162,7 @@ class Approving(NamedTuple):
 
 
 def _reason(given: object, agent: str, asker: str) -> str:
-    """Say why, in the words of whoever wants it. Whatever is no plain no is asked about."""
+    """Return the reason for an approval. A value of the policy that is not a plain False needs one."""
     if isinstance(given, str) and given:
         return given
     if given is True:
@@ -170,13 +171,13 @@ def _reason(given: object, agent: str, asker: str) -> str:
 
 
 def analysis_only(card: Card) -> bool:
-    """Whether an agent can only look and say: it has no tools and asks nobody."""
+    """Whether an agent can only read and reply: it has no tools and may ask no agent."""
     return not card.tools and card.tools is not ANY and not card.asks and card.asks is not ANY
 
 
 class Permit(NamedTuple):
-    """What is known of an approval: it is there (`events` use it up), it was refused (`no`), or someone has to be
-    asked. `task` is the text as it was approved."""
+    """The state of an approval: granted (`events` consume it), rejected (`no`), or still to be asked. `task` is the
+    text as it was approved."""
 
     events: tuple[Unsealed, ...] = ()
     no: str = ""
@@ -188,7 +189,7 @@ ASKS: Final = Permit(asks=True)
 
 
 def permit(view: View, op: str, draft: QuestionDraft, under: Remit, agent: str, now: int) -> Permit:
-    """Look for the approval of an action: by its own operation, for exactly this, and not used yet."""
+    """Return the approval of an action: found by its own operation, for exactly this content, and not used yet."""
     done = view.done(f"{op}/ask")
     question = view.question(str(done[0])) if done is not None else None
     if question is None or question.is_open:
@@ -203,7 +204,7 @@ def permit(view: View, op: str, draft: QuestionDraft, under: Remit, agent: str, 
 
 
 def automatic(question: str, draft: QuestionDraft, under: Remit, now: int) -> tuple[Unsealed, ...]:
-    """Ask, approve and use in one: on record, with the reason why nobody had to be asked."""
+    """Return the events of an automatic approval: asked, approved and used at once, with the reason."""
     where = place(under)
     row = Question(question, *where, under.holder, "hop", draft.digest, now, now, "open", "reject", 0, None, 0)
     reply = Reply("approved", POLICY, "auto", "it can only look and say: it has no tools and asks nobody")
@@ -215,7 +216,7 @@ def automatic(question: str, draft: QuestionDraft, under: Remit, now: int) -> tu
 
 
 def withdrawn(question: Question, now: int) -> Unsealed:
-    """Take back a question whose task is over."""
+    """Return the event that withdraws the question of a task that has ended."""
     return answered(question, Reply("withdrawn", "", "", "its task is over"), now)
 
 
@@ -223,7 +224,7 @@ AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
 
 
 def has_question(view: View, event: Unsealed) -> bool:
-    """Whether a person has yet to answer in a task, or in one that it delegated: nobody could go on with it."""
+    """Whether a question is open in a task or in one that it delegated, so that no worker could continue it."""
     asking = {question.task for question in view.questions_open_in(event.run)}
     if not asking:
         return False
@@ -231,7 +232,7 @@ def has_question(view: View, event: Unsealed) -> bool:
 
 
 def parts(view: View, task: str) -> list[Record]:
-    """List what is delegated below a task and is open. What it only submitted goes on without it."""
+    """Return the open tasks that are delegated below a task. Submitted tasks are independent of it."""
     line = {task}
     found: list[Record] = []
     for record in view.below(task):
@@ -242,18 +243,18 @@ def parts(view: View, task: str) -> list[Record]:
 
 
 def is_part(record: Record) -> bool:
-    """Whether a task is a part of what another does: whoever takes that up takes this up again."""
+    """Whether a task is delegated, so that a worker that resumes its asker resumes it too."""
     return bool(record.parent) and record.asked_how == "delegate"
 
 
 def parked(record: Record, now: int) -> Unsealed:
-    """Make the event of a part whose process is gone, and whose asker is parked."""
+    """Return the event for a delegated task whose process is gone, and whose asker is parked."""
     back = Requeue("", record.fence + 1, AT_ONCE, record.attempt, record.failures)
     return requeued("task.parked", Place(record.run, record.session, record.id), record.holder, now, back, {})
 
 
 def unparked(view: View, task: str, now: int) -> list[Unsealed]:
-    """Put whoever waits without a process for an answer in this task back into the queue."""
+    """Return the events that requeue tasks which wait without a process for an answer in this task."""
     events: list[Unsealed] = []
     record = view.record(task)
     while record is not None:

@@ -1,6 +1,6 @@
-"""What is asked: keywords as people write them become a `Pass`, a `Submission` or `PlanOptions`, all checked.
+"""Keyword arguments of the verbs: they become a `Pass`, a `Submission` or `PlanOptions`, all checked.
 
-A keyword that a verb does not take is an error that names those it takes.
+An unknown keyword is an error that lists the known ones.
 """
 
 import inspect
@@ -33,8 +33,8 @@ NO_GOAL: Final = "carry out a plan"  # what a plan without a goal is called
 
 
 class Along(TypedDict, total=False):
-    """What may go along with a task: what its holder sees, writes and uses beyond its card, narrower bounds, its time,
-    whether its text comes from strangers, and what is set aside for it."""
+    """What may go along with a task: context and tools beyond the agent's card, narrower bounds, its time, the trust
+    label of its text, and reserved money."""
 
     sees: SeesGiven
     writes: SeesGiven
@@ -46,7 +46,7 @@ class Along(TypedDict, total=False):
 
 
 class AlongHandoff(TypedDict, total=False):
-    """What may go along with a handoff: rights that its sender has, and narrower bounds."""
+    """What may go along with a handoff: rights of its sender, and narrower bounds."""
 
     sees: SeesGiven
     writes: SeesGiven
@@ -55,15 +55,14 @@ class AlongHandoff(TypedDict, total=False):
 
 
 class Delegating(Along, total=False):
-    """The same for a task that is waited for: for how many seconds its agent is waited for if it is busy."""
+    """The keywords of a delegation: those of `Along`, and `wait`, the seconds to wait for a busy agent."""
 
     wait: SpanGiven
 
 
 class Queueing(Along, total=False):
-    """The same for a task that nobody waits for: its idempotency key, for how many seconds the same request is the same
-    task without one, how often it is tried, and whether its end is announced in the asker's inbox, as that of a spawned
-    task always is."""
+    """The keywords of a submitted task: its idempotency key, the seconds in which an equal request is the same task,
+    the number of attempts, and whether the asker gets a result message, as for a spawned task."""
 
     key: str
     same_within: SpanGiven
@@ -72,8 +71,7 @@ class Queueing(Along, total=False):
 
 
 class Starting(Along, total=False):
-    """What a person may say about a run besides: its session, tier, whether tasks may change hands, and who
-    starts it."""
+    """The keywords of a run: its session, tier, whether handoffs are allowed, and the person who starts it."""
 
     session: str
     tier: str
@@ -82,15 +80,16 @@ class Starting(Along, total=False):
 
 
 class Running(Starting, total=False):
-    """The same for a run that is waited for; and whether it is told what was said before in its session."""
+    """The keywords of a run that the caller waits for; `remembers` says whether it gets the session's earlier
+    conversation."""
 
     wait: SpanGiven
     remembers: RemembersGiven
 
 
 class StartingQueued(Starting, total=False):
-    """The same for a run that is put into the queue: its idempotency key, for how many seconds the same request is the
-    same task without one, and how often it is tried."""
+    """The keywords of a queued run: its idempotency key, the seconds in which an equal request is the same task, and
+    the number of attempts."""
 
     key: str
     same_within: SpanGiven
@@ -98,13 +97,13 @@ class StartingQueued(Starting, total=False):
 
 
 class Submitting(StartingQueued, total=False):
-    """The same, and whether it is told what was said before in its session."""
+    """The same, and whether the run gets the session's earlier conversation."""
 
     remembers: RemembersGiven
 
 
 class LeadingKept(TypedDict, total=False):
-    """How a plan is run, as far as that can be kept: how many steps at a time, and whether members are told goal and
+    """The options of a plan that can be stored: the number of concurrent steps, and whether members see goal and
     roster."""
 
     concurrency: int
@@ -112,27 +111,27 @@ class LeadingKept(TypedDict, total=False):
 
 
 class Planning(LeadingKept, total=False):
-    """How a plan is run: the same, who approves each step (True for a person, or a function that says yes, no or
-    "ask"), and what stops it."""
+    """The options of a plan: the stored ones, who approves each step (True for a person, or a function that returns
+    yes, no or "ask"), and an event that aborts it."""
 
     approve: Approves | bool | None
     abort: anyio.Event | None
 
 
 class StartingPlan(Starting, Planning, total=False):
-    """What a person may say about a run that is a plan or a team."""
+    """The keywords of a run that is a plan or a team."""
 
 
 class SubmittingPlan(StartingQueued, LeadingKept, total=False):
-    """The same for one that is put into the queue."""
+    """The keywords of a queued plan or team."""
 
 
 class DelegatingTeam(Delegating, LeadingKept, total=False):
-    """What may go along with a goal that an agent gives to a team."""
+    """The keywords of a goal that an agent gives to a team."""
 
 
 class Asked(NamedTuple):
-    """What a person asks for."""
+    """A person's request."""
 
     wish: Pass
     session: str
@@ -140,7 +139,7 @@ class Asked(NamedTuple):
 
 
 def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]:
-    """Refuse keywords that the verb does not take, with those it takes."""
+    """Return the keywords as a dict. Raise `BadInput` for one that the verb does not take."""
     if not how:
         return {}
     refuse_strange(verb, how, takes.__annotations__.keys())
@@ -148,24 +147,24 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
 
 
 def nothing_more(verb: str, takes: str, strange: tuple[object, ...]) -> None:
-    """Refuse what was given without a name after all that the verb takes that way."""
+    """Raise `BadInput` for extra positional arguments."""
     if strange:
         raise BadInput(f"{verb} takes no more than {takes} without a name, and was given {shown(strange[0])} too")
 
 
 def passed(verb: str, to: str, task: str, how: Delegating) -> Pass:
-    """Make what an agent passes on and waits for."""
+    """Return the pass of a delegation."""
     return Pass(to, task, **checked(verb, how, Delegating)) if how else Pass(to, task)
 
 
 def handed(along: AlongHandoff) -> AlongHandoff:
-    """Check what goes along with a handoff."""
+    """Return the keywords of a handoff, checked."""
     checked("hand_off", along, AlongHandoff)
     return along
 
 
 def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> Submission:
-    """Make what an agent submits without waiting for it."""
+    """Return the submission of an agent."""
     queue, rest = _queue(checked(asked_how, how, Queueing))
     if yes_or_no(rest.pop("announce", False), "announce") and asked_how == "submit":
         asked_how = "async"
@@ -181,12 +180,13 @@ async def classified(task: str, how: How, classify: Classify | None) -> How:
 
 
 def asked(verb: str, agent: str, task: str, how: Running) -> Asked:
-    """Make what a person asks for."""
+    """Return a person's request for a run."""
     return _asked(agent, task, checked(verb, how, Running))
 
 
 def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
-    """Make a request: a person sees and writes everything, and passes it on unless told otherwise."""
+    """Return a request. A person sees and writes everything, and passes that on unless `sees` or `writes` says
+    otherwise."""
     if not how:
         return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", "")
     rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
@@ -207,7 +207,7 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
 
 
 def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:
-    """Make what a person puts into the queue, and give the session it belongs to."""
+    """Return a person's submission and its session."""
     if not how:
         return Submission(Pass(agent, task, sees=ANY, writes=ANY), ATTEMPT_TIME), ""
     return _submitted(agent, task, checked("submit", how, Submitting))
@@ -220,7 +220,7 @@ def _submitted(agent: str, task: str, how: dict[str, Any]) -> tuple[Submission, 
 
 
 def submitted_plan(plan: Plan, how: SubmittingPlan) -> tuple[Submission, str]:
-    """Make what a person puts into the queue as a plan, and give the session it belongs to."""
+    """Return a person's submission of a plan, and its session."""
     of_type(plan, Plan, "submit_plan takes a Plan(...)")
     lead, rest = _lead("submit_plan", how, SubmittingPlan, plan)
     submission, session = _submitted(STAND_IN, plan.goal or NO_GOAL, rest)
@@ -230,7 +230,7 @@ def submitted_plan(plan: Plan, how: SubmittingPlan) -> tuple[Submission, str]:
 def submitted_team(
     goal: str, coordinator: str, how: SubmittingPlan, plan: Plan | None = None
 ) -> tuple[Submission, str]:
-    """Make what a person puts into the queue for a team, and give the session it belongs to."""
+    """Return a person's submission of a goal for a team, and its session."""
     lead, rest = _lead("submit_team", how, SubmittingPlan, team_plan("submit_team", plan, goal))
     lead = lead._replace(coordinated=plan is not None)
     submission, session = _submitted(coordinator, goal, rest)
@@ -238,20 +238,21 @@ def submitted_team(
 
 
 def teamed(goal: str, coordinator: str, how: DelegatingTeam, plan: Plan | None = None) -> tuple[Pass, Lead]:
-    """Make what an agent passes on to a team."""
+    """Return the pass of a goal that an agent gives to a team, and how the team is led."""
     lead, rest = _lead("run_team", how, DelegatingTeam, team_plan("run_team", plan, goal))
     return Pass(coordinator, goal, **rest), lead._replace(coordinated=plan is not None)
 
 
 def team_plan(verb: str, plan: Plan | None, goal: str) -> Plan | None:
-    """Check the plan that a team is given; what it is for is the team's goal."""
+    """Return the plan that a team is given, with the team's goal, or None."""
     if plan is None:
         return None
     return replace(of_type(plan, Plan, f"{verb} takes plan=Plan(...)"), goal=goal)
 
 
 def _lead(verb: str, how: Mapping[str, Any], takes: type, plan: Plan | None = None) -> tuple[Lead, dict[str, Any]]:
-    """Take apart how it is led, which is kept with the task, so that whichever process runs it can lead it."""
+    """Return how the plan is led, which is stored with the task so that any process can lead it, and the other
+    keywords."""
     if lost := [name for name in ("approve", "abort") if how.get(name) is not None]:
         raise BadInput(
             f"{verb} takes no {lost[0]}: it would be lost with this process, and the task goes on without it; "
@@ -263,12 +264,12 @@ def _lead(verb: str, how: Mapping[str, Any], takes: type, plan: Plan | None = No
 
 
 def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:
-    """Make the options of a plan that an agent runs."""
+    """Return the options of a plan that an agent runs."""
     return _options(checked(verb, how, Planning))
 
 
 def planned(verb: str, agent: str, task: str, how: StartingPlan) -> tuple[Asked, PlanOptions]:
-    """Make what a person asks for that is a plan or a team, and the options of the plan."""
+    """Return a person's request for a plan or a team, and the options of the plan."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
     return _asked(agent, task, rest), _options(options)
@@ -286,7 +287,7 @@ def _options(given: dict[str, Any]) -> PlanOptions:
 
 
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Check what is said about the queue, and take it apart from the rest."""
+    """Return the checked keywords of the queue, and the others."""
     queue: dict[str, Any] = {
         "timeout": span(seconds, "seconds") if (seconds := how.pop("seconds", None)) is not None else ATTEMPT_TIME,
         "attempts": between(how.pop("attempts"), "attempts", 1, MOST_ATTEMPTS) if "attempts" in how else 0,

@@ -1,4 +1,4 @@
-"""Putting the engine together, once for every store that is opened, and tying its five knots."""
+"""Assembling the engine, once for every opened store, and setting the five references that would be import cycles."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -50,7 +50,7 @@ from remit.ports import Database, Prices, Store, Vault
 
 
 class EngineSettings(NamedTuple):
-    """What the owner of a runtime decides about its engine."""
+    """The owner's settings of an engine."""
 
     policy: Policy
     serving: Serving
@@ -62,7 +62,7 @@ class EngineSettings(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """The parts that a runtime and its workspace speak to."""
+    """The parts of the engine that a runtime and its workspace use."""
 
     services: Services
     delegations: Delegations
@@ -79,7 +79,7 @@ class Engine(NamedTuple):
 
 
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
-    """Put the parts together. All they write goes through the consequences."""
+    """Return the assembled engine. Everything it writes goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
     ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory)
     services = _services(ground, database, settings)
@@ -146,7 +146,8 @@ def _talking(
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:
-    """Give the store, to be written to only by a clock that is right; whoever gives a clock of their own knows."""
+    """Return the store with a check of this process's clock before writes. A clock that the caller passed is not
+    checked."""
     store = database.store(workspace)
     if not (database.lasting and system.check_clock and isinstance(system.clock, SystemClock)):
         return store
@@ -154,8 +155,7 @@ def _timely(database: Database, workspace: str, system: System) -> Store:
 
 
 def _store(database: Database, workspace: str, settings: EngineSettings) -> Store:
-    """Give a store that brings all consequences, and frees what processes hold that are gone; in memory there is only
-    this one."""
+    """Return the store with consequences and, unless it is in memory, with the release of what dead processes hold."""
     system, serving = settings.system, settings.serving
     store = Consequent(_timely(database, workspace, system), settings.policy.breaker, settings.redaction)
     if not database.lasting:

@@ -1,8 +1,8 @@
-"""What follows when a task ends or is taken from whoever runs it. Every engine part writes through this, so that no
-call site can forget it.
+"""Follow-up events when a task ends or is taken from its process. All parts of the engine write through this module, so
+that no call site can forget them.
 
-`Consequent` is a store whose decisions are completed: for each event that ends, moves or hands over a task, the
-consequences of its kind are appended in the same transaction.
+`Consequent` is a store that completes decisions: for each event that ends, moves or hands over a task, the follow-up
+events of its kind are appended in the same transaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ANNOUNCED_WAYS: Final = frozenset(("spawn", "async"))
 
 
 class Happening(NamedTuple):
-    """What a decision is made on, all its events so far, and how breakers learn."""
+    """The view of a decision, all its events so far, and the breaker policy."""
 
     view: View
     events: Sequence[Unsealed]
@@ -45,11 +45,11 @@ class Happening(NamedTuple):
         return record is not None and is_part(record)
 
     def moves(self, task: str) -> bool:
-        """Whether this decision does something with the task already."""
+        """Whether this decision already moves the task."""
         return any(event.task == task and event.kind.startswith("task.") for event in self.events)
 
     def ends(self, task: str) -> bool:
-        """Whether this decision ends the task anyway."""
+        """Whether this decision already ends the task."""
         return any(event.task == task and event.kind in lifecycle.ENDS for event in self.events)
 
 
@@ -58,8 +58,8 @@ Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequen
 
 
 def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """End a row of failures with a success; add a failure of the agent's own to it, unless it is marked as spared. A
-    probe that ends without telling anything about the agent is given back."""
+    """Return the breaker's change: a success ends the row of failures; a failure of the agent itself adds one, unless
+    it is marked as spared. A probe that ends without an outcome is replaced by another."""
     before = happening.view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
@@ -74,7 +74,8 @@ def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | N
 
 
 def delegated_children_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """End what an earlier attempt delegated and this one did not ask for again: nobody waits for it any more."""
+    """Return the ends of tasks that an earlier attempt delegated and this one did not request again: no task waits for
+    them."""
     seen = "receipt" in event.data and "left" not in event.data
     if standing is not None and seen and not standing.is_rerun:
         return ()  # whoever ran it in one go has seen the end of all that it delegated
@@ -89,8 +90,8 @@ def delegated_children_end(happening: Happening, event: Unsealed, standing: Stan
 
 
 def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Announce the end of a spawned task in its asker's inbox, and of one that was submitted to be announced: sent with
-    the end itself, so exactly once."""
+    """Return the result message of a spawned task, or of a submitted one with `announce`: sent with the end itself, so
+    exactly once."""
     if standing is None or standing.asked_how not in _ANNOUNCED_WAYS:
         return ()
     record = happening.view.record(event.task)
@@ -103,7 +104,7 @@ def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | No
 
 
 def questions_withdrawn(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Take back what a task has asked: nobody waits for the answer any more."""
+    """Return the events that withdraw a task's open questions."""
     if standing is None or not standing.ties:
         return ()
     view = happening.view
@@ -115,14 +116,15 @@ def questions_withdrawn(happening: Happening, event: Unsealed, standing: Standin
 
 
 def parts_are_parked(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Park what a parked task delegated: nobody goes on with it before that one does, and it holds no slot."""
+    """Return the events that park the tasks which a parked task delegated: they continue only with it, and hold no
+    slot."""
     if standing is None or (standing.asked_how == "delegate" and happening.is_part(event.task)):
         return ()
     return [parked(record, event.at) for record in parts(happening.view, event.task) if not happening.ends(record.id)]
 
 
 def calls_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Resolve what was held for calls of this task."""
+    """Return the events that end the open holds of this task."""
     return holds_resolve(happening.view, event, standing)
 
 
@@ -151,7 +153,7 @@ _FAILURES: Final = frozenset(("task.failed", "task.died"))
 
 
 class Consequent(StoreAround):
-    """A store that completes every decision with its consequences."""
+    """A store that completes every decision with its follow-up events."""
 
     __slots__ = ("_breaker_policy", "_redaction")
 
@@ -178,13 +180,13 @@ class Consequent(StoreAround):
         return completed
 
     def _redacted(self, decision: Decision[T]) -> Decision[T]:
-        """Take the owner's secrets out of all that is about to be written."""
+        """Return the decision with the owner's secrets removed."""
         redact = self._redaction.json
         events = [event._replace(data=cast("dict[str, Json]", redact(event.data))) for event in decision.events]
         return decision._replace(events=events, answer=cast("T", redact(cast("Json", decision.answer))))
 
     def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
-        """Add what follows from the events, and what follows from that."""
+        """Return the decision with the follow-up events of its events, and of those."""
         events = [*decision.events]
         happening, book = Happening(view, events, self._breaker_policy), None
         for place, event in enumerate(events):  # which grows meanwhile
@@ -207,7 +209,7 @@ class Consequent(StoreAround):
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "", by: str = "") -> Unsealed:
-    """Make the end of a task that nobody runs."""
+    """Return the end of a task that no process runs."""
     word = {"task.cancelled": "was cancelled", "task.died": "died"}.get(kind, "failed")
     error = type_ or ("Cancelled" if kind == "task.cancelled" else "Failed")
     data: dict[str, Json] = {"error": f"'{record.holder}' {word}: {why}", "type": error, "spared": True}
@@ -217,7 +219,7 @@ def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "
 
 
 def announcement(end: Unsealed, asker: str, reader: str) -> Unsealed:
-    """Make the message that tells an asker how a task has ended that it spawned, or submitted to be announced."""
+    """Return the message that reports the end of a spawned or announced task to its asker."""
     state = lifecycle.lands(end.kind)
     value = end.data.get("result")
     said = end.data.get("error") if state != "completed" else value if isinstance(value, str) else encode(value)

@@ -1,4 +1,4 @@
-"""Shared entries: as they are stored, as a holder may read and write them, and as `turn.context` shows them."""
+"""Context entries: storing them, an agent's access to them, and `turn.context`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WRITES: Final = 50  # of one process, before one of them removes what has expir
 
 
 def anyone(_view: View) -> None:
-    """Check nothing: nothing has to hold for what the owner does."""
+    """Check nothing: the owner needs no permission."""
 
 
 _OWNER: Final = Writer("")
@@ -40,20 +40,20 @@ _NOWHERE: Final = Place()
 
 
 class Sight(NamedTuple):
-    """Whether whoever writes sees what stands at the address, or that nothing does; and what says that it does not."""
+    """Whether the writer sees the present entry, or that there is none; and the refusal if not."""
 
     covers: Callable[[Entry | None], bool]
     unseen: Callable[[], Refused]
 
     def must_cover(self, entry: Entry | None) -> None:
-        """Refuse what needs sight, with the same answer whether or not anything is there."""
+        """Raise `Refused` if the writer cannot see the entry, with the same text whether or not one exists."""
         if not self.covers(entry):
             raise self.unseen()
 
 
 class Authority(NamedTuple):
-    """In whose name something is written, as part of what, under which operation, what has to hold for it, and what
-    whoever writes can see; None for everything. `act` is an owner's, who may have an operation of its own."""
+    """The author of a write, its place, its operation, the check it must pass, and what the writer sees (None for
+    everything). `act` is an owner's action, which may have its own operation id."""
 
     by: Writer
     at: Place
@@ -64,7 +64,7 @@ class Authority(NamedTuple):
 
 
 class Entries:
-    """Every write is one event; every read sees only what is alive."""
+    """Writes and reads of entries. Every write is one event; every read sees only live entries."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
@@ -76,7 +76,7 @@ class Entries:
         return self._clock.now()
 
     def owner(self, act: Act) -> Authority:
-        """Give the authority of the workspace's owner, who writes outside any run."""
+        """Return the authority of the workspace's owner, who writes outside any run."""
         by = Writer("", person=act.by) if act.by else _OWNER
         return Authority(by, _NOWHERE, self._ground.ids.new(), act=act)
 
@@ -88,7 +88,7 @@ class Entries:
         return (await authority.act.perform(self._ground, content(), decide)).answer
 
     async def done(self, ops: list[str], check: Callable[[View], None] = anyone) -> tuple[Json] | None:
-        """Tell what the first of these operations that has happened answered."""
+        """Return the answer of the first of these operations that has happened, or None."""
 
         def look(view: View) -> tuple[Json] | None:
             check(view)
@@ -111,8 +111,8 @@ class Entries:
 
     @staticmethod
     def _expired(view: View, written: Entry, now: int) -> tuple[Unsealed, ...]:
-        """Remove some of what has expired along with a write: there may be no worker that does so. Each time more than
-        was written since the last time, so that it does not add up."""
+        """Return events that remove some expired entries together with a write, in case no worker does. Each time more
+        than was written since, so that they do not accumulate."""
         where = (written.namespace, written.key)
         return _removed([gone for gone in view.expired(now, CLEANUP_BATCH) if gone[:2] != where], now)
 
@@ -171,7 +171,7 @@ class Entries:
         return await self._transact(authority, lambda: ActContent("context.remove", "/".join(where), [*where]), decide)
 
     async def recent(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
-        """List the most recently updated of all these scopes together, newest first."""
+        """Return the most recently updated entries of all these scopes together, newest first."""
         now = self._clock.now()
 
         def look(view: View) -> list[Entry]:
@@ -186,7 +186,8 @@ class Entries:
     async def newest(
         self, wanted: Mapping[Scope, list[Scope]], limit: int, check: Callable[[View], None] = anyone
     ) -> dict[Scope, list[Entry]]:
-        """Find the most recently updated entries of each scope, by the parts of it that are seen, in one read."""
+        """Return the most recently updated entries of each scope, limited to the parts that are visible, in one
+        read."""
         now = self._clock.now()
 
         def look(view: View) -> dict[Scope, list[Entry]]:
@@ -212,7 +213,7 @@ class Entries:
         return rows[:limit]
 
     async def cleanup(self, act: Act = ONCE) -> int:
-        """Remove what has expired; in small steps, between which others get to do something."""
+        """Remove expired entries, in small steps, between which other work can run."""
         by, removed, step = Writer("", person=act.by), 0, 0
         until = (await act.perform(self._ground, ActContent("cleanup", ""), self._moment)).answer if act.op else None
         while True:
@@ -228,7 +229,7 @@ class Entries:
             await checkpoint()
 
     def _moment(self, _view: View) -> Decision[int]:
-        """Remember when it was asked for: repeated, it is about what had expired by then."""
+        """Record the time of the first request: its repetition concerns the entries that had expired by then."""
         return Decision(self._clock.now())
 
 
@@ -256,7 +257,7 @@ Fetch: TypeAlias = Callable[[list[Scope], int, Callable[[View], None]], Awaitabl
 
 
 class Access(Protocol):
-    """What `turn.context` and the board work with."""
+    """The access that `turn.context` and the board use."""
 
     @property
     def session(self) -> str: ...
@@ -269,7 +270,7 @@ class Access(Protocol):
 
 
 class OwnerAccess:
-    """The person who owns the workspace: sees and writes all of it, outside any run."""
+    """The access of the workspace's owner: everything, outside any run."""
 
     def __init__(self, entries: Entries, session: str, act: Act = ONCE) -> None:
         self._entries = entries
@@ -301,7 +302,7 @@ class OwnerAccess:
 
 
 class HolderAccess:
-    """A holder in its turn: sees and writes what its remit lets it."""
+    """The access of an agent in its turn: what its remit permits."""
 
     def __init__(self, entries: Entries, live: LiveTask) -> None:
         self._entries = entries
@@ -321,8 +322,8 @@ class HolderAccess:
         return version
 
     async def _put(self, draft: Draft) -> int:
-        """Write, or find what was written when the task was run before. In a new try it is written again, unless it was
-        to be written only over what it had read: that was so, and is not any more because it was written."""
+        """Write an entry, or find the version written in an earlier attempt. A new try writes again, unless the write
+        had an expected version, which has changed by that very write."""
         live, where = self._live, (draft.namespace, draft.key)
         what = draft.value if isinstance(draft.value, str) else encode(draft.value)
         ops = live.operations.ids("set", *where, what, repr(draft.expect))
@@ -351,8 +352,8 @@ class HolderAccess:
         return await self._look([wanted], limit, self._entries.by_key)
 
     async def newest(self, wanted: list[Scope], limit: int) -> dict[Scope, list[Entry]]:
-        """Find the newest entries that the holder sees of each of these scopes, in one read. None is on the receipt
-        before it is noted with `note`."""
+        """Return the newest visible entries of each of these scopes, in one read. They are not on the receipt until
+        `note` is called."""
         seen = {one: parts for one in wanted if (parts := scope.parts(self._live.sight, one))}
         if not seen:
             return {}
@@ -363,7 +364,7 @@ class HolderAccess:
         }
 
     async def note(self, taken: list[Entry]) -> None:
-        """Note on the receipt what the holder is told of what `newest` found."""
+        """Record on the receipt the entries of `newest` that the agent is given."""
         await self._all_seen(taken)
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
@@ -384,7 +385,7 @@ class HolderAccess:
         return Authority(live.writer, live.place, op, live.must_hold, Sight(partial(live.sees, *where), unseen))
 
     async def _look(self, wanted: list[Scope], limit: int, fetch: Fetch) -> list[Entry]:
-        """Fetch what is seen of several scopes. A version that it sees and that is gone leaves no gap in the list."""
+        """Return the visible entries of several scopes. A visible version that is gone leaves no gap in the list."""
         parts = _addresses(part for one in wanted for part in self._visible(one))
         most = checks.limit(limit)
         while True:
@@ -395,7 +396,7 @@ class HolderAccess:
             parts = [part for part in parts if (part.namespace, part.key) not in gone]
 
     async def _all_seen(self, seen: list[Entry]) -> list[Entry]:
-        """Note on the receipt what was seen and why, and how far it is trusted; memory that is read lives on."""
+        """Record on the receipt what was seen and why, and take its trust label; extend memory that is read."""
         live = self._live
         for entry in seen:
             live.take(entry.trust)
@@ -411,7 +412,7 @@ class HolderAccess:
             await self._entries.touch(where, by, self._authority(self._live.op("extend", *where), where))
 
     def _visible(self, wanted: Scope) -> list[Scope]:
-        """List the scopes through which the holder sees any of it; none is refused, not answered with nothing."""
+        """Return the scopes through which the agent sees any of it. Raise `Refused` if there are none."""
         self._live.must_be_at_work()
         parts = scope.parts(self._live.sight, wanted)
         if not parts:
@@ -439,7 +440,7 @@ class HolderAccess:
 
 
 def _addresses(seen: Iterable[Scope]) -> list[Scope]:
-    """Say where to look, each place once: of one entry several versions may be seen."""
+    """Return the addresses to read, each once: several versions of one entry may be visible."""
     return [*dict.fromkeys(one.address for one in seen)]
 
 
@@ -447,7 +448,7 @@ _QUARTER = MEMORY / SECOND
 
 
 class Context:
-    """What the holder may see, and nothing else. Reading what it may not see is refused with a sentence."""
+    """The entries that the agent may see. Reading any other raises `Refused`."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -462,38 +463,39 @@ class Context:
         trust: Trust = "trusted",
         expect: int | None = None,
     ) -> int:
-        """Write an entry for `ttl` seconds, or for good, and give back its version.
+        """Write an entry for `ttl` seconds, or forever, and return its version.
 
-        With `expect=N` only if it is still at version N, and with `expect=0` only if it is not there yet.
-        `trust="untrusted"` marks what came from strangers: models see it quoted, and reading never prolongs it.
+        With `expect=N`, write only if the entry is still at version N; with `expect=0`, only if there is none.
+        Otherwise raise `Conflict`. `trust="untrusted"` marks text from outside: models get it quoted, and reading does
+        not extend its life.
         """
         lifetime = entries.lifetime(ttl)
         return await self._access.put(Draft(_own(namespace), key, value, lifetime, trust=trust, expect=expect))
 
     async def set_with_extension(self, namespace: str, key: str, value: Json, ttl: float = _QUARTER) -> int:
-        """Write a memory: it lives for `ttl` seconds, 90 days unless told otherwise, and as long again when read."""
+        """Write a memory entry: it lives for `ttl` seconds [default: 90 days], and as long again after each read."""
         return await self._access.put(Draft(_own(namespace), key, value, span(ttl, "ttl"), extend=True))
 
     async def get(self, namespace: str, key: str, default: Any = None) -> Any:
-        """Give the value, or `default` if there is none."""
+        """Return the value, or `default` if there is none."""
         found = await self._access.get(_own(namespace), key)
         return default if found is None else found.value
 
     async def entry(self, namespace: str, key: str) -> Entry | None:
-        """Give the value with its author, version and times."""
+        """Return the value with its author, version and times, or None."""
         return await self._access.get(_own(namespace), key)
 
     async def get_structured(self, namespace: str, key: str, default: Any = None) -> Any:
-        """Give the value as JSON, also when it was stored as text; a clear error if it is not JSON."""
+        """Return the value as JSON, even if it was stored as text. Raise `BadInput` if it is not JSON."""
         found = await self._access.get(_own(namespace), key)
         return default if found is None else entries.structured(found)
 
     async def query(self, namespace: str, limit: int = 100) -> list[Entry]:
-        """List the entries of a namespace, most recently updated first."""
+        """Return the entries of a namespace, most recently updated first."""
         return await self._access.recent([Scope(_own(namespace))], limit)
 
     async def query_many(self, namespaces: Iterable[str], limit: int = 100) -> list[Entry]:
-        """List the entries of several namespaces together, most recently updated first."""
+        """Return the entries of several namespaces together, most recently updated first."""
         if isinstance(namespaces, str):
             raise BadInput("query_many takes a list of namespaces; for one, say query(namespace)")
         given = items(namespaces, "query_many takes a list of namespaces")
@@ -501,58 +503,60 @@ class Context:
         return await self._access.recent([*wanted], limit)
 
     async def query_by_prefix(self, namespace: str, prefix: str, limit: int = 100) -> list[Entry]:
-        """List the entries whose key begins with exactly this text, in order of their keys."""
+        """Return the entries whose key begins with exactly this text, in the order of their keys."""
         return await self._access.by_key(Scope(_own(namespace), prefix=prefix), limit)
 
     async def touch(self, namespace: str, key: str, ttl: float = _QUARTER) -> bool:
-        """Let an entry live for at least `ttl` seconds more, without rewriting it; False if it is gone."""
+        """Extend an entry's life to at least `ttl` seconds from now, without rewriting it. Return False if it is
+        gone."""
         return await self._access.touch(_own(namespace), key, span(ttl, "ttl"))
 
     async def remove(self, namespace: str, key: str) -> bool:
-        """Remove an entry; False if there was none."""
+        """Remove an entry. Return False if there was none."""
         return await self._access.remove(_own(namespace), key)
 
     @property
     def board(self) -> Board:
-        """The entries of this session, for those who were given `remit.BOARD`."""
+        """The entries of this session, for agents that were given `remit.BOARD`."""
         return Board(self._access)
 
 
 class Board:
-    """Entries that belong to one session. The boards of two sessions never mix."""
+    """The shared entries of one session. The boards of two sessions never mix."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._namespace = board_of(access.session).namespace
 
     async def write(self, key: str, value: Json, ttl: float | None = None) -> int:
-        """Put something on the board under the holder's name."""
+        """Write an entry on the board under the agent's name, and return its version."""
         return await self._access.put(Draft(self._namespace, key, value, entries.lifetime(ttl)))
 
     async def read(self, key: str, default: Any = None) -> Any:
-        """Give the value, or `default`: a missing key is an answer, not an error."""
+        """Return the value, or `default` if there is none."""
         found = await self._access.get(self._namespace, key)
         return default if found is None else found.value
 
     async def entry(self, key: str) -> Entry | None:
-        """Give what stands on the board under that key, with its author, version and trust."""
+        """Return the entry of that key with its author, version and trust, or None."""
         return await self._access.get(self._namespace, key)
 
     async def list(self, limit: int = 1_000) -> list[Entry]:
-        """List everything on the board, in order of the keys."""
+        """Return all entries of the board, in the order of their keys."""
         return await self._access.by_key(Scope(self._namespace), limit)
 
     async def delete(self, key: str) -> bool:
-        """Take something off the board; False if it was not there."""
+        """Remove an entry from the board. Return False if there was none."""
         return await self._access.remove(self._namespace, key)
 
     async def snapshot(self) -> str:
-        """Give the board as text, a line an entry, with authors."""
+        """Return the board as text, one line for each entry, with authors."""
         return entries.snapshot(await self.list())
 
 
 def _own(namespace: str) -> str:
-    """Refuse a board's namespace: boards are reached through `context.board`, each session its own."""
+    """Return the namespace. Raise `BadInput` for a board's namespace: boards are reached through `context.board`, each
+    session its own."""
     if isinstance(namespace, str) and namespace.startswith(BOARD_PREFIX):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(f"namespace {shown(namespace)} is a session's board; use turn.context.board")
     return namespace

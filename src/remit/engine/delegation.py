@@ -1,4 +1,4 @@
-"""Delegating: a hop is admitted through the door, then carried to its one end."""
+"""Delegating: a hop is admitted, then run to its end."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from remit.ports.models import tell_listener
 
 
 class MessagesMoved(Exception):
-    """Someone else took the messages that a step's prompt has; look again."""
+    """Another task took the messages of a step's prompt; read them again."""
 
 
 class StepOf(NamedTuple):
-    """What a delegation carries when it is a step of a plan."""
+    """The data of a delegation that is a step of a plan."""
 
     id: str
     identity: str  # all that is asked with it, by which it is known when the plan is run again
@@ -56,7 +56,7 @@ class StepOf(NamedTuple):
     again: bool = False  # whether it is tried again if it fails
 
     def taken(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
-        """Take the messages out of the inbox with the step's admission."""
+        """Return the events that take the messages from the inbox, together with the step's admission."""
         if not self.messages:
             return ()
         if view.still_waiting(child.root, child.holder, len(self.messages)) != [*self.messages]:
@@ -65,7 +65,7 @@ class StepOf(NamedTuple):
 
 
 class Edit:
-    """The text of a task as a person approved it; empty if it was not changed."""
+    """The task text as a person changed it; empty if it was not changed."""
 
     __slots__ = ("task",)
 
@@ -81,8 +81,7 @@ class Edit:
 
 
 class Besides(NamedTuple):
-    """What a delegation is besides: a step of a plan, something that was asked for before, one that leads something in
-    its holder's place, or one of several that go out at once."""
+    """The extras of a delegation: a plan step, a repetition, something led in the holder's place, or a batch."""
 
     step: StepOf | None = None
     again: Repetition = ONCE
@@ -94,9 +93,9 @@ PLAIN: Final = Besides()
 
 
 class Wanted(NamedTuple):
-    """What an agent asks for: the pass, the operation it is, its text as a person approved it, what it is besides, and
-    the first task of those that were tried for it and did not complete; `again` says that an earlier try of the asker
-    began that."""
+    """A delegation request: pass, operation id, the task text as edited by an approver, extras, and the first task of
+    its retry lineage, if an earlier try did not complete; `again` says that an earlier try of the asker started that.
+    """
 
     wish: Pass
     op: str
@@ -106,7 +105,7 @@ class Wanted(NamedTuple):
     again: bool = False
 
     def begun(self, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
-        """Make the fields of the task's first event besides its remit."""
+        """Return the optional fields of the task's first event."""
         step, again, lead, _ = self.besides
         repeats = again.times if again.times >= again.at.warn else 0
         name, joins, funds = step.id if step else "", admitted.joins, admitted.funds
@@ -115,8 +114,8 @@ class Wanted(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of a delegation from when its asker was run before: what came of it, its task if that is under
-    way, or the first task of those that did not complete. `op` is the operation by which it is asked for now."""
+    """What an earlier attempt of the asker left: the outcome, the task that still runs, or the first task of the retry
+    lineage. `op` is the current operation id."""
 
     outcome: Outcome | None = None
     open: Record | None = None
@@ -130,7 +129,7 @@ UNFINISHED: Final = frozenset(("failed", "timed-out", "cancelled", "dead"))
 
 
 class Led(NamedTuple):
-    """A holder that the engine brings along in a person's place: it runs a plan, or leads a team."""
+    """A holder that the engine provides for a person: it runs a plan, or leads a team."""
 
     agent: Agent
     led_as: str
@@ -142,7 +141,7 @@ class Delegations:
         self._echo, self._repeats = services.admission.limits.echo, services.admission.limits.repeats
 
     def watch(self, asker: LiveTask, passes: list[Pass]) -> Watch:
-        """Watch what goes out at once."""
+        """Return the watch for delegations that go out together."""
         return Watch(asker, action_of_all(passes), self._repeats, passes[0] if len(passes) == 1 else None, self._echo)
 
     async def begin(
@@ -183,7 +182,7 @@ class Delegations:
                 return await outcomes.awaited(services.bell, live.remit.id)
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
-        """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
+        """Delegate a part of the asker's task. The child's remit is derived here, from the engine's own record."""
         if step is not None:  # a plan does not repeat itself
             return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), Besides(step))
         ops = asker.operations.ids("delegate", *question(wish))
@@ -205,7 +204,7 @@ class Delegations:
         return outcome
 
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE, batch: Batch | None = None) -> Outcome:
-        """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
+        """Delegate one of several parts that go out together; repeats are judged for all of them together."""
         ticket = Ticket(batch)
         try:
             ops = asker.operations.ids("delegate", *question(wish))
@@ -241,13 +240,13 @@ class Delegations:
 
     @staticmethod
     def _noted(asker: LiveTask, op: str, live: LiveTask, outcome: Outcome) -> Outcome:
-        """Remember a delegation that did not complete, in case it is asked for again."""
+        """Remember a delegation that did not complete, in case it is requested again."""
         if outcome.state in UNFINISHED:
             asker.operations.note_failure(op, live.attempt.origin or live.remit.id)
         return outcome
 
     async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
-        """Try once to have a delegation admitted."""
+        """Request admission for a delegation once."""
         services, (wish, op, edit, besides, origin, tried) = self._services, wanted
         step, again = besides.step, besides.again
         proposal = proposed(services.ground, asker, edit.applied(wish), step.trust if step is not None else None)
@@ -284,7 +283,7 @@ class Delegations:
         return Attempted(live, answer)
 
     def _made_alive(self, asker: LiveTask, proposal: Proposal, besides: Besides) -> LiveTask:
-        """Make the task alive that a delegation begins, in the asker's line and with what is kept from it."""
+        """Return the running task of a delegation, in the asker's line, with a receipt of what is withheld from it."""
         ground, child, wish, step = self._services.ground, proposal.child, proposal.wish, besides.step
         live = _live(child, ground.directory.get(wish.to)).limit_time(ground.clock, proposal.now, asker.life)
         live.control.line = asker.control.line
@@ -298,8 +297,8 @@ class Delegations:
     # -- run again --------------------------------------------------------------------------------------------
 
     async def _known(self, asker: LiveTask, ops: list[str]) -> Known:
-        """Find what came of the same delegation when the task was run before. What failed in an earlier try is not
-        held against this one: it is tried again, and finds what it had finished."""
+        """Return what is known of the same delegation from earlier attempts. A failure of an earlier try does not
+        count: the delegation is retried, and reuses its finished work."""
 
         def look(view: View) -> Known:
             asker.must_hold(view)
@@ -322,7 +321,7 @@ class Delegations:
         return known
 
     async def _taken_up_again(self, asker: LiveTask, known: Record, op: str) -> Outcome:
-        """Go on with a delegation that an earlier life of the asker began."""
+        """Resume a delegation that an earlier attempt of the asker started."""
         services = self._services
         ground = services.ground
         now = ground.clock.now()
@@ -374,20 +373,22 @@ def _answered(view: View, answer: Json) -> Known:
 
 
 def _begun_before(view: View, op: str) -> str:
-    """Return the origin of the task that was first begun for an operation."""
+    """Return the origin of the task that was first started for an operation, or ""."""
     done = view.done(op)
     record = view.record(str(done[0])) if done is not None else None
     return origin_of(record) if record is not None else ""
 
 
 def _finished(view: View, record: Record, operations: Operations) -> Record | None:
-    """Find the task that completed for a delegation of an earlier try, among all of its lineage; each is used once."""
+    """Return the task that completed for a delegation of an earlier try, among all of its lineage, or None; each is
+    used once."""
     tried = (record, *view.lineage(origin_of(record)))
     return next((one for one in tried if one.state == "completed" and not operations.was_given(one.id)), None)
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:
-    """Record a refusal; an agent that is only busy is waited for by whoever is patient, and a person is asked."""
+    """Return the decision for a refusal. A busy agent is not recorded as a refusal if the caller waits, and neither is
+    a question to a person."""
     if admitted.asks is not None:
         return Decision(None, aside=admitted.asks)
     if patient and admitted.verdict.rule == BUSY:
@@ -400,7 +401,8 @@ def _refused(live: LiveTask, answer: Json) -> Outcome:
 
 
 def _live(remit: Remit, agent: Agent | None) -> LiveTask:
-    """Make a task alive. If there is no such agent the door says no, and nothing is ever asked of the nobody here."""
+    """Return a running task. If there is no such agent, admission refuses, and the placeholder agent is never
+    called."""
     return LiveTask(remit, agent if agent is not None else Agent(Card(remit.holder), _nobody))
 
 

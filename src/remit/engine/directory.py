@@ -1,4 +1,4 @@
-"""The directory: which agents there are, and whom an asker may ask."""
+"""The registry of agents, and which of them an asker may ask."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -21,11 +21,11 @@ OnLost: TypeAlias = Literal["fail", "anew"]  # what becomes of a turn whose conv
 
 
 class AgentRules(NamedTuple):
-    """How an agent goes about its models and tools: which tools a person approves each time, what is called before and
-    after a tool is used, how often its model is asked for one task, what happens with a call of each tool that may have
-    been made before a crash, and with a conversation that cannot be continued. `expects` are tools that the owner named
-    although nobody could tell yet which tools the agent has; `varies` says that the tools are not the same in all its
-    requests. `polls` are tools that ask how far something is: they may say the same again."""
+    """The rules of an agent for its models and tools: which tools a person approves each time, hooks before and after a
+    tool call, the number of model requests for one task, what happens to a call of each tool that may have been made
+    before a crash, and to a conversation that cannot be continued. `expects` are tools that the owner named before the
+    agent's tools were known; `varies` says that its tools differ from request to request. `polls` are tools that ask
+    for the state of something, so equal results are fine."""
 
     approve: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
@@ -40,8 +40,8 @@ class AgentRules(NamedTuple):
     polls: frozenset[str] = frozenset()
 
     def repeats(self, tool: str) -> Repeat:
-        """What the tool says of itself. Verbs are found on record by themselves; of any other tool the model is
-        told."""
+        """Return the tool's own setting. The default is "again" for verbs, which are found in the record, and "tell"
+        for other tools."""
         return self.repeat.get(tool) or ("again" if tool in GROUPS["agents"] else "tell")
 
 
@@ -50,7 +50,7 @@ USUAL_RULES: Final = AgentRules()
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A card and what answers for it."""
+    """A card and the function that answers for it."""
 
     card: Card
     answer: AgentFunction
@@ -85,7 +85,7 @@ class Directory:
         self._unread.append(agent.card)
 
     def replace(self, agent: Agent) -> None:
-        """Have another function answer for an agent that is there; its card stays."""
+        """Replace the function of a registered agent; its card stays."""
         self._agents[agent.card.name] = agent
 
     def get(self, name: str) -> Agent | None:
@@ -111,28 +111,28 @@ class Directory:
                 await close()
 
     def roster(self, remit: Remit, card: Card) -> tuple[str, ...]:
-        """List whom this holder may ask right now."""
+        """Return the agents that this holder may ask right now, by name."""
         return askable(self._agents.keys(), remit, card)
 
     def askable(self, remit: Remit, card: Card) -> frozenset[str]:
-        """Give whom this holder may ask right now, in no order."""
+        """Return the agents that this holder may ask right now, unordered."""
         return _askable(self._agents.keys(), remit, card)
 
     @property
     def index(self) -> Index:
-        """The index of all cards; those that were added since are read now."""
+        """The index of all cards; new cards are added now."""
         while self._unread:
             self._index.add(self._unread.pop())
         return self._index
 
 
 def askable(names: AbstractSet[str], remit: Remit, card: Card) -> tuple[str, ...]:
-    """List those of these agents whom a holder may ask, by name."""
+    """Return those of these agents that a holder may ask, by name."""
     return tuple(sorted(_askable(names, remit, card)))
 
 
 def _askable(names: AbstractSet[str], remit: Remit, card: Card) -> frozenset[str]:
-    """Leave those of these agents whom a holder may ask: its card, the ceiling and the chain all agree."""
+    """Return those of these agents that a holder may ask: its card, the bounds and the chain must all agree."""
     ceiling, chain = remit.bounds.agents, remit.chain.hops
     wanted = frozenset(names if card.asks is ANY else card.asks & names)
     allowed = wanted if ceiling is ANY else wanted & ceiling

@@ -1,6 +1,6 @@
-"""THE door: every hop is admitted here, whoever asks and however. Facts, guards, and all consequences of the answer.
+"""Admission: every hop is decided here, whoever asks and however. Facts, guards, and all follow-ups of the answer.
 
-It runs inside the transaction that decides. Everything that is not a plain yes is refused.
+It runs inside the deciding transaction. Everything that is not a plain yes is refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ LIMIT: Final = "limit"
 
 
 def used_up(view: View, limits: Iterable[Limit], child: Remit, now: int) -> list[TasksUsedUp]:
-    """List the limits that do not let this task begin."""
+    """Return the limits on tasks that do not let this task start."""
     found: list[TasksUsedUp] = []
     for limit in limits:
         metered = limit.meters(child.holder, child.session)
@@ -46,7 +46,7 @@ def used_up(view: View, limits: Iterable[Limit], child: Remit, now: int) -> list
 
 
 def refusal(child: Remit, found: Iterable[TasksUsedUp], now: int, *, person: bool) -> str:
-    """Say why the task may not begin: which limits there are, how many tasks count, and when there is room again."""
+    """Return why the task may not start: the limits, the number of tasks that count, and when there is room again."""
     why = "; ".join(one.sentence(now) for one in found)
     return f"'{child.holder}' was not asked: {why}; {_PERSON if person else _AGENT}"
 
@@ -59,10 +59,10 @@ _MANY: Final = 1_000_000
 
 
 class TaskLimits(NamedTuple):
-    """How often one task may change hands, into how many parts it may go out at once, and how many spawned tasks it
-    may have at a time; `echo` is how often an agent may say again what it said, to a text that only grows; `begun` are
-    the limits on how many tasks begin in a time; `repeats` is when a program that asks for the same again and again is
-    warned, refused and stopped, and `same_handoff` among how many handoffs the same one is refused."""
+    """The limits of one task: handoffs, parts of a parallel handoff, and unfinished spawned tasks. `echo` is how often
+    an agent may repeat an answer to a text that only grows; `begun` are the limits on started tasks per period;
+    `repeats` are the thresholds for programs that repeat a request, and `same_handoff` is the number of latest handoffs
+    among which the same one is refused."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
@@ -79,8 +79,8 @@ _NO_PERMIT: Final = Permit()
 
 
 class Handing(NamedTuple):
-    """What is to be known of a handoff: how often the task has changed hands, whether the same was done just before,
-    into how many parts it goes out, and whether it goes on with what came of such parts."""
+    """The facts of a handoff: the number of handoffs so far, whether it repeats a recent one, the number of parts, and
+    whether it joins such parts."""
 
     handoffs: int = 0
     repeats: bool = False
@@ -92,13 +92,13 @@ _NO_HANDOFF: Final = Handing()
 
 
 class Proposal(NamedTuple):
-    """A hop that someone wants, before anybody has said yes.
+    """A hop that is requested and not decided yet.
 
-    `child` is the remit of the task that it begins or carries on. It is judged under `under`: the asker's remit, or the
-    child's own if no agent asks. `asker` is the asking agent's card; None when a person or a worker asks. `brought` is
-    the card of a holder that the engine brings along, and that is in no directory. `handing` is there for a handoff.
-    `tally` has the refusals of the asker's task; `repetition` says how often it has asked for the very same; `op` is
-    the operation that it is, under which a person is asked. `again` says that an earlier try of the asker began it.
+    `child` is the remit of the task that it starts or continues. It is judged under `under`: the asker's remit, or the
+    child's own if no agent asks. `asker` is the asking agent's card; None for a person or a worker. `brought` is the
+    card of a holder that the engine provides and that is not registered. `handing` is set for a handoff. `tally` counts
+    the refusals of the asker's task; `repetition` says how often it has made the same request; `op` is its operation
+    id, under which a person is asked. `again` says that an earlier try of the asker started it.
     """
 
     child: Remit
@@ -115,21 +115,20 @@ class Proposal(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether a task begins that counts for limits: what is handed over or tried again does not, nor does the one
-        that leads a plan in a person's place."""
+        """Whether a task starts that counts for limits. Handoffs and retries do not count, nor does the task that leads
+        a plan for a person."""
         child, under = self.child, self.under
         return (child is under or child.id != under.id) and self.brought is None and not self.again
 
     def note_refusal(self) -> None:
-        """Note that the answer was no, once it is certain."""
+        """Count the refusal, once it is committed."""
         if self.tally is not None:
             self.tally.refused()
 
 
 class Admitted(NamedTuple):
-    """What the door said, and the events that follow from it: a breaker's probe after a yes, the refusal after a no.
-    `joins` says whether the holder is new to the run, `funds` what it pays with; `asks` is what a
-    person has to be asked first."""
+    """The verdict and its events: a breaker's probe after a yes, the refusal after a no. `joins` says that the holder
+    is new to the run, `funds` what it pays with; `asks` is the question that a person must answer first."""
 
     verdict: Verdict
     events: tuple[Unsealed, ...] = ()
@@ -147,7 +146,7 @@ class Admitted(NamedTuple):
 
 
 class HopFacts:
-    """The facts about one hop, each looked up when a guard asks for it."""
+    """The facts about one hop, each looked up when a guard reads it."""
 
     __slots__ = (
         *("_approving", "_card", "_directory", "_funding", "_limits", "_passage", "_proposal", "_view"),
@@ -171,7 +170,7 @@ class HopFacts:
         self.now = proposal.now
 
     def _found_card(self) -> Card | None:
-        """Find the wanted agent's card: of this process, or for the queue also a published one."""
+        """Return the wanted agent's card: of this process or, for the queue, a published one. None if there is none."""
         if self._proposal.brought is not None:
             return self._proposal.brought
         name = self._proposal.wish.to
@@ -232,7 +231,7 @@ class HopFacts:
 
     @property
     def approval(self) -> Verdict:
-        """What a person said. What is found is used up by whoever goes through."""
+        """The verdict of the approval rule. A granted approval is consumed when the hop is admitted."""
         proposal, kind, card = self._proposal, self._passage.name, self._card
         child, under, wish = proposal.child, proposal.under, proposal.wish
         why = self._approving.needed(kind, under, wish, card)
@@ -255,7 +254,7 @@ class HopFacts:
 
     @property
     def funding(self) -> Funding:
-        """What the task pays with; what a handoff narrows is counted from then on."""
+        """What the task pays with; the narrower budget of a handoff counts from then on."""
         if self._funding is None:
             child, under, wish, *_ = self._proposal
             times = self._proposal.handing.handoffs + 1
@@ -283,8 +282,8 @@ class HopFacts:
 
 
 class Admission:
-    """The door, and how much room there is behind it. `concurrency` is how many tasks from the queue may be worked on
-    in the whole workspace at a time."""
+    """Admission of hops, and the free capacity. `concurrency` is the number of queued tasks that the whole workspace
+    may run at once."""
 
     def __init__(
         self,
@@ -303,7 +302,7 @@ class Admission:
         self.asked_for: dict[str, int] = {}  # agents that someone here waits for, and how many do
 
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
-        """Judge a hop. Callers add one event of their own to a yes: started, submitted, handed or claimed."""
+        """Judge a hop. After a yes, the caller adds one event of its own: started, submitted, handed or claimed."""
         under, wish = proposal.under, proposal.wish
         facts = HopFacts(view, self, passage, proposal)
         verdict = judge(passage.guards, under, wish, facts)
@@ -323,13 +322,15 @@ class Admission:
         return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)
 
     def refuses_payment(self, view: View, sentences: Sequence[str]) -> None:
-        """Do the same before a payment is refused, or waits for what others hold."""
+        """Interrupt the decision before a payment is refused, or waits for other holds, if a dead process holds what is
+        missing: that is released, and the decision is repeated."""
         if self.about_to_refuse is not None:
             self.about_to_refuse(view, "credits", "; ".join(sentences))
 
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:
-        """Record a refusal in the run of the agent that asked; a person or a worker has none to record it in."""
+        """Return the event of a refusal in the run of the asking agent; a person or a worker has no run to record it
+        in."""
         if proposal.asker is None or (proposal.tally is not None and not proposal.tally.is_recorded()):
             return ()
         handoff = passage.name in ("handoff", "fan-out")
@@ -349,18 +350,19 @@ class Admission:
     # -- room ------------------------------------------------------------------------------------------
 
     def room(self, view: View, *, resuming: bool = False) -> int:
-        """Tell how many more tasks from the queue may be worked on in the workspace.
+        """Return how many more queued tasks the workspace may run.
 
-        `resuming` leaves room for those that have waited and want to go on: what is new stands behind them.
+        With `resuming`, reserve places for tasks that waited and want to resume.
         """
         if self._concurrency is None:
             return _MANY
         return max(0, self._concurrency - view.working() - (view.resuming("*") if resuming else 0))
 
     def room_for(self, view: View, holder: str, now: int, *, resuming: bool = False) -> int:
-        """Tell how many more tasks this agent may work on; none if it is not one of ours.
+        """Return how many more tasks this agent may run; 0 if it is not registered here.
 
-        `resuming` leaves room for those that come before what is new: that want to go on, or wait for it here.
+        With `resuming`, reserve places for tasks that come before new ones: those that want to resume, or wait for the
+        agent here.
         """
         agent = self.directory.holder(holder)
         if agent is None:
@@ -372,7 +374,7 @@ class Admission:
         return max(0, limit - view.running(holder, now) - before)
 
     def may_begin_now(self, view: View, holder: str, now: int) -> bool:
-        """Whether a task may begin right now, and nothing has stood in its queue for longer."""
+        """Whether a task may start right now, and nothing has waited longer in its queue."""
         agent = self.directory.holder(holder)
         if agent is None:
             return False
@@ -382,13 +384,13 @@ class Admission:
         return not view.has_due(holder, now)
 
     def trusted(self, view: View, holder: str, now: int) -> int:
-        """Tell how many tasks its breaker lets an agent begin now."""
+        """Return how many tasks the agent's breaker admits now."""
         breaker = view.breaker(holder)
         return _MANY if breaker is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(breaker, now)]
 
 
 def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
-    """Propose what a person asks for."""
+    """Return the proposal of a person's request."""
     now = ground.clock.now()
     origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new())
     first = remits.begin(origin, wish, ceiling, deadline(wish, now))
@@ -396,7 +398,7 @@ def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) ->
 
 
 def deadline(wish: Pass, now: int) -> int | None:
-    """Give the deadline that was said with a wish. Its usual time is a timer of each attempt, not a deadline."""
+    """Return the deadline of a wish, or None. The default time is a timer of each attempt, not a deadline."""
     return None if wish.microseconds is None else now + wish.microseconds
 
 

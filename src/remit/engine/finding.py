@@ -1,5 +1,5 @@
-"""Finding agents by what is wanted: by their words, and by their meaning where an owner gives an embedding. Those that
-can be asked now come first."""
+"""Finding agents: by words, and by meaning if an owner passes an embedding function. Agents that can be called now come
+first."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _KEPT: Final = 20_000  # vectors
 
 
 class Meanings:
-    """How near cards are to what is wanted, by an owner's embedding. The vector of a card is made once."""
+    """The similarity of cards to a request, by an owner's embedding function. The vector of a card is computed once."""
 
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
         self._vectors: dict[str, list[float]] = {}
 
     async def alike(self, wanted: str, cards: Collection[Card]) -> dict[str, float] | None:
-        """Return for each card how much nearer it is than the others are on average, from 0 to 1; None if there is
-        nothing to choose from.
+        """Return for each card how much closer it is than the others on average, from 0 to 1; None if there is nothing
+        to choose from.
 
-        What a cosine means differs from model to model, so only the difference between cards is taken.
+        The meaning of a cosine differs from model to model, so only the difference between cards counts.
         """
         texts = {card.name: about(card) for card in cards}
         if len(texts) < 2:
@@ -60,13 +60,14 @@ class Meanings:
         return {text: self._vectors[text] for text in every}
 
     async def _embedded(self, texts: list[str]) -> Vectors:
-        """Embed texts with the owner's function; a plain (not async) one runs on a thread, so that it blocks nobody."""
+        """Return the vectors of texts from the owner's function; a function that is not async runs in a thread, so that
+        it does not block the loop."""
         made = self._embed(texts) if inspect.iscoroutinefunction(self._embed) else await to_thread(self._embed, texts)
         return await made if inspect.isawaitable(made) else made
 
 
 class Finder:
-    """Finds agents among those of this process, or among cards that were read from the store."""
+    """Finds agents among those of this process, or among cards from the store."""
 
     def __init__(self, ground: Ground, embed: Embed | None = None, certainty: Certainty = CALIBRATED) -> None:
         self._ground = ground
@@ -75,24 +76,24 @@ class Finder:
         self._read: tuple[list[Card], Index] = ([], Index())
 
     async def find(self, wanted: str, live: LiveTask) -> list[Match]:
-        """Rank the agents that a holder may ask."""
+        """Return the ranked agents that a holder may ask."""
         directory = self._ground.directory
         return await self._ranked(wanted, directory.index, directory.askable(live.remit, live.card))
 
     async def find_in(self, wanted: str, cards: list[Card]) -> list[Match]:
-        """Rank cards from the store; they are read anew only when they have changed."""
+        """Return ranked cards from the store; the index is rebuilt only if they have changed."""
         if self._read[0] != cards:
             self._read = (cards, Index(cards))
         return await self._ranked(wanted, self._read[1], frozenset(card.name for card in cards))
 
     async def chosen(self, wanted: str, live: LiveTask) -> str:
-        """Return whom a holder would ask for a capability now; empty if that is not clear."""
+        """Return the agent that a holder would ask for a capability now, or "" if that is unclear."""
         found = await self.find(wanted, live)
         return next((match.card.name for match in found if match.chosen), "")
 
     async def choose(self, wanted: str, live: LiveTask, ops: Callable[[str], list[str]]) -> str:
-        """Choose whom a holder asks. `ops` gives the operations that asking an agent would be: when a task is run
-        again whoever was asked before is asked again, also if another is free by now."""
+        """Return the agent that a holder asks. `ops` returns the operations of asking an agent: in a rerun, the agent
+        that was asked before is asked again, even if another is free by now. Raise `Refused` if no agent is clear."""
         matches = await self.find(wanted, live)
         if live.attempt.is_rerun and (before := await self._asked_before(matches, ops)):
             return before
@@ -123,7 +124,7 @@ class Finder:
 
 
 def _hindered(view: View, matches: list[Match], now: int) -> dict[str, str]:
-    """Say of each agent that cannot be asked now why that is."""
+    """Return for each agent that cannot be called now the reason."""
     found: dict[str, str] = {}
     for match in matches:
         name, most = match.card.name, match.card.concurrency

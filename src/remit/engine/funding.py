@@ -1,4 +1,4 @@
-"""What a task pays with: decided at the door, and resolved when the task ends or is taken from its process."""
+"""The money of a task: decided at admission, and resolved when the task ends or is taken from its process."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from remit.ports import View
 
 
 class Funding(NamedTuple):
-    """The purse of a task that is to begin, and the leases that begin with it; `lacks` says why it cannot be, by which
-    `rule`."""
+    """The purse of a task that is to start, and the leases that open with it; `lacks` says why it cannot be funded, by
+    which `rule`."""
 
     purse: Purse = NO_PURSE
     opens: tuple[LeaseOpening, ...] = ()
@@ -47,7 +47,7 @@ class Funding(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """What the first event of the task says about it."""
+        """The money data of the task's first event, or None."""
         if not self.purse:
             return None
         funds: dict[str, Any] = {"purse": purse_data(self.purse)}
@@ -62,18 +62,18 @@ _ACCOUNT_ONLY: Final[Path] = ((ACCOUNT,),)
 
 @lru_cache(maxsize=4096)
 def purse_of(text: str) -> Purse:
-    """Read the purse of a task from its row."""
+    """Return the purse in a task's row."""
     return purse_restored(cast("dict[str, Any]", decode(text))) if text else NO_PURSE
 
 
 def purse_in(view: View, task: str) -> Purse:
-    """Tell along which paths a task pays."""
+    """Return the paths along which a task pays."""
     standing = view.standing(task)
     return purse_of(standing.purse) if standing is not None else NO_PURSE
 
 
 def account_purse(view: View) -> Purse:
-    """Tell what pays if nobody else does: the account, once it was granted something."""
+    """Return the account as the source of money, for each unit that has a grant."""
     purse: dict[Unit, Path] = {}
     for unit in UNITS:
         if view.lease(ACCOUNT, unit) is not None:
@@ -82,8 +82,8 @@ def account_purse(view: View) -> Purse:
 
 
 def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str) -> Funding:
-    """Work out what a task pays with: what its asker does, unless an amount was said. An amount that is set aside has
-    to be there; a narrower bound only limits what is shared. `lease` is the id of what begins."""
+    """Return what a task pays with: its asker's money, unless an amount is given. A reserved amount must be available;
+    a narrower bound only limits the shared money. `lease` is the id of a new lease."""
     by_person = child is under or not under.id
     purse = account_purse(view) if by_person else purse_in(view, under.id)
     bounds = child.bounds
@@ -112,7 +112,7 @@ def _as_before(child: Remit, under: Remit | None, unit: Unit) -> bool:
 
 
 class Begins(NamedTuple):
-    """A task that begins: the id of a lease of its own, its holder and its run."""
+    """A task that is to start: the id of its own lease, its holder and its run."""
 
     lease: str
     to: str
@@ -134,7 +134,8 @@ def _opened(view: View, purse: Purse, opens: tuple[LeaseOpening, ...], task: Beg
 
 
 def _nothing_left(book: Book, purse: Purse, task: Begins) -> tuple[str, str]:
-    """Say that all is spent, so that whoever is asked could pay for nothing. What others hold may come back."""
+    """Return the rule and the reason if all money is spent, so that the agent could pay for nothing. Held money does
+    not count as spent."""
     for unit, path in purse.items():
         for id_ in first_line(path):
             lease = book.lease(id_, unit)
@@ -155,8 +156,8 @@ def _spent(lease: Lease, run: str) -> str:
 
 
 def funded_again(view: View, record: Record, first: FirstData, lease: str) -> Funding:
-    """Work out what a task pays with that is run again by hand: the same amounts, from the nearest of its askers that
-    is still there, or else from the account."""
+    """Return what a task pays with that is retried by hand: the same amounts, from its nearest asker that still exists,
+    or else from the account. Raise `Refused` if there is not enough."""
     opens = tuple(LeaseOpening(*cast("tuple[Any, Any, int]", tuple(one))) for one in first.get("opens", ()))
     funding = _opened(view, _nearest(view, record.parent), opens, Begins(lease, record.holder, record.run))
     if funding.lacks:
@@ -176,15 +177,15 @@ def _nearest(view: View, task: str) -> Purse:
 
 
 def holds_resolve(view: View, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """End the calls that were under way: what had not left is released, what had is charged whole, as uncertain. The
-    one who made the call cannot say any more what it cost."""
+    """Return the events that end the open calls of a task: unsent ones are released, sent ones are charged in full as
+    uncertain, because their cost can no longer be reported."""
     if standing is None or not standing.ties:
         return ()
     return [resolved(hold, event.at, "its task ended or was taken over") for hold in view.holds(event.task)]
 
 
 def resolution(hold: Hold) -> dict[str, Any]:
-    """Tell of a hold what every event that ends it says."""
+    """Return the data that every event which ends a hold has."""
     purse = purse_data(purse_of(hold.purse))
     data: dict[str, Any] = {"hold": hold.id, "amounts": hold.amounts, "purse": purse, "why": hold.why}
     if hold.model:
@@ -195,7 +196,7 @@ def resolution(hold: Hold) -> dict[str, Any]:
 
 
 def resolved(hold: Hold, now: int, why: str) -> Unsealed:
-    """Make the event that ends a hold without a word from whoever made the call."""
+    """Return the event that ends a hold without a report of its cost."""
     data = resolution(hold)
     place = Place(hold.run, hold.session, hold.task)
     if hold.state == "held":
@@ -205,7 +206,7 @@ def resolved(hold: Hold, now: int, why: str) -> Unsealed:
 
 
 def leases_close(book: Book, event: Unsealed, standing: Standing | None) -> dict[str, Any]:
-    """Tell which leases a task leaves and closes with its end, for the event that ends it."""
+    """Return which leases a task stops using and closes with its end, for its end event."""
     if standing is None or not standing.purse:
         return {}
     purse = purse_of(standing.purse)
@@ -226,8 +227,8 @@ def leases_close(book: Book, event: Unsealed, standing: Standing | None) -> dict
 
 
 def _shared(purse: Purse, task: str) -> list[tuple[str, Unit]]:
-    """List what a task from the queue shares: of the units in which it began with no lease of its own, the first that
-    is another's. What began when it was handed on stands before that, and is its own."""
+    """Return the leases that a queued task shares: for each unit without a lease of its own, the first lease of another
+    task. Leases that opened at a handoff come first and are its own."""
     found: list[tuple[str, Unit]] = []
     mine = set(owned(purse, task))
     for unit in UNITS:

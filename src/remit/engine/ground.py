@@ -1,4 +1,4 @@
-"""What every part of the engine stands on."""
+"""Shared dependencies of the engine."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from remit.ports import Clock, Ids, Store
 
 
 class Ground(NamedTuple):
-    """The store, whose transactions bring all consequences of what is decided; time, ids, and who there is."""
+    """The store, whose transactions include all follow-up events; the clock, the ids, and the registry of agents."""
 
     store: Store
     clock: Clock
@@ -16,7 +16,7 @@ class Ground(NamedTuple):
 
 
 class StoreAround:
-    """A store around another, which does all that is not done otherwise here."""
+    """A store that wraps another and delegates everything that it does not override."""
 
     __slots__ = ("_store", "browse", "listen", "read", "subscribe", "workspace")
 

@@ -22,8 +22,8 @@ TEXT_BYTES = 16_384
 
 
 class Inbox:
-    """`most` messages of one sender may wait for one reader, and as many does one look bring; the rest stays for the
-    next look."""
+    """Sends and takes messages. At most `most` messages of one sender wait for one reader, and one read returns at most
+    as many."""
 
     def __init__(self, ground: Ground, most: int = INBOX) -> None:
         self.ground = ground
@@ -52,8 +52,8 @@ class Inbox:
             raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
     async def take(self, live: LiveTask, *, at: str = "", fresh: bool = True) -> list[Message]:
-        """Take what has arrived since the last look; each message is handed out once. `at` names the position of a
-        conversation that it is taken for. If it is not to be `fresh`, only what was taken before is found."""
+        """Return the messages that have arrived since the last read; each is delivered once. `at` is the position of a
+        conversation that they are taken for. Without `fresh`, return only messages that were taken before."""
         remit, now = live.remit, self.ground.clock.now()
         session, agent = remit.session, remit.holder
 
@@ -82,8 +82,8 @@ class Inbox:
     async def _take(
         self, live: LiveTask, look: Callable[[View], list[Message]], decide: Decide[Json], at: str, *, fresh: bool
     ) -> Json:
-        """Take, or find what was taken when the task was run before, in whichever try that was. Mostly nothing has
-        arrived, and looking is cheaper than deciding that."""
+        """Take messages, or find those taken in an earlier attempt, in any try. Usually nothing has arrived, and a read
+        is cheaper than a transaction."""
         ops = [at] if at else live.operations.ids("inbox")
 
         def taken(view: View) -> tuple[Json] | None:
@@ -97,7 +97,7 @@ class Inbox:
         return await self.ground.store.tx(ops[0], decide)
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
-        """List what waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
+        """Return the messages for a member whose turn is about to start; they are taken when the turn is admitted."""
 
         def look(view: View) -> list[Message]:
             live.must_hold(view)
@@ -106,8 +106,8 @@ class Inbox:
         return await self.ground.store.read(look)
 
     def _may_write_to(self, live: LiveTask, name: str) -> None:
-        """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask.
-        Whether there is an agent of some other name is not told."""
+        """Raise `Refused` unless the recipient is an asker, a member of the team, or an agent that the sender may
+        delegate to. The refusal does not reveal whether an agent of another name exists."""
         holder, whom = live.remit.holder, "its askers and to those it may ask"
         unknown = self.ground.directory.get(name) is None
         if live.team is not None:

@@ -1,11 +1,11 @@
-"""Telling people of questions, and bringing in what they answer.
+"""Delivering questions to people, and receiving their answers.
 
-The outbox is the journal: a question that is open and has no `notice.sent` for a channel is told to that channel, and
-told again until it is. It is told at least once, under the same id each time.
+The journal is the outbox: an open question without a `notice.sent` for a channel is delivered to that channel, with
+retries, at least once, and always under the same id.
 
-So that of several processes one tells it, that one claims it first: `notice.claimed` names its worker, and counts as
-long as others see that worker serve. So nothing has to be renewed, and a process that is killed gives up its claims
-with its heartbeat. In memory, where nobody says that they are there, nothing is claimed.
+To have one of several processes deliver it, that process claims it first: `notice.claimed` names its worker, and is
+valid while that worker has a heartbeat. So no claim has to be renewed, and a killed process loses its claims with its
+heartbeat. In memory, without other processes, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Due = Literal["mine", "free", "taken", "over"]
 
 
 class AnswerDesk(NamedTuple):
-    """Where the channels of a process bring answers."""
+    """Where the channels of a process hand in answers."""
 
     ground: Ground
     answers: Answers
@@ -76,7 +76,7 @@ class AnswerDesk(NamedTuple):
 
 
 class Route:
-    """One channel that tells, and how it is doing."""
+    """One delivering channel, and its state."""
 
     def __init__(self, channel: Teller) -> None:
         self.channel = channel
@@ -100,14 +100,14 @@ class Route:
 
 
 class Told(NamedTuple):
-    """What is to be written down about a try that came to something."""
+    """The result of a delivery to be recorded."""
 
     ref: str = ""
     error: str = ""
 
 
 class Errand:
-    """One question to be told to one channel."""
+    """The delivery of one question to one channel."""
 
     def __init__(self, desk: AnswerDesk, heartbeat: Heartbeat, question: str, route: Route) -> None:
         self._ground = desk.ground
@@ -119,12 +119,12 @@ class Errand:
         self._told: Told | None = None  # and not yet written down
 
     async def run(self) -> None:
-        """Try until it is told, refused for good, or there is nothing to tell any more."""
+        """Retry until the channel has accepted the question, rejected it for good, or the question is closed."""
         while (pause := await self._bear()) is not None:
             await paused(self._ground.clock, pause)
 
     async def _bear(self) -> float | None:
-        """Try once; tells after how many seconds to try again, None for no more."""
+        """Try once. Return the seconds until the next try, or None if there is none."""
         try:
             return await self._try()
         except NewerStore:  # which whoever serves tells
@@ -177,7 +177,7 @@ class Errand:
         raise Down(why=f"it did not answer within {PATIENCE:g} s")
 
     async def _claim(self) -> Due:
-        """See to it that we are the ones who tell it, if nobody else is."""
+        """Claim this delivery, unless another process has claimed it."""
         worker = self._heartbeat.worker
         due, claims = await self._ground.store.read(self._due)
         if due != "free":
@@ -193,7 +193,7 @@ class Errand:
         return "mine" if claimed_by == worker else "taken"
 
     def _due(self, view: View) -> tuple[Due, int]:
-        """Tell whether it is to be told and by whom, and how often it was claimed."""
+        """Return whether the delivery is due and for which process, and the number of claims so far."""
         found = view.question(self._question)
         if found is None or not found.is_open or found.until <= self._ground.clock.now():
             return "over", 0
@@ -227,7 +227,8 @@ class Errand:
 
 
 class Messenger:
-    """One in every worker whose process has channels. It holds up neither the work nor one channel for another."""
+    """Delivers questions and receives answers, in every worker whose process has channels. It blocks neither the work
+    nor other channels."""
 
     def __init__(
         self, desk: AnswerDesk, bell: Bell, heartbeat: Heartbeat, channels: Sequence[Channel], look: float
@@ -241,7 +242,7 @@ class Messenger:
         self._seen: int | None = None  # up to which event questions are known
 
     async def serve(self) -> None:
-        """Tell of what is open and of what is asked, and listen, until cancelled."""
+        """Deliver open and new questions to the channels and receive answers, until cancelled."""
         async with self._bell.listen(_ASKED) as listener, anyio.create_task_group() as group:
             listener.heeds_all = False
             for hearer in self._hearers:
@@ -262,7 +263,7 @@ class Messenger:
                 await listener.wait(self._look)
 
     async def _asked(self) -> list[str]:
-        """List what is open and not known yet: all of it first, and then what was asked since."""
+        """Return the open questions that are not known yet: all of them at first, then those asked since."""
         store, seen = self._desk.ground.store, self._seen
         if seen is None:
             await self._heartbeat.beat_now()  # a claim counts only of those whom others can see
@@ -301,7 +302,7 @@ def _log_deaf(name: str, error: Exception, failures: int) -> None:
 
 
 async def paused(clock: Clock, seconds: float) -> None:
-    """Let that much time pass."""
+    """Wait this many seconds, by the clock."""
     over = asyncio.Event()
     timer = clock.call_later(seconds, over.set)
     try:
@@ -332,6 +333,6 @@ def _if_open(view: View, question: str) -> Inquiry | None:
 
 
 def _short(text: object, most: int) -> str:
-    """Put what a channel says on one line that every store can keep."""
+    """Return a channel's text on one line, with characters that every store can hold."""
     said = "".join(letter if letter.isprintable() else " " for letter in str(text))
     return said.encode(errors="replace").decode()[:most].strip()

@@ -1,4 +1,4 @@
-"""Money in a turn: hold, start, settle or release; pay at once, around a call, or for an effect that is done once."""
+"""Money in a turn: hold, start, settle or release; pay at once, around a call, or for an effect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RULE: Final = "credits"
 
 
 class Bill(NamedTuple):
-    """What a call is for and what it may cost; `own_key` names the provider whose key the workspace brought."""
+    """The purpose of a call and its highest cost; `own_key` names the provider whose workspace key is used."""
 
     amounts: Amounts
     why: str
@@ -64,12 +64,12 @@ class Bill(NamedTuple):
         return said
 
     def paid_from(self, purse: Purse) -> Purse:
-        """Give the paths that are charged: with a key of its own the workspace pays the provider itself."""
+        """Return the paths that are charged: with its own key, the workspace pays the provider directly."""
         return {unit: path for unit, path in purse.items() if unit != "credits"} if self.own_key else purse
 
 
 class Lack(NamedTuple):
-    """Why something cannot be paid: all that speaks against it, and whether waiting may help."""
+    """Why a payment is impossible: all reasons, and whether waiting may help."""
 
     sentences: tuple[str, ...]
     may_pass: bool
@@ -80,7 +80,8 @@ Placing: TypeAlias = Callable[[View, bool], Decision[Json]]  # a patient one ans
 
 
 class Holding(NamedTuple):
-    """`limits` are those of the workspace; `wait` is how long one waits for what others hold, in seconds."""
+    """Places and resolves holds. `limits` are those of the workspace; `wait` is how many seconds to wait for other
+    holds."""
 
     ground: Ground
     slots: Slots
@@ -91,7 +92,7 @@ class Holding(NamedTuple):
     # -- before ----------------------------------------------------------------------------------------------
 
     async def place(self, live: LiveTask, bill: Bill, *, started: bool) -> str:
-        """Hold what a call may cost, and tell the hold's id. Raises Refused with all figures if it cannot be paid."""
+        """Place a hold for a call, and return its id. Raise `Refused` with all figures if it cannot be paid."""
         live.must_be_at_work()
         op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
         state, mine = "started" if started else "held", _held_by_flow(live) if live.holds else {}
@@ -115,7 +116,7 @@ class Holding(NamedTuple):
         return placed
 
     async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
-        """Wait while others hold what is wanted. Whoever was quicker than us is waited for again."""
+        """Place the hold. If other calls hold the money, wait for them and try again, up to the time limit."""
         wants, clock, until = paying_wants(live), self.ground.clock, 0
         patient = self.wait > 0
         while True:
@@ -137,7 +138,7 @@ class Holding(NamedTuple):
             await self.slots.bell.until(MONEY, fits)
 
     def lacking(self, view: View, live: LiveTask, bill: Bill, mine: Amounts) -> Lack:
-        """Tell what speaks against paying a bill: leases that have too little, and limits."""
+        """Return the reasons against a payment: leases with too little money, and limits."""
         purse, book = bill.paid_from(purse_in(view, live.remit.id)), Book(view.lease)
         sentences: list[str] = []
         passes = True
@@ -168,7 +169,8 @@ class Holding(NamedTuple):
         return found
 
     async def start(self, live: LiveTask, hold: str) -> None:
-        """Say that the call leaves now: from here on it is charged, whatever happens."""
+        """Mark the call as sent: from here on it is charged, whatever happens. Raise `Refused` if the hold has
+        expired."""
 
         def decide(view: View) -> Decision[bool]:
             live.must_hold(view)
@@ -184,16 +186,16 @@ class Holding(NamedTuple):
     # -- afterwards --------------------------------------------------------------------------------------------
 
     async def settle(self, live: LiveTask, hold: str, costs: Amounts | None) -> bool:
-        """Charge what a call has cost; None if nobody knows: then the whole hold is, as uncertain. Tells whether it was
-        charged here: if the task is another's by now, whoever took it has settled it."""
+        """Charge the cost of a call; with None, the full hold as uncertain. Return whether it was charged here: if
+        another process has the task by now, that process has settled it."""
         return await self._resolved(live, hold, lambda view, held: self.settled(view, live, held, costs))
 
     async def release(self, live: LiveTask, hold: str, why: str) -> bool:
-        """Give a hold back whole: the call never left."""
+        """Release a whole hold: the call was not sent."""
         return await self._resolved(live, hold, lambda _view, held: self.released(live, held, why))
 
     def released(self, live: LiveTask, hold: Hold, why: str) -> list[Unsealed]:
-        """Give the events that give a hold back."""
+        """Return the events that release a hold."""
         data = {**resolution(hold), "because": why}
         return [ledger_event("hold.released", live.place, live.remit.holder, self.ground.clock.now(), data)]
 
@@ -219,8 +221,7 @@ class Holding(NamedTuple):
         return done
 
     def disputed(self, live: LiveTask, id_: str, purse: Purse, taken: int, said: int) -> list[Unsealed]:
-        """Give the events of tokens that an agent says it has used, more than its lease has: a call that was made and
-        is uncertain."""
+        """Return the events for reported tokens that exceed the lease: a call that was made and is uncertain."""
         now, remit, fence = self.ground.clock.now(), live.remit, live.attempt.fence
         amounts: dict[Unit, int] = {"tokens": taken} if taken else {}
         data: dict[str, Any] = {"hold": id_, "amounts": amounts, "purse": purse_data(purse), "why": _REPORTED}
@@ -236,7 +237,7 @@ class Holding(NamedTuple):
         ]
 
     def settled(self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None) -> list[Unsealed]:
-        """Give the events that charge a call."""
+        """Return the events that charge a call."""
         data = resolution(hold)
         if costs is None:
             data |= {"costs": hold.amounts, "uncertain": True}
@@ -260,12 +261,12 @@ _REPORTED: Final = "tokens that it reported"
 
 
 def paying_wants(live: LiveTask) -> Wants:
-    """Tell what deciding about a payment asks its view for."""
+    """Return the reads that a decision about a payment makes."""
     return Wants((live.remit.id,), leases=(ACCOUNT,), disputes=(live.remit.holder,))
 
 
 def _held_by_flow(live: LiveTask) -> dict[Unit, int]:
-    """Sum up what this flow of the turn holds itself: waiting for that would be waiting for itself."""
+    """Return the sum that the current code of the turn holds itself: waiting for that would never end."""
     own = asyncio.current_task()
     amounts = [amounts for task, amounts in live.holds.values() if task is own]
     return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}
@@ -289,8 +290,8 @@ MOST_TOKENS = 1_000_000_000_000  # at a time: no model's answer has more, and an
 
 
 class InstalledPrices:
-    """The list of prices of the installed package, for a runtime that was given none. It is half a second of importing,
-    so it is loaded when money is limited for the first time; until then no price is known."""
+    """The price list of the installed package, for a runtime without one. Importing it takes half a second, so it is
+    loaded when money is first limited; until then no price is known."""
 
     def __init__(self, find: Callable[[], Prices | None]) -> None:
         self._find = find
@@ -298,7 +299,7 @@ class InstalledPrices:
         self.is_loaded = False
 
     def load(self) -> None:
-        """Load the list, if the package is there."""
+        """Load the list, if the package is installed."""
         if not self.is_loaded:
             self._found = self._find()
             self.is_loaded = True
@@ -316,7 +317,7 @@ class InstalledPrices:
 
 
 class OwnersPrices(NamedTuple):
-    """The prices that an owner gave."""
+    """The price list that an owner passed."""
 
     given: Prices
 
@@ -330,8 +331,8 @@ class OwnersPrices(NamedTuple):
 
 
 class Tariff(NamedTuple):
-    """What calls cost: the prices; whether a model whose price is not known is refused; for which providers the
-    workspace has a key of its own; and whether the team is a file, whose words are spoken then."""
+    """The prices of calls: the price list; whether a model with an unknown price is refused; the providers for which
+    the workspace has its own key; and whether the team is a file, so that errors use its words."""
 
     prices: Prices
     refuse_unknown: bool
@@ -339,7 +340,7 @@ class Tariff(NamedTuple):
     in_file: bool = False
 
     def load(self) -> None:
-        """Have the prices at hand: money is limited."""
+        """Load the prices, because money is limited."""
         if isinstance(self.prices, InstalledPrices):
             self.prices.load()
 
@@ -347,9 +348,9 @@ class Tariff(NamedTuple):
 class PaidCall:
     """A call that costs money: `async with turn.paid_call("$0.05", why="photo") as call`.
 
-    What it may cost is held before the body runs, and what it did cost is charged after it: what `cost` said, or the
-    whole hold, as uncertain, if nobody said anything. `not_sent` gives it back whole. Run again, the body runs again
-    and is paid again: `turn.once(..., estimate="$0.05")` is paid once.
+    remit places a hold before the body runs, and charges the cost afterwards: the amount that `cost` reported, or the
+    full hold, as uncertain, without a report. `not_sent` releases the hold. In a rerun the body runs again and is paid
+    again; `turn.once(..., estimate="$0.05")` is paid once.
     """
 
     def __init__(self, live: LiveTask, holding: Holding, tariff: Tariff, bill: Bill, *, start: bool) -> None:
@@ -380,8 +381,8 @@ class PaidCall:
             await self._holding.settle(self._live, self.hold, self._costs)
 
     def charged(self, view: View) -> list[Unsealed]:
-        """Give the events that charge it, for the transaction that keeps what came of it: what it was estimated to
-        cost, unless someone said otherwise."""
+        """Return the events that charge the call, for the transaction that records its result: the estimate, unless
+        another cost was reported."""
         hold = view.hold(self.hold)
         if hold is None or hold.state == "uncertain":
             return []
@@ -392,21 +393,21 @@ class PaidCall:
         return self._holding.settled(view, self._live, hold, self._costs)
 
     async def start(self) -> None:
-        """Say that the request leaves now, if it was only held so far."""
+        """Mark the request as sent, if it was only held so far."""
         if not self._started:
             await self._holding.start(self._live, self.hold)
             self._started = True
 
     def cost(self, credits: CreditsGiven = None, *, tokens: int = 0) -> None:
-        """Say what it has cost."""
+        """Report the cost of the call."""
         self._costs = amounts(credits, tokens, "the cost of a call")
 
     def report_usage(self, usage: Usage) -> None:
-        """Say what the model has used; it is charged by its price."""
+        """Report the model's usage; it is charged by its price."""
         self._costs = costs_of(usage, self._bill.model, self._tariff)
 
     def not_sent(self) -> None:
-        """Say that the request never left: nothing is charged."""
+        """Report that the request was not sent: nothing is charged."""
         self._sent = False
 
 
@@ -419,7 +420,7 @@ class Paying(NamedTuple):
         return PaidCall(live, self.holding, self.tariff, bill, start=start)
 
     async def spend(self, live: LiveTask, bill: Bill) -> None:
-        """Pay at once; the same again when the task is run again is not paid again."""
+        """Pay at once. In a rerun, the recorded payment is found and not repeated."""
         live.must_be_at_work()
         bill = await with_key(bill, self.tariff)
         op = live.operations.spend(bill.why, *(f"{unit}={cost}" for unit, cost in bill.amounts.items()))
@@ -442,7 +443,7 @@ class Paying(NamedTuple):
         live.spends = True
 
     async def report_tokens(self, live: LiveTask, tokens: int) -> None:
-        """Record the tokens, and refuse to go on if that is more than there were: what was used was used."""
+        """Record the tokens. Raise `Refused` afterwards if they exceed the budget: they are used in any case."""
         live.must_be_at_work()
         between(tokens, "tokens", 0, MOST_TOKENS)
         remit, now, new = live.remit, self.ground.clock.now(), self.ground.ids.new()
@@ -465,7 +466,7 @@ class Paying(NamedTuple):
 
 
 def _used_up(lease: Lease, tokens: int, run: str) -> str:
-    """Say that more was used than there was."""
+    """Return the sentence for an exceeded token budget."""
     return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + tokens, lease.granted)}"
 
 
@@ -473,7 +474,7 @@ def _used_up(lease: Lease, tokens: int, run: str) -> str:
 
 
 def amounts(credits: CreditsGiven, tokens: int, what: str) -> dict[Unit, int]:
-    """Read an amount of money and a number of tokens."""
+    """Return an amount of money and a number of tokens by unit."""
     between(tokens, "tokens", 0, MOST_TOKENS)
     found: dict[Unit, int] = {}
     if credits is not None:
@@ -484,7 +485,7 @@ def amounts(credits: CreditsGiven, tokens: int, what: str) -> dict[Unit, int]:
 
 
 def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: str) -> Bill:
-    """Make the bill of something that an agent pays for."""
+    """Return the bill of an agent's payment."""
     line(why, "why", WHY_LIMIT)
     if credits is None and not tokens:
         raise BadInput('say how much: an amount such as "$0.05", a number of tokens, or the usage of a model')
@@ -498,7 +499,7 @@ def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: s
 
 
 def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
-    """Tell what a model's usage costs. A price that is not known is refused, or only the tokens count."""
+    """Return the cost of a model's usage. If the price is unknown, raise `Refused`, or count only the tokens."""
     found: dict[Unit, int] = {"tokens": usage.input + usage.output}
     tariff.load()
     cost = tariff.prices.cost(model, usage)
@@ -510,7 +511,8 @@ def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
 
 
 def unknown_price(model: str, tariff: Tariff) -> Refused:
-    """Refuse a model whose price nobody knows, where money is limited, in the words of the team's file or of Python."""
+    """Return the refusal for a model with an unknown price, where money is limited, in the words of the team's file or
+    of Python."""
     if isinstance(tariff.prices, InstalledPrices) and not tariff.prices.is_there:
         why = "there is no list of prices: pip install 'remit[prices]', or name this price"
     else:
@@ -526,7 +528,7 @@ def unknown_price(model: str, tariff: Tariff) -> Refused:
 
 
 async def with_key(bill: Bill, tariff: Tariff) -> Bill:
-    """Keep the provider in a bill only if the workspace has a key of its own for it."""
+    """Return the bill, with its provider only if the workspace has its own key for it."""
     if bill.own_key and not await tariff.has_key(bill.own_key):
         return bill._replace(own_key="")
     return bill
@@ -538,8 +540,8 @@ class MoneyServices(NamedTuple):
 
 
 class Calling(TypedDict, total=False):
-    """What may be said about a call that costs something: how many tokens it may take, what it is for, which model it
-    asks and how much of it, whose key it uses, and whether it leaves at once."""
+    """The keywords of a paid call: its highest number of tokens, its purpose, its model and usage, the provider whose
+    key it uses, and whether it is sent at once."""
 
     tokens: int
     why: str
@@ -550,7 +552,7 @@ class Calling(TypedDict, total=False):
 
 
 class MoneyVerbs:
-    """What an agent can pay for. All of it is charged to what its task may spend."""
+    """Paying. Everything is charged to the money of the agent's task."""
 
     _live: LiveTask
     _money: MoneyServices
@@ -558,20 +560,21 @@ class MoneyVerbs:
     async def spend(self, amount: CreditsGiven, *, why: str, provider: str = "") -> None:
         """Pay for something at once: `await turn.spend("$0.02", why="stock photo")`.
 
-        When the task is run again the same payment is found, and not paid again. Raises `Refused` with all figures if
-        it cannot be paid.
+        In a rerun the recorded payment is found and not repeated. Raise `Refused` with all figures if it cannot be
+        paid.
         """
         await self._money.paying.spend(self._live, billed(amount, 0, why, "", provider))
 
     def paid_call(self, amount: CreditsGiven = None, **about: Unpack[Calling]) -> PaidCall:
-        """Hold what a call may cost while it is made: `async with turn.paid_call("$0.05", why="photo") as call`.
+        """Hold the highest cost of a call while it is made: `async with turn.paid_call("$0.05", why="photo") as call`.
 
-        Say `call.cost("$0.013")` in the body, or `call.report_usage(Usage(...))` for a `model` with a price: the rest
-        goes back. If nobody says anything the whole hold is charged, as uncertain; `call.not_sent()` gives it back.
-        Instead of an amount, `usage` is the most that the model may use. With `start=False` it is only held until
-        `await call.start()`. `provider` names whose key is used: one that the workspace brought is not charged.
+        Report the cost in the body with `call.cost("$0.013")`, or with `call.report_usage(Usage(...))` for a `model`
+        with a price; the rest of the hold is released. If you report nothing, remit charges the full hold as uncertain;
+        `call.not_sent()` releases it. Instead of an amount, `usage` is the highest usage of the model. With
+        `start=False` the money is only held until `await call.start()`. `provider` names the provider whose key is
+        used: calls with the workspace's own key are not charged.
 
-        Run again, so is the body, and it is paid again. `turn.once(..., estimate="$0.05")` is paid once.
+        In a rerun the body runs again and is paid again. `turn.once(..., estimate="$0.05")` is paid once.
         """
         refuse_strange("paid_call", about, Calling.__annotations__.keys())
         model, usage, tokens = about.get("model", ""), about.get("usage"), about.get("tokens", 0)
@@ -586,10 +589,10 @@ class MoneyVerbs:
         return paying.call(self._live, named._replace(amounts=worst), start=start)
 
     async def report_tokens(self, tokens: int) -> None:
-        """Say how many tokens this turn has used: `await turn.report_tokens(answer.usage.total_tokens)`.
+        """Report the tokens that this turn has used: `await turn.report_tokens(answer.usage.total_tokens)`.
 
-        They are recorded and count at once. If they are more than may be used, this raises `Refused` afterwards; answer
-        with what there is then, or let it through.
+        They are recorded and count at once. If they exceed the budget, this raises `Refused` afterwards; return what
+        you have, or let the error through.
         """
         await self._money.paying.report_tokens(self._live, tokens)
 
@@ -601,14 +604,15 @@ class MoneyVerbs:
         estimate: CreditsGiven = None,
         provider: str = "",
     ) -> Any:
-        """Do something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
+        """Run an effect that must not be repeated: `await turn.once("charge", charge_card, 5)`.
 
-        What it gives back is JSON and is kept; when the task is run again after a crash or a failure, it is read and
-        not done. Only if the process dies between doing and keeping is it done again: a function that takes
-        `idempotency_key` gets the same key both times. An effect is known by its name and its arguments.
+        The result must be JSON and is recorded. When the task is run again after a crash or a failure, remit returns
+        the recorded result. Only if the process dies between the effect and the record, the effect runs again: a
+        function with a parameter `idempotency_key` gets the same key both times. An effect is identified by its name
+        and its arguments.
 
-        With an `estimate` it is paid for, once: that much is held while it is done, and charged when it is kept. A
-        function that takes `paid` may say what it really cost: `paid.cost("$0.03")`.
+        With an `estimate` it is paid for, once: that amount is held while it runs, and charged when it is recorded. A
+        function with a parameter `paid` may report the real cost: `paid.cost("$0.03")`.
         """
         effects, paying = self._money.effects, self._money.paying
         if estimate is None:

@@ -31,8 +31,8 @@ class Answers(NamedTuple):
     ground: Ground
 
     async def answer(self, question: str, reply: Reply, op: str = "") -> None:
-        """Record an answer. Raises Conflict with who was first if it is not the first one, or if its time is up; the
-        same answer under the same `op` is the first one again."""
+        """Record an answer. Raise `Conflict`, with the name of the first person, if it is not the first or is too late;
+        the same answer with the same `op` counts as the first one."""
         line(question, "a question's id", NAME_LIMIT)
         for name, word in (("by", reply.by), ("channel", reply.channel)):
             if word != "":
@@ -57,7 +57,7 @@ class Answers(NamedTuple):
             await self._first(question, decide)
 
     async def expire(self, question: str) -> None:
-        """End a question whose time is up; nothing if someone has answered it."""
+        """End a question whose time is up; do nothing if it has been answered."""
 
         def decide(view: View) -> Decision[Json]:
             found = view.question(question)
@@ -70,7 +70,7 @@ class Answers(NamedTuple):
         await self.ground.store.transact(f"{question}/answer", decide)
 
     async def expire_all(self) -> None:
-        """End what is open although its time is up, whoever waited for it."""
+        """End all open questions whose time is up."""
         now = self.ground.clock.now()
         for question in await self.ground.store.read(lambda view: view.questions_expired(now, _BATCH)):
             await self.expire(question.id)
@@ -93,7 +93,7 @@ class Answers(NamedTuple):
 
 
 def _open(view: View, question: str) -> Question:
-    """Find a question that is open. If it was answered, its operation says so; otherwise it ended without one."""
+    """Return an open question. Raise `NotFound` if there is none, and `Conflict` if it has been decided."""
     found = view.question(question)
     if found is None:
         raise _missing(question)
@@ -110,7 +110,7 @@ def _missing(question: str) -> NotFound:
 
 
 def _value(view: View, question: Question, reply: Reply) -> Json:
-    """Check that an answer fits its question, and give its value."""
+    """Return the value of an answer. Raise `BadInput` if it does not fit the question."""
     event = view.event(question.asked)
     assert event is not None  # a row points at the event that made it
     asked = read(event, QuestionAsked)
@@ -128,7 +128,7 @@ def _value(view: View, question: Question, reply: Reply) -> Json:
 
 
 def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Unsealed]:
-    """Give the events that follow from an answer about what a call cost."""
+    """Return the events that follow from an answer about a call's cost."""
     if question.kind != "ask":
         return []
     event = view.event(question.asked)
@@ -137,7 +137,7 @@ def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Uns
 
 
 def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
-    """Check what is approved in other words than it was asked."""
+    """Return the changed task or arguments of an approval. Raise `BadInput` if they must not be changed."""
     handing = question.kind == "hop" and shows.get("action") == "handoff"
     if handing or "step" in shows:  # nothing may be approved in other words and done in the old ones
         about = "handing a task over" if handing else "a step of a plan"
@@ -162,8 +162,8 @@ class Questions(NamedTuple):
     within: int = ANSWER_WITHIN
 
     async def ask_once(self, live: LiveTask, draft: QuestionDraft, ops: list[str]) -> Said:
-        """Ask a person unless that was done: in this try, or with a good answer in an earlier one. A no in an earlier
-        try is not held against this one."""
+        """Ask a person, unless that was done in this try, or answered positively in an earlier one. A rejection in an
+        earlier try does not count."""
         if len(ops) > 1:
             said = await self.ground.store.read(lambda view: _said_before(view, ops, draft.digest))
             if said is not None:
@@ -171,9 +171,10 @@ class Questions(NamedTuple):
         return await self.ask(live, draft, ops[0])
 
     async def ask(self, live: LiveTask, draft: QuestionDraft, op: str, *, stepped_back: bool = False) -> Said:
-        """Ask a person, and wait for the answer. Asked again under the same operation, the answer is found.
+        """Ask a person, and wait for the answer. Under the same operation again, the recorded answer is returned.
 
-        `stepped_back` says that the task waits for this anyway, as for a task that it delegates."""
+        `stepped_back` says that the task waits anyway, as for a task that it delegates.
+        """
         live.must_be_at_work()
         question = await self._asked(live, draft, op)
         said = await self.ground.store.read(lambda view: said_in(view, question))
@@ -187,7 +188,7 @@ class Questions(NamedTuple):
                 return await self._answered(live, question)
 
     async def use(self, live: LiveTask, said: Said, draft: QuestionDraft) -> None:
-        """Use an approval up, for exactly what was asked. When the task is run again, this action has used it."""
+        """Consume an approval, for exactly what was asked. In a rerun, this action has consumed it already."""
         question = said.question
         if said.digest != draft.digest:
             raise Refused(f"approval {question} was for something else; ask again", rule="approval")
@@ -239,7 +240,8 @@ class Questions(NamedTuple):
 
 
 def clocks_stand_still(control: Control[LiveTask]) -> While:
-    """Let no time pass for a task and for all who wait for it. A deadline that someone said comes all the same."""
+    """Stop the clocks of a task and of all tasks that wait for it, while the body runs. Deadlines that a caller set
+    still apply."""
     for member in control.own_line.members.values():
         member.control.arm()
     life = control.life
@@ -258,7 +260,8 @@ def clocks_stand_still(control: Control[LiveTask]) -> While:
 
 
 def _said_before(view: View, ops: list[str], digest: str) -> Said | None:
-    """Find what people said yes to in an earlier try, if that was exactly this and nobody was asked in this try."""
+    """Return the positive answer of an earlier try to exactly this question, if this try has not asked yet; otherwise
+    None."""
     if view.done(f"{ops[0]}/ask") is not None:
         return None
     said = (said_under(view, op) for op in ops[1:])
@@ -274,7 +277,7 @@ def _until_of(view: View, question: str) -> int:
 
 
 def inquiry(view: View, question: Question) -> Inquiry:
-    """Put together a question's row and what its events say."""
+    """Return a question from its row and its events."""
     event = view.event(question.asked)
     assert event is not None  # a row points at the event that made it
     asked = read(event, QuestionAsked)
@@ -308,7 +311,7 @@ def inquiry(view: View, question: Question) -> Inquiry:
 
 
 def notice_op(question: str, channel: str) -> str:
-    """Name the operation that records what became of telling a channel."""
+    """Return the operation id that records the delivery to a channel."""
     return f"{question}/notice/{channel}"
 
 
@@ -333,7 +336,7 @@ class PeopleServices(NamedTuple):
 
 
 class PeopleVerbs:
-    """What an agent can ask people. It holds no slot and its clock stands still while it waits."""
+    """Asking people. While it waits, the task holds no slot and its clock stands still."""
 
     _live: LiveTask
     _people: PeopleServices
@@ -348,9 +351,9 @@ class PeopleVerbs:
     ) -> str:
         """Ask a person, and wait for the answer: `await turn.ask_human("Which?", ["red", "blue"], default="red")`.
 
-        With `choices` it is one of them. If nobody answers within `timeout` seconds, seven days unless it says
-        otherwise, it is the `default`; without one this raises `Refused`. The question survives this process: run
-        again, the task gets the answer that was given.
+        With `choices`, the answer is one of them. If no one answers within `timeout` seconds [default: seven days],
+        return the `default`; without one, raise `Refused`. The question is stored: in a rerun, the task gets the
+        recorded answer.
         """
         draft = asked_by_agent(question, choices, default)
         if timeout is not None:
@@ -365,8 +368,8 @@ class PeopleVerbs:
     async def approve(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]:
         """Ask a person to approve an action before it is done: `args = await turn.approve("deploy", {"env": "prod"})`.
 
-        Gives back the arguments as they were approved: they may have been changed. Raises `Refused` with what the
-        person said if it was not approved. The approval is for this one action, and used up by it.
+        Return the approved arguments, which the person may have changed. Raise `Refused` with the person's reason if
+        the action was rejected. The approval is valid for this one action, which consumes it.
         """
         line(action, "an action", NAME_LIMIT)
         if arguments is not None and not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -1,4 +1,4 @@
-"""Running a plan: a step starts as soon as its own dependencies are done, and sees only what they gave it."""
+"""Running a plan: a step starts as soon as its own dependencies are done, and sees only their results."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Approvals(NamedTuple):
     questions: Questions
 
     async def once(self, step: str, identity: str, ask: Callable[[], Awaitable[bool | str] | bool | str]) -> bool | str:
-        """Ask about a step and keep the answer; or, when the plan is run again, give back what was answered. A no in an
-        earlier try is not held against this one."""
+        """Ask about a step and record the answer; in a rerun, return the recorded one. A no in an earlier try does not
+        count."""
         ground, live = self.ground, self.live
         ops = live.operations.ids("approve", identity)
 
@@ -67,7 +67,7 @@ class Approvals(NamedTuple):
         return await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))
 
     async def person(self, step: Step, who: str, identity: str) -> str:
-        """Have a person approve a step; gives why it was not approved, or nothing if it was."""
+        """Ask a person to approve a step. Return why it was rejected, or "" if it was approved."""
         text = f"step '{step.id}' is to be done by '{who}': {step.title}"
         shows = {"action": "step", "agent": who, "step": step.id, "task": step.description or step.title}
         if step.description:
@@ -86,7 +86,7 @@ _PATIENCE = DELEGATION_TIME / SECOND
 
 
 class Schemas(Protocol):
-    """Checks values against schemas; an adapter brings it along."""
+    """Checks values against schemas; an adapter implements it."""
 
     def check(self, schema: Mapping[str, Any], value: Json) -> list[str]: ...
     def check_schema(self, schema: Mapping[str, Any]) -> None: ...
@@ -97,8 +97,8 @@ Approves: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
 
 
 class PlanOptions(NamedTuple):
-    """How a plan is run. `approve` is asked before each step, or is True if a person is; `abort` stops admitting steps
-    when it is set."""
+    """How a plan is run. `approve` is called before each step, or is True if a person is asked; when `abort` is set, no
+    more steps start."""
 
     concurrency: int = plans.AT_A_TIME
     reveal: bool = False
@@ -108,7 +108,7 @@ class PlanOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What became of a step; `reason` says why it has no value, `task_id` is its latest task."""
+    """The outcome of a step; `reason` says why it has no value, `task_id` is its latest task."""
 
     id: str
     title: str
@@ -123,7 +123,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """Every step's outcome, in the order of the plan."""
+    """The outcome of every step, in the order of the plan."""
 
     steps: dict[str, StepOutcome]
 
@@ -132,8 +132,8 @@ class PlanOutcome:
         return all(step.state == "completed" for step in self.steps.values())
 
     def summary(self, steps: Iterable[str] | None = None) -> str:
-        """Return the results in one line each, in the order of the plan, as a step with `memory_scope` sees them: of
-        these steps, or of all. What is from outside is marked. An empty list of steps gives an empty text."""
+        """Return the results of these steps, or of all, one line each, in the order of the plan, as a step with
+        `memory_scope` sees them. Untrusted results are marked. An empty list of steps gives an empty text."""
         given = self.steps if steps is None else items(steps, "steps takes a list of step ids")
         wanted = {plain(one, "a step's id", TASK_LIMIT) for one in given}
         if strange := sorted(wanted - self.steps.keys()):
@@ -142,12 +142,11 @@ class PlanOutcome:
         return summed_up([_done(one) for one in done])
 
     def states(self) -> dict[str, Json]:
-        """Tell what became of each step, without the results: those are in the journal, with the tasks that gave
-        them."""
+        """Return the state of each step, without the results, which are in the journal with their tasks."""
         return {step.id: step.state for step in self.steps.values()}
 
     def told(self, plan: Plan) -> list[Json]:
-        """Tell the same with the tasks that have the results, for the end of the task that led the plan."""
+        """Return the states with the tasks that have the results, for the end event of the task that led the plan."""
         return [_told(self.steps[step.id], step) for step in plan.steps]
 
 
@@ -165,7 +164,7 @@ def _told(outcome: StepOutcome, step: Step) -> Json:
 
 
 class PlanRunner(NamedTuple):
-    """What running a plan needs of the runtime."""
+    """Runs plans."""
 
     ground: Ground
     delegations: Delegations
@@ -174,13 +173,13 @@ class PlanRunner(NamedTuple):
     schemas: Callable[[], Schemas]
 
     def cards(self, live: LiveTask) -> dict[str, Card]:
-        """List who may be given a step."""
+        """Return the agents that may be given a step."""
         directory = self.ground.directory
         agents = (directory.get(name) for name in directory.roster(live.remit, live.card))
         return {agent.card.name: agent.card for agent in agents if agent is not None}
 
     async def run(self, live: LiveTask, plan: Plan, options: PlanOptions) -> PlanOutcome:
-        """Check the plan whole, then run it; a plan with a fault starts nothing."""
+        """Check the whole plan, then run it. Raise `BadInput` for an invalid plan; nothing starts then."""
         live.must_be_at_work()
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         cards = self.cards(live)
@@ -188,7 +187,7 @@ class PlanRunner(NamedTuple):
         return await PlanRun(self, live, plan, options, cards).run()
 
     def check(self, plan: Plan, cards: Mapping[str, Card], bounds: Bounds) -> None:
-        """Refuse a plan that cannot be carried out by those who have these cards, within these bounds."""
+        """Raise `BadInput` for a plan that agents with these cards cannot carry out within these bounds."""
         room = bounds.tasks
         most = plans.STEP_LIMIT if room is None else min(plans.STEP_LIMIT, room)
         if found := plans.faults(plan, cards, most=most):
@@ -196,14 +195,14 @@ class PlanRunner(NamedTuple):
         self.check_schemas(plan)
 
     def check_schemas(self, plan: Plan) -> None:
-        """Refuse a plan with a schema that cannot be used."""
+        """Raise `BadInput` for a plan with an invalid schema."""
         for step in plan.steps:
             if step.schema is not None:
                 self.schemas().check_schema(step.schema)
 
 
 class PlanRun:
-    """One plan on its way."""
+    """One running plan."""
 
     def __init__(
         self, runner: PlanRunner, live: LiveTask, plan: Plan, options: PlanOptions, cards: Mapping[str, Card]
@@ -244,7 +243,8 @@ class PlanRun:
         await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, (started,))))
 
     async def _admit(self) -> None:
-        """Start what may start. Called at the beginning and after each end, so no step waits for a round."""
+        """Start all steps that may start. Called at the beginning and after each end, so that no step waits longer than
+        needed."""
         if self._options.abort is not None and self._options.abort.is_set():
             await self._drain("the plan was aborted")
         while self._ready and self._running < self._options.concurrency:
@@ -263,7 +263,7 @@ class PlanRun:
         await self._admit()
 
     async def _disapproved(self, step: Step) -> str:
-        """Return why a step may not start; empty if it may. A function that is to approve and raises fails the plan."""
+        """Return why a step may not start, or "" if it may. If the approving function raises, the plan fails."""
         approve = self._options.approve
         if not approve:
             return ""
@@ -288,7 +288,7 @@ class PlanRun:
         return outcome
 
     async def _with_messages(self, step: Step, *, again: bool) -> Outcome:
-        """Delegate a step with what is in the member's inbox; look again if someone took a message meanwhile."""
+        """Delegate a step with the messages in the member's inbox; repeat if another task took a message meanwhile."""
         who, told = self._who[step.id], self._notes.setdefault(step.id, [])
         while True:
             waiting = self._fitting(step, await self._runner.inbox.peek(self._live, who))
@@ -310,7 +310,7 @@ class PlanRun:
             return outcome
 
     def _fitting(self, step: Step, waiting: Sequence[Message]) -> Sequence[Message]:
-        """Give the messages for which its prompt has room; the others stay for the next one."""
+        """Return the messages for which the prompt has room; the others stay for the next one."""
         told, new = self._notes[step.id], [Note(one.sender, one.text, one.trust) for one in waiting]
         room = len(new)
         while room and len(self._told(step, [*told, *new[:room]])[0]) > TASK_LIMIT:
@@ -327,7 +327,8 @@ class PlanRun:
         return found
 
     def _structured(self, step: Step, outcome: Outcome) -> Outcome:
-        """Check a structured result: JSON that fits its schema, or a failure. It never falls back to text."""
+        """Return the outcome if its result is JSON that matches the schema, otherwise a failure. It never falls back to
+        text."""
         value = outcome.value
         try:
             if isinstance(value, str):
@@ -342,7 +343,7 @@ class PlanRun:
         return replace(outcome, value=value)
 
     def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
-        """Make the step's prompt, and list what of it came from elsewhere."""
+        """Return the step's prompt, and the parts that came from elsewhere."""
         if step.memory_scope != "own":
             # In the order of the plan: that in which steps end differs from run to run, and after a crash.
             there = self._outcomes
@@ -364,13 +365,13 @@ class PlanRun:
         return text, slices
 
     async def _turn_down(self, step: Step, reason: str) -> None:
-        """Skip a step that may not start, and all that has not started yet."""
+        """Skip a step that may not start, and all steps that have not started."""
         self._outcomes[step.id] = StepOutcome(step.id, step.title, self._who[step.id], "skipped", reason=reason)
         await self._give_up([StepEnd(step.id, "skipped", reason), *self._schedule.skip(step.id)])
         await self._drain(f'step "{step.id}": {reason}')
 
     async def _note(self, step: Step, outcome: Outcome) -> None:
-        """Note how a step ended, and start or give up what follows from it."""
+        """Record how a step ended, and start or give up the steps that depend on it."""
         who = outcome.by or self._who[step.id]
         if outcome.ok:
             ended = StepOutcome(step.id, step.title, who, "completed", outcome.value, "", outcome.id, outcome.trust)
@@ -389,12 +390,12 @@ class PlanRun:
             await self._drain(f"the run's limits are spent: {reason}")
 
     async def _drain(self, reason: str) -> None:
-        """Nothing more is admitted; what runs may finish; the rest is skipped."""
+        """Start no more steps; running ones may finish, the rest is skipped."""
         self._ready.clear()
         await self._give_up(self._schedule.skip_rest(reason))
 
     async def _give_up(self, gone: list[StepEnd]) -> None:
-        """Record the steps that will not run, all in one transaction."""
+        """Record the steps that will not run, in one transaction."""
         if not gone:
             return
         now = self._runner.ground.clock.now()
@@ -408,8 +409,7 @@ class PlanRun:
 
 
 def steps_told(view: View, record: Record) -> PlanOutcome | None:
-    """Read what became of every step of a plan, with the results that their tasks gave; None if its end does not say
-    so."""
+    """Return the outcome of every step of a plan, with the results of their tasks; None if its end event has none."""
     ended = view.event(record.ended or 0)
     if ended is None or "steps" not in ended.data:
         return None

@@ -1,4 +1,4 @@
-"""What everything that passes work on shares."""
+"""Shared services of all parts that pass work on."""
 
 from typing import NamedTuple
 

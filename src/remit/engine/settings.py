@@ -1,4 +1,4 @@
-"""What the owner of a runtime decides about it, as values; one for each section of a team's file."""
+"""The settings that the owner of a runtime chooses, as values; one for each section of a team's file."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -40,18 +40,18 @@ _CHANNEL: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
 class Policy:
     """The rules of a workspace that are not bounds.
 
-    `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one:
-    "rules" does so by its words (`tier_by_rules`), and a function, plain or async, may ask a model instead;
-    `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `handoffs` is
-    how often one task may change hands, `max_parallel_parts` into how many parts it may go out at once, `spawns` how
-    many spawned tasks it may have at a time; `limits` are how much may be spent in an hour, a day, a week or a month;
-    `unknown_price` says whether a call of a model whose price is not known is refused, or only its tokens count.
-    `approve` says which hops a person has to approve: a function from a `WantedHop` to True, False or the reason;
-    `on_no_answer` is what it means that nobody answers within `answer_days`. `certainty` is how sure it must be who can
-    do something, to be asked by a capability. `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an
-    agent may be given or denied "group:db". `on_failed_handoff="back"` gives a task back to the agent that handed it
-    over when the new holder fails, with why. `loops` says when a model that gets nowhere is told, refused and stopped.
-    `inbox` is how many messages of one sender may wait for one reader, and how many one look into the inbox brings.
+    `breaker` says when the circuit breaker of a failing agent opens. `classify` chooses the tier of a task without one:
+    "rules" judges its words (`tier_by_rules`); a function, plain or async, may ask a model instead. `concurrency` is
+    how many queued tasks the workspace runs at once, in all processes together. `handoffs` limits the handoffs of one
+    task, `max_parallel_parts` the parts of one parallel handoff, and `spawns` its unfinished spawned tasks. `limits`
+    limit spending and started tasks per hour, day, week or month. `unknown_price` says whether a call of a model with
+    an unknown price is refused, or only its tokens count. `approve` says which hops a person must approve: a function
+    from a `WantedHop` to True, False or a reason; `on_no_answer` says what happens if no one answers within
+    `answer_days`. `certainty` is how clear a match must be for a delegation by capability. `groups` are names for sets
+    of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db". With
+    `on_failed_handoff="back"` a task goes back to the agent that handed it over if the new one fails, with the reason.
+    `loops` says when a model without progress is warned, refused and stopped. `inbox` is how many messages of one
+    sender may wait for one reader, and how many one read of the inbox returns.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -105,30 +105,30 @@ class Policy:
 
     @property
     def tool_groups(self) -> Groups:
-        """The groups of tools that the owner defined, each with its members."""
+        """The owner's tool groups, each with its members."""
         return cast("Groups", self.groups)
 
     @property
     def classifier(self) -> Classify | None:
-        """The function that chooses the tier of a task that is not given one."""
+        """The function that chooses the tier of a task without one, or None."""
         return tier_by_rules if isinstance(self.classify, str) else self.classify
 
     @property
     def answer_within(self) -> int:
-        """How long a question is open unless it says so itself, in microseconds."""
+        """How long a question is open by default, in microseconds."""
         return span(self.answer_days, "answer_days") * (DAY // SECOND)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a process looks and how long it waits, in seconds.
+    """How often a process polls and how long it waits, in seconds.
 
-    `poll_interval` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is
-    tried again, each time the next; `spawn_timeout` for a spawned task to end before one too many is refused;
-    `busy_timeout` for an agent that is busy before it is refused; `money_timeout` for what others hold of the same
-    money; `prune_interval` between two looks at what is old; `grace` for an agent that was cancelled to stop, before it
-    is left behind; `store_timeout` for a store that is busy, away or full to keep what has happened, before it is given
-    up (0: that is never waited for).
+    `poll_interval` is the time between two polls of the queue when nothing wakes it. `retry_store` are the pauses
+    before a failed store is retried, one after the other. `spawn_timeout` is how long to wait for a spawned task to end
+    before one too many is refused, `busy_timeout` for a busy agent, and `money_timeout` for money that other calls
+    hold. `prune_interval` is the time between two checks for old runs. `grace` is how long a cancelled agent has to
+    stop before it is abandoned. `store_timeout` is how long a write is retried while the store is busy, unreachable or
+    full (0: no retry).
     """
 
     poll_interval: float = 1.0
@@ -153,12 +153,11 @@ class Pace:
 class Serving:
     """What a process does for the queue.
 
-    `concurrency` is how many submitted tasks it runs at a time (0: none). After `heartbeat_timeout` seconds without a
-    heartbeat, other processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long.
-    Only in memory, where it would fill it in the end, the newest `keep_events` are kept, with the runs and messages
-    that they are of, and whatever belongs to a run in which something is open (None: all). `channels` are by what
-    people are told of questions and answer them, such as `Webhook(...)` of `remit.adapters.webhook`; they are used
-    while it serves.
+    `concurrency` is how many queued tasks it runs at once (0: none). After `heartbeat_timeout` seconds without a
+    heartbeat, other processes take over its tasks. Ended runs are kept forever, unless `keep_days` limits that. Only in
+    memory, the newest `keep_events` events are kept, with their runs and messages, and everything that belongs to a run
+    with something open (None: all). `channels` deliver questions to people and receive answers, such as `Webhook(...)`
+    of `remit.adapters.webhook`; they are used while the process serves.
     """
 
     concurrency: int = HANDS
@@ -191,28 +190,28 @@ class Serving:
 
     @property
     def keep(self) -> int | None:
-        """How long what has ended is kept, in microseconds."""
+        """How long ended runs are kept, in microseconds; None for forever."""
         return None if self.keep_days is None else span(self.keep_days, "keep_days") * (DAY // SECOND)
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Where time and chance come from, the secret that seals the journal, and the vault that seals keys.
+    """The sources of time and ids, the key that signs the journal, and the vault that encrypts provider keys.
 
-    `journal_key` makes each event's hash one that only who has the key can make: text of at least 16 characters, the
-    same in every process that writes. Unless it is given, REMIT_JOURNAL_KEY of the environment is taken. `prices` tells
-    what models cost: `KnownPrices()` of `remit.adapters.prices`. Unless it is given, that list is loaded when money is
-    limited for the first time, if the package is installed.
+    With `journal_key`, only processes that have the key can create valid event hashes: text of at least 16 characters,
+    the same in every process that writes [default: REMIT_JOURNAL_KEY in the environment]. `prices` is the price list of
+    models: `KnownPrices()` of `remit.adapters.prices`. By default that list is loaded when money is first limited, if
+    the package is installed.
 
-    Before the machine's own clock is used to write, it is compared with the server's or with the newest event, and
-    refused if it is wrong by more than ten minutes; `check_clock=False`, or REMIT_CHECK_CLOCK=no in the environment,
-    takes it as it is.
+    Before the first write, the machine's clock is compared with the server's or with the newest event, and the write is
+    refused if they differ by more than ten minutes; `check_clock=False`, or REMIT_CHECK_CLOCK=no in the environment,
+    skips this check.
 
-    `vault` seals a workspace's own keys to providers. Unless one is given it is made from the master keys in
-    REMIT_MASTER_KEY, or in the file that REMIT_MASTER_KEY_FILE names, when keys are first used.
+    `vault` encrypts a workspace's own provider keys. By default it is created from the master keys in REMIT_MASTER_KEY,
+    or in the file that REMIT_MASTER_KEY_FILE names, when keys are first used.
 
-    `embed` turns a list of texts into a list of vectors, as a plain or an async function: agents are then found by what
-    is meant as well as by its words. If it fails, that is logged, and the words alone count.
+    `embed` turns a list of texts into a list of vectors, as a plain or an async function: agents are then found by
+    meaning as well as by words. If it raises, the task that searches fails.
 
     `in_file` says that the team is a file: errors then name settings as the file does.
     """
@@ -240,7 +239,7 @@ class System:
 
 
 def _channels(given: object) -> tuple[Channel, ...]:
-    """Check channels; each is known by its name, in the journal too."""
+    """Return the channels, checked; each is known by its unique name, in the journal too."""
     what = "channels is a list of channels, such as Webhook(...)"
     channels = items(given, what)
     names: set[str] = set()

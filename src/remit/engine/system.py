@@ -23,7 +23,7 @@ _IDLE: Final = 10  # pulses after which the thread ends if nobody needs it
 
 
 class Source(Protocol):
-    """The system's clocks, as the module `time` has them."""
+    """The system's clocks, as in the module `time`."""
 
     def clock_gettime_ns(self, clk_id: int, /) -> int: ...
     def process_time_ns(self) -> int: ...
@@ -31,16 +31,16 @@ class Source(Protocol):
 
 
 class Woken(Protocol):
-    """Someone who wants to know that the machine slept."""
+    """An object that is notified when the machine has slept."""
 
     def relook(self) -> None:
-        """Look at the time again; called on a thread of its own."""
+        """Read the time again; called on a separate thread."""
         ...
 
 
 class UsableTime:
-    """Counts the nanoseconds that this process could use; there is one for a process. It counts stops out while
-    someone is between `enter` and `leave`."""
+    """Counts the nanoseconds in which this process could run; there is one for each process. It leaves out stops
+    (SIGSTOP) while a caller is between `enter` and `leave`."""
 
     def __init__(self, source: Source = time) -> None:
         self._source = source
@@ -48,7 +48,7 @@ class UsableTime:
         self._stopped = 0
 
     def begin_anew(self) -> None:
-        """Forget the thread and whoever it was there for: in a forked process they are the parent's."""
+        """Drop the thread and its users: in a forked process they belong to the parent."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._users = 0
@@ -65,7 +65,7 @@ class UsableTime:
         return now - self._stopped
 
     def enter(self) -> None:
-        """Start to leave out the time in which the process is stopped."""
+        """Start to leave out time in which the process is stopped."""
         with self._lock:
             self._users += 1
             if self._thread is None:
@@ -75,18 +75,18 @@ class UsableTime:
                 self._thread.start()
 
     def leave(self) -> None:
-        """Note that one user less needs this; without users the thread ends after a while."""
+        """Release one use; without users the thread ends after a while."""
         with self._lock:
             self._users = max(0, self._users - 1)
 
     def tell(self, who: Woken) -> None:
-        """Notify them when the machine has slept, for as long as they live."""
+        """Notify this object when the machine has slept, as long as it is referenced."""
         with self._lock:
             self._woken.add(who)
 
     def _leave_out(self, now: int) -> None:
-        """Leave out the time since the last sign of life, but for a second of waiting and what was computed: whoever
-        holds the interpreter for long gives no sign of life either."""
+        """Leave out the time since the last sign of life, except for a second of waiting and the processor time used:
+        code that holds the interpreter for long gives no sign of life either."""
         with self._lock:
             used = _SECOND + self._source.process_time_ns() - self._spent
             if now - self._alive_at > _GAP:  # of two who notice the first has done it
@@ -119,7 +119,7 @@ class UsableTime:
             who.relook()
 
     def _asleep(self) -> int:
-        """Tell for how long the machine has slept since it was started."""
+        """Return how long the machine has slept since it was started."""
         return self._source.clock_gettime_ns(ALWAYS) - self._source.clock_gettime_ns(AWAKE)
 
 
@@ -139,7 +139,7 @@ _log = logging.getLogger("remit")
 
 
 class Waiting:
-    """A timer that has not fired; cancelling it is forgetting what it would have called."""
+    """A timer that has not fired; cancelling it drops its callback."""
 
     __slots__ = ("_timers", "call")
 
@@ -154,9 +154,9 @@ class Waiting:
 
 
 class Timers:
-    """The timers of one event loop. Nearly all of them are cancelled long before they are due, so they cost a place in
-    a heap, and the loop itself is asked to wake us only for the earliest. `seconds` tells the time that they wait for:
-    one that the loop wakes too early, because the process was stopped meanwhile, waits on for what is left."""
+    """The timers of one event loop. Nearly all of them are cancelled long before they are due, so a timer is only an
+    entry in a heap, and the loop wakes us only for the earliest. `seconds` returns the time that they wait for: a timer
+    that the loop wakes too early, because the process was stopped, waits for the rest."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float]) -> None:
         self.loop = loop
@@ -179,7 +179,7 @@ class Timers:
         return timer
 
     def relook(self) -> None:
-        """Fire what is due by now. Called from another thread after the machine slept, which the loop does not
+        """Fire the timers that are due. Called from another thread after the machine slept, which the loop does not
         notice."""
         with suppress(RuntimeError):  # the loop has closed
             self.loop.call_soon_threadsafe(self._fire)
@@ -207,25 +207,25 @@ class Timers:
             self._arm(heap[0][0], heap[0][0] - now)
 
     def _sweep(self) -> None:
-        """Forget the cancelled ones: they would only be noticed when they are due."""
+        """Drop cancelled timers, which would otherwise stay until they are due."""
         self._heap = [entry for entry in self._heap if entry[2].call is not None]
         heapq.heapify(self._heap)
         self.cancelled = 0
 
 
 class Doubt(NamedTuple):
-    """A reading of the machine's clock that is not believed yet: its offset, and since when it has said so."""
+    """A reading of the machine's clock that is not accepted yet: its offset, and since when it has been read."""
 
     offset: int
     since: int
 
 
 class SystemClock:
-    """The real time. What time it is is read once and counted from there: setting the machine's clock while we run
-    moves no deadline. Ticks count what this process could use; neither sleep nor a stop is in them.
+    """The real time. The time of day is read once and counted from there, so that setting the machine's clock moves no
+    deadline. Ticks count the time in which this process could run, without sleep and stops.
 
-    A reading that differs from what was counted by more than `TOLERANCE` is a jump. Nothing follows it until it is
-    confirmed: by the clock of a database's server, or by staying there for `patience` seconds.
+    A reading that differs from the count by more than `TOLERANCE` is a jump. It is ignored until it is confirmed: by
+    the clock of a database server, or by staying for `patience` seconds.
     """
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
@@ -237,12 +237,12 @@ class SystemClock:
         self._deadlines: Timers | None = None
 
     def read_anew(self) -> None:
-        """Read the machine's clock and take what it says; only while nothing runs here, and something compares it."""
+        """Read the machine's clock and accept it; only while nothing runs here and another clock confirms it."""
         self._offset = time.time_ns() - time.clock_gettime_ns(ALWAYS)
 
     def follow(self) -> None:
         """Read the machine's clock again, in case it was set, and follow it unless it jumped; only while nothing runs
-        here. Small steps are compared with the last reading that was confirmed, so they do not add up to a jump."""
+        here. Small steps are compared with the last confirmed reading, so that they do not add up to a jump."""
         counted = self._offset
         self.read_anew()
         if abs(self._offset - self._trusted) <= _TOLERANCE:
@@ -264,11 +264,11 @@ class SystemClock:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the machine's clock jumped, and nothing has confirmed that."""
+        """Whether the machine's clock jumped, without a confirmation."""
         return self._doubt is not None
 
     def compare(self, other: int) -> None:
-        """Follow a jump if another clock, in microseconds, says the same."""
+        """Follow a jump if another clock, in microseconds, agrees."""
         if self._doubt is None:
             return
         counted, self._offset = self._offset, self._doubt.offset
@@ -278,7 +278,7 @@ class SystemClock:
             self.trust()
 
     def trust(self) -> None:
-        """Note that the time is right as it is now."""
+        """Accept the present time as correct."""
         self._trusted, self._doubt = self._offset, None
 
     def now(self) -> int:
@@ -295,7 +295,7 @@ class SystemClock:
         return timers.call_later(seconds, call)
 
     def call_later_asleep_too(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Do the same for a deadline: time in which the machine slept or the process was stopped counts too."""
+        """Like `call_later`, for a deadline: sleep of the machine and stops of the process count too."""
         loop = asyncio.get_running_loop()
         timers = self._deadlines
         if timers is None or timers.loop is not loop:
@@ -318,7 +318,7 @@ _PAIRS: Final = [a + b for a in _SORTED for b in _SORTED]
 
 
 class TimedIds:
-    """Sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 bits of chance."""
+    """Ids of sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 random bits."""
 
     def chance(self) -> float:
         return int.from_bytes(os.urandom(4)) / 2**32

@@ -1,4 +1,4 @@
-"""A team: a coordinator plans, members work apart from each other, the coordinator puts the pieces together."""
+"""A team: a coordinator plans, members work independently, the coordinator combines the results."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ Answer with a corrected plan."""
 
 
 class TeamRun:
-    """The coordinator's task: plan, run, synthesize. An invalid plan goes back once; then the run fails closed. A plan
-    that is given is not asked for."""
+    """The coordinator's task: plan, run, combine. An invalid plan is returned once; then the run fails. If a plan is
+    given, the coordinator is not asked for one."""
 
     def __init__(
         self, runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions, plan: Plan | None = None
@@ -58,7 +58,7 @@ class TeamRun:
         self._given = plan
 
     async def answer(self, live: LiveTask, goal: str) -> Json:
-        """Lead the team to its answer. Run again, it goes on with the plan that was accepted before."""
+        """Lead the team and return its result. A rerun continues with the plan that was accepted before."""
         ops = live.operations.ids("team")
         plan = await self._known(live, ops) if live.attempt.is_rerun else None
         if plan is None:
@@ -72,7 +72,7 @@ class TeamRun:
         return answer
 
     def _checked(self, live: LiveTask) -> tuple[Plan, LiveTask] | None:
-        """Return the plan that was given, with an agent for every step; None if there is none."""
+        """Return the given plan with an agent for every step, or None."""
         if self._given is None:
             return None
         cards = self._runner.cards(live)
@@ -80,7 +80,7 @@ class TeamRun:
         return assigned(self._given, cards), live
 
     async def _known(self, live: LiveTask, ops: list[str]) -> Plan | None:
-        """Find the plan that was accepted when the task was run before: what was done of it is not done again."""
+        """Return the plan that an earlier attempt accepted, or None: its finished steps are not repeated."""
 
         def look(view: View) -> Json:
             live.must_hold(view)
@@ -94,7 +94,7 @@ class TeamRun:
         return restored(data["plan"])
 
     async def _keep(self, live: LiveTask, op: str, plan: Plan) -> None:
-        """Record the plan that was accepted, and how far it is to be trusted."""
+        """Record the accepted plan, and its trust label."""
         ground = self._runner.ground
         data: dict[str, Json] = {"plan": whole(plan)}
         if live.took != TRUSTED:
@@ -122,7 +122,7 @@ class TeamRun:
         raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
 
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
-        """Give the coordinator one turn within its own task."""
+        """Give the coordinator one turn within its own task. Return its answer."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase, turn.composed = phase, True
         turn.receipt.withhold_all(live.receipt.withheld)  # by whoever asked for the team, from each of its turns
@@ -136,7 +136,7 @@ class TeamRun:
 
 
 def told_outcome(goal: str, outcome: PlanOutcome, trust: Trust = TRUSTED) -> str:
-    """Tell the coordinator everything at the end, failed and skipped steps with their reasons included."""
+    """Return the final prompt of the coordinator: all results, and failed and skipped steps with their reasons."""
     parts = [goal_told(goal, trust), "", "## Results", ""]
     for step in outcome.steps.values():
         title = f"### {one_line(step.title)} (by {step.agent}): {step.state}"
@@ -151,7 +151,7 @@ def _result(step: StepOutcome) -> str:
 
 
 def _parsed(answer: Json) -> Json:
-    """Read a plan as JSON, or as JSON text, fenced or not."""
+    """Return a plan as JSON, from JSON or JSON text, fenced or not."""
     if not isinstance(answer, str):
         return answer
     try:
@@ -161,7 +161,7 @@ def _parsed(answer: Json) -> Json:
 
 
 def unfenced(answer: str) -> str:
-    """Take the fence off, if there is one. By plain string methods: no answer of any length holds up the loop."""
+    """Return the text without its code fence. It uses plain string methods, so that no text blocks the loop."""
     text = answer.strip()
     opening, _, rest = text.partition("\n")
     word = opening.removeprefix(_FENCE).strip().lower()
@@ -179,7 +179,7 @@ _NAMED = 5  # steps that did not complete and are told one by one
 
 
 class Leading(NamedTuple):
-    """Makes the agents that lead plans and teams on behalf of a task's holder."""
+    """Creates the agents that lead plans and teams for a task's holder."""
 
     runner: PlanRunner
     conductor: Conductor
@@ -196,7 +196,7 @@ class Leading(NamedTuple):
     def planner(
         self, plan: Plan, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
     ) -> Agent:
-        """Return the agent that carries out a plan; `tell` receives the outcome before the task ends."""
+        """Return the agent that carries out a plan; `tell` gets the outcome before the task ends."""
 
         async def carry_out(turn: TurnLike) -> Json:
             live = self._live(turn)
@@ -210,7 +210,7 @@ class Leading(NamedTuple):
         return Agent(PLANNER.card, carry_out, stand_in=True)
 
     def coordinator(self, agent: Agent, options: PlanOptions, plan: Plan | None = None) -> Agent:
-        """Return the agent that leads a team in its coordinator's name, to this plan if there is one."""
+        """Return the agent that leads a team for its coordinator, with this plan if there is one."""
         team = TeamRun(self.runner, self.conductor, agent, options, plan)
 
         async def lead(turn: TurnLike) -> Json:
@@ -225,7 +225,8 @@ class Leading(NamedTuple):
 
 
 def _incomplete(plan: Plan, outcome: PlanOutcome, live: LiveTask) -> Failed:
-    """Say which steps did not complete. It is worth another try if that holds for all that failed by themselves."""
+    """Return the error that lists the steps which did not complete. It is retryable if all steps that failed by
+    themselves are."""
     steps = outcome.steps
     left = [step for step in steps.values() if step.state != "completed"]
     own = [steps[step.id] for step in plan.steps if all(steps[one].state == "completed" for one in step.after)]

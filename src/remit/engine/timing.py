@@ -1,4 +1,4 @@
-"""Time limits that ask the clock, so that a clock under test moves them too; and what lasts while a body runs."""
+"""Time limits that use the clock, so that a test's clock controls them; and context managers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 
 def call_later(clock: Clock, seconds: float, call: Callable[[], None], *, deadline: bool) -> Timer:
-    """Call this after that many seconds. A deadline that someone said comes also while the machine sleeps; the time of
-    an attempt is what this process could use."""
+    """Call this after that many seconds. A deadline that a caller set also passes while the machine sleeps; the time of
+    an attempt counts only while this process can run."""
     if deadline and isinstance(clock, SystemClock):
         return clock.call_later_asleep_too(seconds, call)
     return clock.call_later(seconds, call)
 
 
 class move_on_after:  # noqa: N801 - used like the function of the same name
-    """Cancel the body when that much time has passed, and go on after it; None is no limit."""
+    """Cancel the body after this much time, and continue after it; None is no limit."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class move_on_after:  # noqa: N801 - used like the function of the same name
         return self._scope.cancelled_caught
 
     def run_for(self, seconds: float | None, *, deadline: bool) -> None:
-        """Begin anew: cancel the body after so much time from now; None for never."""
+        """Restart the timer: cancel the body after this much time from now; None for never."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -68,7 +68,7 @@ class move_on_after:  # noqa: N801 - used like the function of the same name
 
 
 class fail_after(move_on_after):  # noqa: N801
-    """Cancel the body when that much time has passed, and raise TimeoutError."""
+    """Cancel the body after this much time, and raise `TimeoutError`."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -80,10 +80,10 @@ class fail_after(move_on_after):  # noqa: N801
 
 
 class shielded(Generic[T]):  # noqa: N801 - awaited like a function
-    """Await something that no cancel scope around it cuts short.
+    """Await something that no cancel scope around it can interrupt.
 
-    A scope is made only when it has to wait: before that nobody can cancel it, and in memory writing is quicker than
-    making one.
+    A scope is created only if it has to wait: before that it cannot be cancelled, and in memory a write is faster than
+    the creation of a scope.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
@@ -100,7 +100,7 @@ class shielded(Generic[T]):  # noqa: N801 - awaited like a function
 
 
 def _rest(coroutine: Coroutine[Any, Any, T], waits: object) -> Generator[Any, Any, T]:
-    """Go on with a coroutine that waits for something."""
+    """Continue a coroutine that waits for something."""
     try:
         while True:
             try:
@@ -117,8 +117,8 @@ def _rest(coroutine: Coroutine[Any, Any, T], waits: object) -> Generator[Any, An
 
 
 async def together(do: Callable[[int], Coroutine[Any, Any, None]], count: int) -> None:
-    """Call a function with each number below `count`, all at the same time. If one call raises, the others are
-    cancelled, and the errors are raised as a group.
+    """Call a function with each number below `count`, all concurrently. If one call raises, the others are cancelled,
+    and the errors are raised as a group.
 
     A TaskGroup of asyncio costs a quarter of one of anyio. Its members must not raise: up to Python 3.12 the task
     around it would count as cancelled from then on.
@@ -142,7 +142,7 @@ async def together(do: Callable[[int], Coroutine[Any, Any, None]], count: int) -
 
 
 class While:
-    """Calls one function before the body and another after it. It can be entered again and again, and nested."""
+    """Calls one function before the body and another after it. It can be entered repeatedly, and nested."""
 
     __slots__ = ("_enter", "_leave")
 

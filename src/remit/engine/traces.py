@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 def trace(error: BaseException) -> str:
-    """Tell where an error came from, and those that led to it: the outermost frame first, our own left out."""
+    """Return the traceback of an error and its causes: the outermost frame first, without remit's own frames."""
     lines: list[str] = []
     _tell(error, lines, set())
     text = "\n".join(lines).encode("utf-8", "replace").decode().replace("\0", "\\0")
@@ -43,8 +43,8 @@ def trace(error: BaseException) -> str:
 
 
 def place(error: BaseException, *, library: bool = True) -> str:
-    """Name the last line of the user's own code that an error came through: `team.py:14 in coder`. If there is none,
-    name the last line of a `library`, unless that is not wanted."""
+    """Return the last line of the user's own code that an error came through: `team.py:14 in coder`. If there is none,
+    return the last line of a `library`, unless that is False."""
     theirs = _frames(error)
     own = [frame for frame in theirs if not frame.is_library] or (theirs if library else [])
     if not own or own[-1].path.startswith("<"):  # code that is in no file: there is nothing to open
@@ -77,7 +77,7 @@ def _frames(error: BaseException) -> list[Frame]:
 
 
 class OwnersFunctionFailed(Exception):
-    """A function of the owner raised. `role` says which one it is, `error` is what it raised."""
+    """A function of the owner raised. `role` says which function, `error` is its exception."""
 
     def __init__(self, role: str, error: Exception) -> None:
         super().__init__(f"{role} raised {type(error).__name__}: {error}")
@@ -87,8 +87,8 @@ class OwnersFunctionFailed(Exception):
 
 @contextmanager
 def owners_function(role: str) -> Generator[None]:
-    """Call a function of the owner inside. An error of remit, such as Refused, is its answer; any other fails the task
-    in whose name it is called."""
+    """Call a function of the owner in the body. An error of remit, such as `Refused`, is its answer; any other
+    exception fails the task."""
     try:
         yield
     except (RemitError, OwnersFunctionFailed):
@@ -98,7 +98,7 @@ def owners_function(role: str) -> Generator[None]:
 
 
 def owners_fault(error: BaseException | None) -> OwnersFunctionFailed | None:
-    """Find the function of the owner that an error comes from, also among several that came at once."""
+    """Return the failed function of the owner behind an error, also in an exception group, or None."""
     while error is not None and not isinstance(error, OwnersFunctionFailed):
         if isinstance(error, BaseExceptionGroup):
             inside = cast("BaseExceptionGroup[BaseException]", error).exceptions

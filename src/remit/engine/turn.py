@@ -43,7 +43,7 @@ Wish: TypeAlias = Pass | tuple[str, str]
 
 
 class TurnServices(NamedTuple):
-    """What every turn of a runtime works with."""
+    """The services of every turn of a runtime."""
 
     directory: Directory
     finder: Finder
@@ -60,7 +60,7 @@ class TurnServices(NamedTuple):
 
 
 class Turn(MoneyVerbs, ModelVerbs):
-    """Given to an agent when it is asked. What it may do is kept by the engine, not in here."""
+    """The handle of one call of an agent. The engine keeps the agent's rights, not this object."""
 
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
@@ -76,44 +76,45 @@ class Turn(MoneyVerbs, ModelVerbs):
 
     @property
     def task(self) -> str:
-        """What to do."""
+        """The task text."""
         return self._live.remit.task
 
     @property
     def agent(self) -> str:
-        """The holder's name."""
+        """The name of this agent."""
         return self._live.remit.holder
 
     @property
     def asker(self) -> str:
-        """Who asked; empty when a person did."""
+        """The agent that delegated the task; empty for a person."""
         return self._live.remit.asker
 
     @property
     def remit(self) -> Remit:
-        """The assignment itself, to look at."""
+        """The task assignment, read-only."""
         return self._live.remit
 
     @property
     def tools(self) -> Toolset:
-        """The tools this holder may use this time: `"read_file" in turn.tools`, `for tool in turn.tools`."""
+        """The tools that this agent may use in this turn: `"read_file" in turn.tools`, `for tool in turn.tools`."""
         return Toolset(self._live.kit)
 
     @cached_property
     def handoff(self) -> Handoff:
-        """How the task came to this holder: `sender` is empty if it was not handed over, `refused` says why it could
-        not be handed on, `results` are those of a parallel handoff, and `failed` says why the sender failed if the
-        task came back because of that. It is a copy: changing it hands nothing over."""
+        """How the task came to this agent. `sender` is empty if it was not handed over; `refused` is why it could not
+        be handed over, `results` are those of a parallel handoff, and `failed` is why the other agent failed if the
+        task came back for that. It is a copy: changing it has no effect."""
         return self._live.handoff.copied()
 
     @property
     def phase(self) -> str:
-        """For the coordinator of a team: "plan" when a plan is asked for, "synthesis" when the pieces are."""
+        """For the coordinator of a team: "plan" when it must write the plan, "synthesis" when it must combine the
+        results."""
         return self._live.phase
 
     @cached_property
     def context(self) -> Context:
-        """Shared entries, as far as this holder sees them."""
+        """The shared entries that this agent may see."""
         return Context(HolderAccess(self._services.entries, self._live))
 
     # -- verbs ------------------------------------------------------------------------------------------
@@ -121,18 +122,18 @@ class Turn(MoneyVerbs, ModelVerbs):
     async def delegate(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
     ) -> Any:
-        """Pass a part on and get the result back.
+        """Delegate a part of the task and return its result.
 
-        `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
-        says no, and `Failed` when the agent does not deliver; the run goes on either way. An agent that is busy is
-        waited for, 30 seconds unless `wait` says otherwise.
+        `to` names the agent, or `capability` says what it must be able to do. Raise `Refused` if a rule forbids the
+        call, and `Failed` if the agent does not return a result; the run continues either way. If the agent is busy,
+        wait up to `wait` seconds [default: 30].
         """
         return (await self.outcome(to, task, capability=capability, **how)).unwrap()
 
     async def outcome(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
     ) -> Outcome:
-        """Pass a part on like `delegate`, and get what came of it: its value or its error, and how far to trust it."""
+        """Delegate like `delegate`, and return the outcome: the value or the error, and the trust label."""
         if to is None or capability:
             to = await self._chosen(to, capability, lambda name: self._delegating(name, task, how))
         wish = asking.passed("delegate", to, task, how)
@@ -144,10 +145,10 @@ class Turn(MoneyVerbs, ModelVerbs):
     async def delegate_all(
         self, wishes: Iterable[Wish], *, concurrency: int | None = None, **how: Unpack[Delegating]
     ) -> list[Outcome]:
-        """Pass several parts on at the same time and get what came of each, in the order given.
+        """Delegate several parts concurrently, and return their outcomes in the same order.
 
-        One that is refused, fails or is slow never loses the others. All are judged before the first of them begins,
-        unless `concurrency` limits how many run together.
+        A refused, failed or slow part does not affect the others. All parts are judged before the first one starts,
+        unless `concurrency` limits how many run at a time.
         """
         given = items(wishes, "delegate_all takes a list of (agent, task) pairs or Pass(...)")
         passes = [_pass(wish, how) for wish in given]
@@ -184,9 +185,9 @@ class Turn(MoneyVerbs, ModelVerbs):
     ) -> Command:
         """Hand the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
 
-        `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule says no; the
-        present holder is still in charge then. What it gives back is the command to return: nothing changes hands
-        before the turn is over.
+        `to` names the agent, or `capability` says what it must be able to do. Return the command for the agent to
+        return; the task changes hands when the turn ends. Raise `Refused` if a rule forbids it; this agent then keeps
+        the task.
         """
         if to is None or capability:
             to = await self._chosen(cast("str | None", to), capability, _nothing_asked)
@@ -197,15 +198,16 @@ class Turn(MoneyVerbs, ModelVerbs):
 
     @property
     def trust(self) -> Trust:
-        """The label of what this holder says right now: "untrusted" once it has taken in something from outside."""
+        """The trust label of everything this agent says now: "untrusted" once it has read untrusted input."""
         return self._live.says
 
     def mark_untrusted(self, source: str, text: str = "") -> None:
-        """Say that this turn took in something from outside, that remit did not bring: a page, a mail, a file.
+        """Mark this turn as untrusted, because it read something from outside that remit did not bring: a page, a mail,
+        a file.
 
-        From here on what it writes, answers and sends is untrusted too, unless its card has `trusted_output`. The
-        receipt has `source` with the digest and the tokens of `text`; in a tool that gives no text, those of what the
-        tool returns.
+        From here on everything it writes, returns and sends is untrusted too, unless its card has `trusted_output`. The
+        receipt has `source` with the digest and the tokens of `text`; in a tool that passes no text, those of the
+        tool's result.
         """
         self._live.must_be_at_work()
         self._live.take(UNTRUSTED)
@@ -214,7 +216,7 @@ class Turn(MoneyVerbs, ModelVerbs):
         self._live.receipt.mark_untrusted(what, said, self._live.operations.call_under_way)
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
-        """Run a plan with those this holder may ask, and tell what became of every step."""
+        """Run a plan with the agents that this agent may ask, and return the outcome of every step."""
         wanted = asking.plan_options("run_plan", options)
         with self._live.verb():
             return await self._services.plans.run(self._live, plan, wanted)
@@ -222,9 +224,10 @@ class Turn(MoneyVerbs, ModelVerbs):
     async def run_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[DelegatingTeam]
     ) -> Any:
-        """Give a goal to a coordinator, who plans, and puts together what the members bring: `turn.delegate` to a team.
+        """Delegate a goal to a team: the coordinator plans, the members work, and the coordinator combines their
+        results. Return its result.
 
-        Run again after a crash, it goes on with the coordinator's plan and what was done of it.
+        After a crash, it continues with the coordinator's plan and its finished steps.
         """
         asking.nothing_more("run_team", "goal and coordinator", strange)
         wish, lead = asking.teamed(goal, coordinator, how, plan)
@@ -234,15 +237,15 @@ class Turn(MoneyVerbs, ModelVerbs):
         return outcome.unwrap()
 
     async def find(self, capability: str, *, limit: int = BEST) -> list[Match]:
-        """List the agents this holder may ask that can do this, best first: each with its score and why. Those that
-        cannot be asked now, because their breaker is open or they are busy, come last."""
+        """Return the agents that this agent may ask and that match, best first, each with its score and the reason.
+        Agents that cannot be called now, because their breaker is open or they are busy, come last."""
         plain(capability, "a capability", 1_000)
         between(limit, "limit", 1, MATCHES)
         with self._live.verb():
             return (await self._services.finder.find(capability, self._live))[:limit]
 
     def agents(self) -> list[Card]:
-        """List the agents this holder may ask right now, by name."""
+        """Return the cards of the agents that this agent may ask right now, by name."""
         directory, live = self._services.directory, self._live
         found = (directory.get(name) for name in directory.roster(live.remit, live.card))
         return [agent.card for agent in found if agent is not None]
@@ -250,44 +253,44 @@ class Turn(MoneyVerbs, ModelVerbs):
     async def submit(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
     ) -> Task:
-        """Pass a part on without waiting for it: `status`, `wait`, `cancel` on what it gives back.
+        """Submit a part of the task without waiting for it, and return its handle with `status`, `wait` and `cancel`.
 
-        The same task asked for again under the same `key`, or with `same_within=300` within five minutes, is the same
-        task; otherwise it is another one. `seconds` is the time of one attempt; what fails for a passing reason is
-        tried again, `attempts` times in all. With `announce` its end is announced in this task's inbox, once, as that
-        of a spawned task.
+        With the same `key`, or with `same_within=300` within five minutes, an equal request returns the same task;
+        otherwise each call creates one. `seconds` is the time of one attempt; a failure that may pass is retried, up to
+        `attempts` in all. With `announce` the result arrives as a message in this task's inbox, once, as for a spawned
+        task.
         """
         return await self._queued("submit", (to, capability), task, how)
 
     async def spawn(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
     ) -> Task:
-        """Submit a task beside this turn: what comes of it is announced in this task's inbox, once.
+        """Submit a task whose result arrives as a message in this task's inbox, once.
 
-        At most five at a time (`Policy(spawns=5)`). The next waits up to 30 seconds for one of them to end, and is
+        At most five at a time (`Policy(spawns=5)`). A further one waits up to 30 seconds for one of them to end, and is
         refused then.
         """
         return await self._queued("spawn", (to, capability), task, how)
 
     def submitted(self, task: str) -> Task:
-        """Give the handle of a task that was submitted or spawned, by its id."""
+        """Return the handle of a submitted or spawned task by its id."""
         return Task(self._services.control, line(task, "a task's id", NAME_LIMIT), self._live)
 
     async def send(self, to: str, text: str) -> None:
-        """Leave a message in another agent's inbox of this run.
+        """Send a message to another agent's inbox in this run.
 
-        At most 32 of one sender wait for one reader, of at most 16 KiB each; what is more is refused.
+        At most 32 messages of one sender wait for one reader, of at most 16 KiB each. Raise `Refused` beyond that.
         """
         await self._services.inbox.send(self._live, to, text)
 
     async def inbox(self) -> list[Message]:
-        """Take the messages that have arrived; each is handed out once."""
+        """Take the messages that have arrived; each is delivered once."""
         return await self._services.inbox.take(self._live)
 
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _chosen(self, to: str | None, capability: str, ops: Callable[[str], list[str]]) -> str:
-        """Choose whom to ask for a capability; `ops` are the operations that asking someone would be."""
+        """Return the agent for a capability; `ops` returns the operations of asking an agent."""
         if (to is None) == (not capability):
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
         plain(capability, "a capability", 1_000)
@@ -312,7 +315,7 @@ class Turn(MoneyVerbs, ModelVerbs):
 
 
 def _nothing_asked(_name: str) -> list[str]:
-    """Name no operation: a handoff asks for nothing that an earlier run could have begun."""
+    """Return no operation: a handoff makes no request that an earlier attempt could have started."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""The owner's view of agents: who there is, who can do something, and who is left alone because it fails."""
+"""The owner's view of agents: listing, finding, and circuit breakers."""
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -11,20 +11,20 @@ from remit.runtime.opening import Opening
 
 
 class HasAgents:
-    """Agents of this process and those that workers have published, and their breakers."""
+    """The agents of this process and those that workers have published, and their breakers."""
 
     _opening: Opening
 
     async def agents(self) -> list[Card]:
-        """List the agents of this process and those that workers have published, by name."""
+        """Return the cards of the agents of this process and of those that workers have published, by name."""
         published = await self._opening.engine.services.ground.store.read(lambda view: view.cards())
         cards = {card.name: card for card, _ in published}
         cards |= {card.name: card for card in self._opening.directory.cards()}
         return [cards[name] for name in sorted(cards)]
 
     async def find(self, wanted: str, *, limit: int = BEST) -> list[Match]:
-        """List the agents that can do this, best first: each with its score and why. Those that cannot be asked now,
-        because their breaker is open or they are busy, come last."""
+        """Return the agents that match, best first, each with its score and the reason. Agents that cannot be called
+        now, because their breaker is open or they are busy, come last."""
         plain(wanted, "a capability", 1_000)
         between(limit, "limit", 1, MATCHES)
         try:
@@ -33,13 +33,14 @@ class HasAgents:
             raise failed.error from None  # of the owner, who is asking
 
     async def breakers(self) -> dict[str, Breaker]:
-        """List the breakers of the agents that have failed of late, or were taken out."""
+        """Return the breakers of the agents that have failed recently, or were taken out of service."""
         return await self._opening.engine.breakers.all()
 
     async def trip(self, agent: str, why: str, *, op: str = "", by: str = "") -> bool:
-        """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
+        """Take an agent out of service: calls to it are refused until it is reset. Return whether this changed
+        anything."""
         return await self._opening.engine.breakers.trip(agent, why, act_of(op, by))
 
     async def reset(self, agent: str, why: str = "", *, op: str = "", by: str = "") -> bool:
-        """Let an agent be asked again at once. Tells whether that changed anything."""
+        """Close an agent's breaker, so that it can be called at once. Return whether this changed anything."""
         return await self._opening.engine.breakers.reset(agent, why, act_of(op, by))

@@ -1,4 +1,4 @@
-"""Which tasks and which events: what an owner asks for, checked before a store sees it."""
+"""Filters for tasks and events, checked before a store sees them."""
 
 from datetime import datetime
 from typing import Any, Final, TypedDict
@@ -20,7 +20,7 @@ _TEXTS: Final = {"run": "a run's id", "session": "a session", "task": "a task's 
 
 class TaskFilter(TypedDict, total=False):
     """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
-    of the page before. `asker` is the agent that asked for them; "" lists what people asked for."""
+    on the previous page. `asker` is the agent that requested them; "" lists the requests of people."""
 
     session: str | None
     agent: str | None
@@ -33,7 +33,7 @@ class TaskFilter(TypedDict, total=False):
 
 
 class EventFilter(TypedDict, total=False):
-    """Which events to read: all conditions hold together. `after` is the `seq` of the last event already seen."""
+    """Which events to read: all conditions must hold. `after` is the `seq` of the last event already seen."""
 
     run: str | None
     session: str | None
@@ -47,15 +47,15 @@ class EventFilter(TypedDict, total=False):
 
 
 class HistoryFilter(EventFilter, total=False):
-    """Which events to read of those that are there: with `latest` the last `limit` of them, else the first; `before` is
-    the `seq` of the first event already seen."""
+    """Which existing events to read: with `latest` the last `limit` of them, otherwise the first; `before` is the `seq`
+    of the first event already seen."""
 
     latest: bool
     before: int | None
 
 
 class StatsFilter(TypedDict, total=False):
-    """What figures are wanted of: a time, an agent, or both."""
+    """What the statistics cover: a period, an agent, or both."""
 
     since: datetime | None
     until: datetime | None
@@ -63,7 +63,7 @@ class StatsFilter(TypedDict, total=False):
 
 
 def which_tasks(given: TaskFilter) -> Which:
-    """Read the conditions that a caller gave for tasks, and refuse those that make no sense."""
+    """Return the caller's filter for tasks. Raise `BadInput` if it is invalid."""
     wanted = _named("tasks", given, TaskFilter)
     if wanted.get("state") is not None:
         checks.one_of(wanted["state"], _STATES, "state")
@@ -73,7 +73,7 @@ def which_tasks(given: TaskFilter) -> Which:
 
 
 def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Span:
-    """Read the conditions that a caller gave for events, and refuse those that make no sense."""
+    """Return the caller's filter for events. Raise `BadInput` if it is invalid."""
     wanted = _named(verb, given, takes)
     for name in ("since", "until"):
         if wanted.get(name) is not None:
@@ -91,7 +91,7 @@ def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Sp
 
 
 def which_figures(given: StatsFilter) -> tuple[Window, str | None]:
-    """Read of what time and of which agent a caller wants figures, and refuse what makes no sense."""
+    """Return the period and the agent of a statistics query. Raise `BadInput` if they are invalid."""
     wanted = _named("stats", given, StatsFilter)
     since, until = (None if wanted.get(name) is None else moment(wanted[name], name) for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
@@ -100,7 +100,7 @@ def which_figures(given: StatsFilter) -> tuple[Window, str | None]:
 
 
 def page(before: object) -> int | None:
-    """Check the place in the journal before which a page of a list ends."""
+    """Return the place in the journal before which a page ends, checked."""
     return checks.whole(before, "before")
 
 

@@ -1,4 +1,4 @@
-"""Finding a task or a run by what a person types of its id."""
+"""Finding a task or a run by the part of its id that a person types."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,8 @@ _LISTED: Final = {
 
 
 def task_of(view: View, given: str) -> Record:
-    """Find a task by its id, its beginning or its end as long as only one fits, or `last`."""
+    """Return a task by its id, a unique prefix or suffix of it, or `last`. Raise `NotFound` unless exactly one
+    matches."""
     if given == LAST:
         newest = view.runs(1)
         if not newest:
@@ -32,7 +33,7 @@ def task_of(view: View, given: str) -> Record:
 
 
 def run_of(view: View, given: str) -> str:
-    """Find a run's id in the same way."""
+    """Return a run's id in the same way."""
     if given == LAST:
         newest = view.runs(1)
         if not newest:
@@ -45,7 +46,7 @@ def run_of(view: View, given: str) -> str:
 
 
 def question_of(view: View, given: str) -> str:
-    """Find a question's id by what a person types of it: first among those that are open."""
+    """Return a question's id by the part that a person types: open questions first."""
     if view.question(_some(given)) is not None:
         return given
     waiting, every = view.questions_open(MANY), lambda: view.questions(MANY)
@@ -54,20 +55,20 @@ def question_of(view: View, given: str) -> str:
 
 
 def hold_of(view: View, given: str) -> str:
-    """Find the id of an uncertain call in the same way; one that was reconciled is known by its whole id."""
+    """Return the id of an uncertain call in the same way; a reconciled one is found by its whole id only."""
     if view.hold(_some(given)) is not None or view.done(f"{given}/reconcile") is not None:
         return given
     return _only("uncertain call", given, _fit(given, [hold.id for hold in view.holds_uncertain("", MANY)]))
 
 
 def _fit(given: str, ids: Sequence[str]) -> Sequence[str]:
-    """List the ids that begin so, or else those that end so."""
+    """Return the ids with this prefix, or else those with this suffix."""
     begin = [id_ for id_ in ids if id_.startswith(given)]
     return (begin or [id_ for id_ in ids if id_.endswith(given)])[: _NAMED + 1]
 
 
 def _fitting(view: View, given: str, *, runs: bool) -> Sequence[str]:
-    """Most people copy a whole id, some its beginning: only who types an end has all of them looked at."""
+    """Return matching ids. Most people copy a whole id, some its beginning: only a suffix needs a search of all ids."""
     return view.ids_like(given, _NAMED + 1, runs=runs) or view.ids_ending(given, _NAMED + 1, runs=runs)
 
 

@@ -1,5 +1,5 @@
-"""The journal page by page as far as it goes, and on from there: events as they come, whichever process writes. And a
-run that is carried out here, with what its models say while they say it."""
+"""Reading the journal page by page to its end, and following it: events as they come, from any process. And streaming a
+run that is carried out here."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -19,7 +19,7 @@ LOOK_SECONDS: Final = 0.5  # between two looks, should the store not have said t
 
 
 class Follow:
-    """`async with following(...) as follow`, then `await follow.next()` for what is new."""
+    """`async with following(...) as follow`, then `await follow.next()` for new events."""
 
     def __init__(self, store: Store, clock: Clock, span: Span) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class Follow:
         self.changed = asyncio.Event()
 
     async def next(self, seconds: float = LOOK_SECONDS) -> list[Event]:
-        """Wait for what has happened since the last time; empty if nothing did for so long."""
+        """Return the events since the last call; wait up to `seconds`, and return an empty list if there are none."""
         events = await self._look()
         if events:
             return events
@@ -41,8 +41,8 @@ class Follow:
         return await self._look()
 
     async def _look(self) -> list[Event]:
-        """Read on from where the last look ended, though nothing may have been found there: so a look costs what is
-        new. The first ones may have a long way to go."""
+        """Read on from the last position, even if nothing was found there, so that a read costs only what is new. The
+        first reads may have a long way to go."""
         self.changed.clear()
         span, read = self._span, self._store.read if self._is_up_to_date else self._store.browse
         events, head = await read(lambda view: (view.events(span), view.head().seq))
@@ -65,7 +65,7 @@ async def following(store: Store, clock: Clock, span: Span) -> AsyncGenerator[Fo
 
 
 async def followed(store: Store, clock: Clock, span: Span, *, from_now: bool) -> AsyncGenerator[list[Event]]:
-    """Give the events that `span` selects as they are written, for ever."""
+    """Yield the events that `span` selects as they are written, forever."""
     if from_now:
         span = replace(span, after=await store.read(lambda view: view.head().seq))
     async with following(store, clock, span) as follow:
@@ -75,7 +75,7 @@ async def followed(store: Store, clock: Clock, span: Span, *, from_now: bool) ->
 
 
 async def pages(store: Store, span: Span) -> AsyncGenerator[list[Event]]:
-    """Give the events that `span` selects and that are there now, `span.limit` at a time."""
+    """Yield the events that `span` selects and that exist now, `span.limit` at a time."""
     span = replace(span, before=await store.read(lambda view: view.head().seq) + 1)
     while events := await store.browse(lambda view, span=span: view.events(span)):
         yield events
@@ -83,8 +83,8 @@ async def pages(store: Store, span: Span) -> AsyncGenerator[list[Event]]:
 
 
 async def streamed(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
-    """Carry a run out, and give what happens in it as it happens; the outcome is last. Whoever leaves the loop before
-    that stops the run."""
+    """Run the coroutine, and yield what happens in the run as it happens; the outcome is last. Leaving the loop earlier
+    cancels the run."""
     queue: asyncio.Queue[Event | TextChunk | None] = asyncio.Queue()
     listener = RunListener(queue.put_nowait)
 

@@ -1,4 +1,4 @@
-"""What the engine leads in a person's place: a plan or a team, here and now or from the queue."""
+"""Plans and teams that the engine leads for a person, in this process or from the queue."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,13 +18,13 @@ from remit.errors import BadInput
 
 
 class Leader(NamedTuple):
-    """Who leads runs, within which ceiling."""
+    """Leads runs, within a ceiling."""
 
     engine: Engine
     ceiling: Bounds
 
     async def plan(self, plan: Plan, asked: Asked, options: PlanOptions) -> PlanOutcome:
-        """Run a plan and tell what became of every step."""
+        """Run a plan and return the outcome of every step."""
         outcomes: list[PlanOutcome] = []
         outcome = await self.plan_run(plan, asked, options, outcomes.append)
         if outcomes:
@@ -37,20 +37,20 @@ class Leader(NamedTuple):
     async def plan_run(
         self, plan: Plan, asked: Asked, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
     ) -> Outcome:
-        """Run a plan and tell what came of the run; `tell` receives the outcome of its steps."""
+        """Run a plan and return the outcome of the run; `tell` gets the outcome of its steps."""
         leading = self.engine.leading
         leading.runner.check_schemas(plan)  # before there is a run
         return await self._begin(asked, Led(leading.planner(plan, options, tell), STAND_IN))
 
     async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:
-        """Have the coordinator plan, unless there is a plan, and put together what the members bring."""
+        """Let the coordinator plan, unless there is a plan, and combine the members' results. Return the outcome."""
         agent = self.engine.services.ground.directory.get(asked.wish.to)
         led = Led(self.engine.leading.coordinator(agent, options, plan), "team") if agent is not None else None
         return await self._begin(asked, led)
 
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:
-        """Put what is led into the queue. A plan is checked whole against all cards that are known here; who does each
-        step is settled now, so that it is the same wherever the plan is carried out."""
+        """Queue a plan or team. A plan is checked against all known cards, and the agent of each step is chosen now, so
+        that it is the same in every process."""
         lead = submission.lead
         if lead is not None and lead.plan is not None:
             bounds = self.ceiling & submission.wish.within

@@ -1,6 +1,6 @@
-"""Agents that are models, and agents of other frameworks: registered in one line each.
+"""Registering model agents, and agents of other frameworks.
 
-Whatever asks a model is an adapter, and is imported when the first such agent is registered.
+The code that asks models is in adapters, which are imported when the first such agent is registered.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ ITERATIONS: Final = 50
 
 
 class AboutModel(TypedDict, total=False):
-    """What may be said of an agent that is a model: what its card says, its tools and how they are used, and which
-    models are asked with which keys."""
+    """The keywords of a model agent: its card, its tools and their rules, and its models with their keys."""
 
     role: str
     can: str | Iterable[str]
@@ -72,8 +71,8 @@ class AboutModel(TypedDict, total=False):
 
 
 class AboutGuest(AboutModel, total=False):
-    """What may be said of an agent of another framework besides: the dependencies that its framework hands to its
-    tools, and whether requests and tools that remit cannot govern are refused or allowed."""
+    """The further keywords of a guest: the dependencies that its framework passes to its tools, and whether requests
+    and tools that remit cannot govern are refused or allowed."""
 
     deps: Any
     ungoverned: Literal["refuse", "allow"]
@@ -90,7 +89,7 @@ _CARD: Final = ("role", "can", "asks", "reads", "writes", "trusted_output", "con
 
 
 class Registered(NamedTuple):
-    """An agent that is ready to be added: its card, what answers for it, and how its tasks and tools go."""
+    """An agent that is ready to be added: its card, its function, and the rules of its tasks and tools."""
 
     card: Card
     answer: AgentFunction
@@ -99,7 +98,7 @@ class Registered(NamedTuple):
 
 
 class ToolShelf:
-    """Tools that agents may name instead of bringing them along."""
+    """Registered tools, which agents may use by name."""
 
     def __init__(self, grouped: Iterable[Iterable[str]] = ()) -> None:
         self._grouped = frozenset[str]().union(*grouped)  # names in groups of the owner
@@ -109,7 +108,7 @@ class ToolShelf:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name of a tool that the owner has said."""
+        """All tool names that the owner has used."""
         return self._grouped | self._tools.keys()
 
     def put(self, tool: Any, repeat: Repeat | None = None, *, polls: bool = False) -> None:
@@ -124,8 +123,7 @@ class ToolShelf:
             self._polls.add(name)
 
     def found(self, given: Iterable[Any]) -> list[Any]:
-        """Give the tools that are meant: themselves, or by their names, or as a group. What is not there is an
-        error."""
+        """Return the tools: given directly, by name, or as a group. Raise `BadInput` for an unknown one."""
         listed: dict[str, Any] = {}
         for one in items(given, "tools takes a list of functions and of names"):
             for tool in self._named(one) if isinstance(one, str) else (one,):
@@ -137,8 +135,7 @@ class ToolShelf:
         return [*listed.values()]
 
     def repeats(self, tools: Iterable[Any]) -> dict[str, Repeat]:
-        """Give what each tool says of itself: as it was registered, as it is described, or by what its function
-        takes."""
+        """Return the `repeat` of each tool: as registered, as described, or by its function's parameters."""
         words: dict[str, Repeat] = {}
         for tool in tools:
             name = tool_name(tool)
@@ -147,7 +144,7 @@ class ToolShelf:
         return words
 
     def polls(self, tools: Iterable[Any]) -> frozenset[str]:
-        """Return the names of those that poll: as they were registered, or as they are described."""
+        """Return the names of the tools that poll: as registered, or as described."""
         described = {tool_name(tool): getattr(tool, "polls", False) is True for tool in tools}
         return frozenset(name for name, polls in described.items() if polls or name in self._polls)
 
@@ -176,7 +173,8 @@ class ToolShelf:
 
 
 def _own_repeat(tool: Any) -> Repeat | None:
-    """A function that takes an idempotency key can be called again with the same one."""
+    """Return the tool's own `repeat`, or None. A function with an idempotency key can be called again with the same
+    key."""
     described = getattr(tool, "repeat", None)
     if described is not None:
         return repeat_word(described, tool_name(tool))
@@ -188,7 +186,7 @@ def _own_repeat(tool: Any) -> Repeat | None:
 
 
 def tool_name(tool: object) -> str:
-    """Tell the name of a tool: what it says, or that of the function."""
+    """Return the name of a tool: its own, or that of the function. Raise `BadInput` if it has none."""
     name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
     if not isinstance(name, str) or not (callable(tool) or hasattr(tool, "name")):
         raise BadInput(f"a tool is a function, or has a name, not {shown(tool)}")
@@ -196,7 +194,7 @@ def tool_name(tool: object) -> str:
 
 
 def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any = None) -> Registered:
-    """Put an agent together that is a model with tools."""
+    """Return an agent that is a model with tools."""
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
     card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools), shelf.names)
@@ -222,8 +220,8 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
 
 
 def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf) -> Registered:
-    """Put an agent together from a function: its docstring is the instructions, what it returns the prompt, and its
-    return annotation what the result must look like."""
+    """Return an agent made from a function: its docstring is the instructions, its return value the prompt, and its
+    return annotation the form of the result."""
     callable_(function, "an agent with a model is made of a function")
     given = {**about}
     given.setdefault("instructions", inspect.getdoc(function) or "")
@@ -240,7 +238,7 @@ def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf)
 
 
 def joined(guest: Any, about: Said) -> Registered:
-    """Take in an agent of another framework."""
+    """Return a guest: an agent of another framework."""
     if brought := [name for name in _BROUGHT if name in about]:
         raise BadInput(
             f"add takes no '{brought[0]}' for an agent of another framework, which brings its own; say it where the "
@@ -266,7 +264,7 @@ def joined(guest: Any, about: Said) -> Registered:
 
 
 def members(guest: Registered) -> list[Registered]:
-    """Make members of the agents that a guest has as tools. Its retries and its rules for tools hold for them too."""
+    """Return the agents that a guest has as tools, as members. The guest's retries and tool rules apply to them too."""
     return [_member(one, guest) for one in getattr(guest.answer, "members", ())]
 
 
@@ -284,8 +282,8 @@ def _member(answer: Any, guest: Registered) -> Registered:
 
 
 def asking_members(agent: Registered) -> Registered:
-    """Let an agent ask the members that it has as tools. It has no verb for that, only the tools; like the verb they
-    can be used again, because the delegation is on record."""
+    """Return the agent with the right to ask the members that it has as tools. It has no verb for that, only the tools;
+    like the verb, they may be repeated, because the delegation is recorded."""
     asked: frozenset[str] = getattr(agent.answer, "asks", frozenset())
     if not asked:
         return agent
@@ -302,12 +300,12 @@ async def _prompt(turn: Any) -> str:
 
 
 def _storable(instructions: str) -> str:
-    """Return what a card can hold of a guest's instructions. They are given to its model whole, whatever they are."""
+    """Return the part of a guest's instructions that a card can hold. Its model gets them whole."""
     return instructions.replace("\0", "").encode(errors="ignore").decode()[:TEXT_LIMIT]
 
 
 def _settings(about: Said) -> Said:
-    """Return what goes to the provider with every request."""
+    """Return the settings that go to the provider with every request."""
     settings: object = about.get("settings", {})
     of_type(settings, Mapping, "settings takes a mapping, such as {'top_p': 0.9}")
     given = cast("Said", settings)
@@ -319,7 +317,8 @@ def _settings(about: Said) -> Said:
 
 
 def _verbs(card: Card) -> tuple[Any, ...]:
-    """Give the verbs that a model has; they lie above this layer, like the adapters that offer them."""
+    """Return the verbs of a model; they are imported late, because they are in a higher layer, like the adapters that
+    offer them."""
     return import_module("remit.verbs").verbs_for(asks=_asks(card), person=card.ask_person)
 
 
@@ -328,7 +327,7 @@ def _asks(card: Card) -> bool:
 
 
 def _card(name: str, tools: frozenset[str] | None, about: Said, *, shares: bool = True) -> Card:
-    """Make the card: its tools are those that the agent has, or any if nobody can tell before it runs."""
+    """Return the card: its tools are those of the agent, or any if they are known only while it runs."""
     given: dict[str, Any] = {key: about[key] for key in _CARD if key in about}
     asks, approve = _asks(Card("any", asks=about.get("asks", ()))), about.get("approve", False)
     verbs = _verb_groups(asks=asks, person=about.get("ask_person", False)) if shares else []
@@ -342,16 +341,16 @@ def _card(name: str, tools: frozenset[str] | None, about: Said, *, shares: bool 
 
 
 def _verb_groups(*, asks: bool, person: bool) -> list[str]:
-    """Name the verbs that a model has among its tools: those of context always."""
+    """Return the groups of verbs among a model's tools: those of context always."""
     return [CONTEXT, *((VERBS,) if asks else ()), *((PEOPLE,) if person else ())]
 
 
 def _rules(
     tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat], elsewhere: frozenset[str] | None = None
 ) -> AgentRules:
-    """Read the rules for tools. Every tool that is named must be there; if nobody can tell yet, `expects` has its name.
-    What is denied may also be a tool that other agents have (`elsewhere`), or one that a group has. A guest (None) may
-    run agents inside its tools, which nobody sees yet: there only what looks like a slip is one."""
+    """Return the rules for tools. Every named tool must exist; if the tools are not known yet, `expects` has its name.
+    A denied tool may also belong to another agent (`elsewhere`), or to a group. A guest (None) may run agents inside
+    its tools, which are unknown: there, only a name that resembles a known one is a typo."""
     approve = about.get("approve", False)
     given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
     names = (tools or frozenset()) | _HAD
@@ -385,14 +384,14 @@ def _rules(
 
 
 def _listed(deny: Any) -> Iterable[object]:
-    """Return what is denied by name. A single name stands for a list of one; who denies everything names nothing."""
+    """Return the denied names. A single name stands for a list of one; denying everything names none."""
     if deny is ANY:
         return ()
     return (deny,) if isinstance(deny, str) else items(deny, "deny takes a list of tools")
 
 
 def _single(given: Iterable[object]) -> frozenset[str]:
-    """Return the names of tools among names of tools and of groups. Whoever denies everything names none."""
+    """Return the tool names among names of tools and groups."""
     return frozenset(str(one) for one in given if not str(one).startswith(GROUP) and one != "*")
 
 
@@ -410,7 +409,7 @@ def _must_be_there(word: str, named: frozenset[str], names: frozenset[str]) -> N
 
 
 def _approved_groups(given: Iterable[str], names: frozenset[str] | None) -> frozenset[str]:
-    """Return the tools of the groups that a person approves: those that the agent has, at least one of each group."""
+    """Return the tools of the groups that need approval: those that the agent has, at least one of each group."""
     found = frozenset[str]()
     for group in (one for one in given if one.startswith(GROUP)):
         members = cast("frozenset[str]", tools_of([group], "approve"))
@@ -422,7 +421,7 @@ def _approved_groups(given: Iterable[str], names: frozenset[str] | None) -> froz
 
 
 def _repeats(given: object, tools: frozenset[str] | None) -> dict[str, Repeat]:
-    """Read what happens with calls of tools that may have been made before a crash: by tool, or one word for all."""
+    """Return what happens to calls of tools that may have been made before a crash: by tool, or one word for all."""
     if isinstance(given, str):
         if tools is None:
             raise BadInput("say repeat= by tool for this agent, {'search': 'again'}: its tools are not known yet")
@@ -459,7 +458,7 @@ def _adapter(name: str, extra: str) -> Any:
 
 
 def checked(given: Said, verb: str) -> Said:
-    """Check what is said of an agent: known words only."""
+    """Return the keywords of an agent. Raise `BadInput` for an unknown one."""
     known = (AboutGuest if verb == "add" else AboutModel).__annotations__.keys() | {"name"}
     if strange := sorted(given.keys() - known):
         raise BadInput(f"{verb} takes no '{strange[0]}'{meant(strange[0], known)}")

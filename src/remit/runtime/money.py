@@ -22,23 +22,22 @@ _WHY = 200
 
 
 class Account(NamedTuple):
-    """What the account has, in each unit; None for a unit in which nothing was ever granted, and so nothing is limited
-    by it."""
+    """The account in each unit; None for a unit without a grant, which therefore limits nothing."""
 
     credits: Lease | None = None
     tokens: Lease | None = None
 
 
 class HasLedger:
-    """What an owner does with the money of a workspace."""
+    """Actions of an owner on the money of a workspace."""
 
     _opening: Opening
 
     async def grant(
         self, amount: CreditsGiven = None, *, tokens: int = 0, why: str = "", op: str = "", by: str = ""
     ) -> Account:
-        """Add to the account: `await ws.grant("$10", why="November")`. From the first grant on, runs spend what is in
-        it and no more; before that, money is only counted."""
+        """Add money or tokens to the account: `await ws.grant("$10", why="November")`. After the first grant, remit
+        refuses payments that the account cannot cover; before that, money is only counted. Return the account."""
         between(tokens, "tokens", 0, _MOST_TOKENS)
         amounts: dict[Unit, int] = {"tokens": tokens} if tokens else {}
         if amount is not None:
@@ -49,16 +48,16 @@ class HasLedger:
         return await self.account()
 
     async def account(self) -> Account:
-        """Tell what the account has, what is set aside, and what was spent."""
+        """Return the account: the available, reserved and spent amounts."""
         found = await self._opening.engine.accounts.account()
         return Account(found.get("credits"), found.get("tokens"))
 
     async def leases(self) -> list[Lease]:
-        """List what is set aside and capped right now, the account included."""
+        """Return the current reservations and caps, and the account."""
         return await self._opening.engine.accounts.leases()
 
     async def uncertain(self) -> list[Hold]:
-        """List the calls that were charged whole because nobody could say what they cost."""
+        """Return the calls that were charged in full because their cost is unknown."""
         return await self._opening.engine.accounts.uncertain()
 
     async def reconcile(
@@ -71,8 +70,8 @@ class HasLedger:
         op: str = "",
         by: str = "",
     ) -> dict[Unit, int]:
-        """Say what an uncertain call really cost, once; tells what was given back, by unit. A unit left out was charged
-        rightly. The same cost said again returns the same; another one raises `Conflict`."""
+        """Enter the real cost of an uncertain call, once. Return the refund by unit. A unit that is left out was
+        charged correctly. The same cost again returns the same; another one raises `Conflict`."""
         line(hold, "a call's id", NAME_LIMIT)
         costs: dict[Unit, int] = {}
         if cost is not None:
@@ -85,27 +84,27 @@ class HasLedger:
         return await self._opening.engine.accounts.reconcile(hold, costs, said, act_of(op, by))
 
     async def unfreeze(self, why: str = "", *, op: str = "", by: str = "") -> bool:
-        """Let the account be spent from again after an overrun; tells whether it was frozen."""
+        """Unfreeze the account after an overrun. Return whether it was frozen."""
         return await self._opening.engine.accounts.unfreeze(plain(why, "why", _WHY, empty=True), act_of(op, by))
 
     async def spend(
         self, by: SpendBy = "agent", *, since: datetime | None = None, until: datetime | None = None
     ) -> Spending:
-        """Tell who spent what, `by` "day", "agent", "model", "session" or "run": credits, tokens and calls, what is
-        uncertain of that, and what was paid with keys of the workspace's own. The lines come to the total, and without
-        `since` and `until` the total comes to what the account has spent."""
+        """Return the spending `by` "day", "agent", "model", "session" or "run": credits, tokens and calls, the
+        uncertain part, and the part paid with the workspace's own keys. The lines add up to the total; without `since`
+        and `until`, the total equals what the account has spent."""
         one_of(by, SPEND_BY, "by")
         window, _ = which_figures(StatsFilter(since=since, until=until))
         return await self._opening.engine.services.ground.store.browse(lambda view: spending_of(view, by, window))
 
     async def limits(self) -> list[LimitUse]:
-        """Tell how much of each limit of `Policy(limits=...)` is used: one entry for each unit, and of a limit for each
-        agent or session one for each that has used something."""
+        """Return the use of each limit of `Policy(limits=...)`: one entry for each unit; for a limit with "*", one for
+        each agent or session that has used something."""
         opening = self._opening
         limits, ground = opening.settings.policy.limits, opening.engine.services.ground
         return await ground.store.browse(lambda view: limit_uses(view, limits, ground.clock.now()))
 
     async def audit(self) -> LedgerAudit:
-        """Check that every lease balances, that what is held, lent and spent adds up, and that no call outlived its
-        task."""
+        """Check that every lease balances, that held, lent and spent amounts add up, and that no call outlived its
+        task. Return the result."""
         return await self._opening.engine.services.ground.store.browse(audit_of)

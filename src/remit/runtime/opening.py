@@ -1,4 +1,4 @@
-"""A store and the engine on it, opened when they are first used and not before."""
+"""A store and its engine, opened on first use."""
 
 import asyncio
 import logging
@@ -42,8 +42,8 @@ StoreGiven: TypeAlias = str | Path | Database
 
 
 class LogRedaction(logging.Filter):
-    """The way out for our own log lines and the tracebacks that go along with them: an owner's secrets are taken out,
-    and what others said makes no line of its own and does not act on a terminal."""
+    """A filter for remit's own log lines and tracebacks: it removes the owner's secrets, and escapes line breaks and
+    control characters in foreign text."""
 
     def __init__(self, redaction: Redaction) -> None:
         super().__init__()
@@ -61,7 +61,8 @@ class LogRedaction(logging.Filter):
 
 
 class Opening:
-    """Where a workspace is, and its engine once it is needed: importing a module that makes a runtime makes no file."""
+    """The place of a workspace, and its engine once it is needed: importing a module that creates a runtime creates no
+    file."""
 
     def __init__(
         self, store: StoreGiven, workspace: str, directory: Directory, settings: EngineSettings, *, create: bool = True
@@ -106,7 +107,7 @@ class Opening:
         return self._engine
 
     async def wait(self) -> Engine:
-        """Give the engine, as soon as the store can be opened: a server that is only starting is waited for."""
+        """Return the engine as soon as the store can be opened; wait for a server that is starting."""
         self._come_home()
         return await until_there(self.settings.system.clock, self._opened)
 
@@ -126,8 +127,8 @@ class Opening:
         return self._database is not None
 
     def must_be_outside(self, verb: str, instead: str) -> None:
-        """Refuse a person's verb to code that runs in a turn: what it asks for belongs to that turn, and is limited
-        with it."""
+        """Raise `Refused` if a person's verb is called by code that runs in a turn: its request belongs to that turn,
+        and to its limits."""
         turn = current_turn()
         if turn is None or self._engine is None or self._engine.services.conductor.alive.get(turn.remit.id) is None:
             return
@@ -139,15 +140,15 @@ class Opening:
         return SealKey(secret) if secret else None
 
     def _told(self) -> EngineSettings:
-        """Give the settings, and what the environment says besides."""
+        """Return the settings, with those from the environment."""
         settings = self.settings
         if os.environ.get(CLOCK_VARIABLE, "") != "no":
             return settings
         return settings._replace(system=replace(settings.system, check_clock=False))
 
     def _come_home(self) -> None:
-        """In a forked process let go of all that is the parent's, without closing any of it; a path or an address is
-        opened anew. What is in the parent's memory cannot be."""
+        """In a forked process, drop everything that belongs to the parent, without closing it; a path or address is
+        opened again. A store in the parent's memory cannot be."""
         if self._process == os.getpid():
             return
         database = self._database
@@ -162,14 +163,14 @@ class Opening:
         self._process = os.getpid()
 
     def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
-        """Give the same agents and rules on another store, or with other hands."""
+        """Return the same agents and rules on another store, or with other serving settings."""
         settings = self.settings
         if serving is not None:
             settings = settings._replace(serving=of_type(serving, Serving, "serving takes Serving(...)"))
         return Opening(self.store if store is None else store, self.workspace, self.directory, settings)
 
     def close(self) -> None:
-        """Let go of the store; used again it is opened anew."""
+        """Close the store; it is reopened on the next use."""
         if self._process != os.getpid() and self._database is not None and not self._database.lasting:
             return  # the parent's
         self._come_home()
@@ -184,8 +185,8 @@ class Opening:
 
 
 async def _opened_beside(open_: Callable[[], Database]) -> Database:
-    """Open a database on a thread: a server that does not answer must not hold up what else there is to do, such as to
-    stop. Whoever is stopped meanwhile leaves nothing open."""
+    """Open a database in a thread: a server that does not answer must not block other work, such as stopping. If the
+    caller is cancelled meanwhile, nothing stays open."""
     given_up = Event()
 
     def opened() -> Database:
@@ -202,7 +203,7 @@ async def _opened_beside(open_: Callable[[], Database]) -> Database:
 
 
 def _is_running() -> bool:
-    """Tell whether there is an event loop here; a script may look at a runtime without one."""
+    """Whether an event loop is running here; a script may use a runtime without one."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -211,7 +212,7 @@ def _is_running() -> bool:
 
 
 def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, ...]) -> None:
-    """Refuse a keyword that is not there, and say where it belongs if it is a setting."""
+    """Raise `BadInput` for an unknown keyword, and say where it belongs if it is a setting."""
     for name in sorted(unknown):
         for section, values in (("policy", Policy), ("serving", Serving), ("system", System)):
             if name in {field.name for field in fields(values)}:
@@ -223,7 +224,7 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, .
 def settings(
     policy: Policy | None, serving: Serving | None, system: System | None, redaction: Redaction | None = None
 ) -> EngineSettings:
-    """Put the settings together; what was left out has its defaults."""
+    """Return the settings, with defaults for what was left out."""
     given = of_type(System() if system is None else system, System, "system takes System(...)")
     return EngineSettings(
         of_type(Policy() if policy is None else policy, Policy, "policy takes Policy(...)"),
@@ -238,7 +239,7 @@ def settings(
 
 @cache
 def _schemas() -> Schemas:
-    """Import the adapter for JSON Schema when a plan first needs it."""
+    """Return the adapter for JSON Schema, imported when a plan first needs it."""
     try:
         return cast("Schemas", import_module("remit.adapters.schema"))
     except ImportError as error:
@@ -246,12 +247,12 @@ def _schemas() -> Schemas:
 
 
 def _vault() -> Vault:
-    """Make the vault that the environment names, anew each time: a file of master keys may have changed since."""
+    """Return the vault of the environment, created each time: a file of master keys may have changed."""
     return import_module("remit.adapters.vault").from_environment()
 
 
 def _prices() -> Prices | None:
-    """Give the list of prices that is installed."""
+    """Return the installed price list, or None."""
     try:
         return import_module("remit.adapters.prices").KnownPrices()
     except BadInput:

@@ -1,4 +1,4 @@
-"""The owner's view of what people are asked."""
+"""The owner's view of questions to people."""
 
 from remit.core.checks import between
 from remit.core.question import Inquiry, Reply
@@ -12,13 +12,13 @@ _MOST = 1_000
 
 
 class HasQuestions:
-    """What agents ask people, and what people answer. The first answer counts; a later one raises `Conflict` with who
-    was first, when and over which channel. The same answer under the same `op` is one answer."""
+    """The questions of agents to people, and the answers. The first answer counts; a later one raises `Conflict`, which
+    says who was first, when and over which channel. The same answer with the same `op` is one answer."""
 
     _opening: Opening
 
     async def questions(self, *, decided: bool = False, limit: int = 100, before: int | None = None) -> list[Inquiry]:
-        """List what is open, first what expires first; or what was `decided`, the latest first."""
+        """Return the open questions, the first to expire first; or those that were `decided`, the latest first."""
         between(limit, "limit", 1, _MOST)
 
         def look(view: View) -> list[Inquiry]:
@@ -30,7 +30,7 @@ class HasQuestions:
         return await self._opening.engine.services.ground.store.browse(look)
 
     async def question(self, id: str) -> Inquiry:
-        """Give one question, open or decided."""
+        """Return one question, open or decided. Raise `NotFound` if there is none."""
         line(id, "a question's id", NAME_LIMIT)
 
         def look(view: View) -> Inquiry | None:
@@ -45,15 +45,15 @@ class HasQuestions:
     async def approve(
         self, question: str, *, by: str = "", value: Json = None, why: str = "", channel: str = "", op: str = ""
     ) -> None:
-        """Approve what was asked; `value` is the task or the arguments as they are approved, if they are changed."""
+        """Approve a request; `value` is the changed task or arguments, if they are changed."""
         await self._answer(question, Reply("approved", by, channel, why, value), op)
 
     async def reject(self, question: str, *, why: str = "", by: str = "", channel: str = "", op: str = "") -> None:
-        """Say no; the agent is told why."""
+        """Reject a request; the agent gets the reason."""
         await self._answer(question, Reply("rejected", by, channel, why), op)
 
     async def answer(self, question: str, value: str, *, by: str = "", channel: str = "", op: str = "") -> None:
-        """Answer what an agent asked."""
+        """Answer an agent's question."""
         await self._answer(question, Reply("answered", by, channel, value=value), op)
 
     async def _answer(self, question: str, reply: Reply, op: str) -> None:

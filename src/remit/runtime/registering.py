@@ -29,7 +29,7 @@ _TOOLS: Final = ("tools", "deny", "approve")  # keywords that name tools
 
 
 class About(TypedDict, total=False):
-    """What a card says besides the name, and how the agent's tasks from the queue are tried again."""
+    """The fields of a card except its name, and how the agent's queued tasks are retried."""
 
     role: str
     can: str | Iterable[str]
@@ -48,7 +48,7 @@ class About(TypedDict, total=False):
 
 
 class HasTeam:
-    """Agents: functions, models, and guests from other frameworks; and tools that they may name."""
+    """Agents: functions, models, and guests from other frameworks; and tools that they may use by name."""
 
     _opening: Opening
     _shelf: ToolShelf
@@ -64,9 +64,9 @@ class HasTeam:
     def agent(self, what: Any = "", /, **about: Any) -> Any:
         """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`.
 
-        With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, what the function returns
-        is the prompt (None: what `turn.prompt()` gives), and the annotation of that is the form of the result. It takes
-        what `model_agent` takes.
+        With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, the function's return
+        value is the prompt (None: `turn.prompt()`), and its return annotation is the form of the result. It takes the
+        keywords of `model_agent`.
         """
         if "model" in about:
             return lambda function: self._written(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
@@ -83,12 +83,13 @@ class HasTeam:
     @overload
     def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutGuest]) -> None: ...
     def add(self, card: Any, answer: AgentFunction | None = None, **about: Any) -> None:
-        """Register anything that can be awaited with a turn: a function, or an object with `async __call__`.
+        """Register a card with a function of a turn, or with an object that has `async __call__`.
 
-        Or a guest: an agent of pydantic-ai or openai-agents, or a LangGraph graph: `rt.add(agent, asks=["coder"])`.
-        `deps` are the dependencies that its framework hands to its tools, or a function of the turn that makes them.
-        Agents that it has as tools become members under the names of the tools. `ungoverned="allow"` says that agents
-        which its tools run, and tools that remit cannot govern, are left alone: nobody counts what they spend.
+        Or register a guest: an agent of pydantic-ai or openai-agents, or a LangGraph graph: `rt.add(agent,
+        asks=["coder"])`. `deps` are the dependencies that its framework passes to its tools, or a function of the turn
+        that returns them. Agents that it has as tools become members under the names of the tools. With
+        `ungoverned="allow"`, agents that its tools run, and tools that remit cannot govern, are left alone, and their
+        spending is not counted.
         """
         if answer is None and not isinstance(card, Card):
             found = models.joined(card, self._ungrouped(models.checked(about, "add")))
@@ -111,10 +112,10 @@ class HasTeam:
     def model_agent(self, name: str, model: object, **about: Unpack[AboutModel]) -> None:
         """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
 
-        `tools` are functions, or names of those given to `rt.tool`; `deny` names those that it never uses, `approve`
-        those that a person approves each time, and `before` and `after` are called around each. `fallback` are models
-        to ask when the first does not answer, `keys` are names of environment variables that hold keys, and `output` is
-        the form of the result.
+        `tools` are functions, or names of those registered with `rt.tool`. `deny` are tools that it never uses,
+        `approve` tools that a person approves each time; `before` and `after` are called around each tool call.
+        `fallback` are models to try if the first does not answer, `keys` are names of environment variables with keys,
+        and `output` is the form of the result.
         """
         given = self._ungrouped(models.checked({**about}, "model_agent"))
         found = models.modelled(name, model, given, self._shelf)
@@ -127,12 +128,12 @@ class HasTeam:
         self, function: None = None, *, repeat: Repeat | None = None, polls: bool = False
     ) -> Callable[[AnyTool], AnyTool]: ...
     def tool(self, function: Any = None, *, repeat: Repeat | None = None, polls: bool = False) -> Any:
-        """Register a tool that agents may name: `@rt.tool`, or `@rt.tool(repeat="again")`.
+        """Register a tool that agents may use by name: `@rt.tool`, or `@rt.tool(repeat="again")`.
 
-        `repeat` says what happens with a call that may have been made before a crash: it is made `"again"`, with the
-        same `idempotency_key` (`"key"`: what a function with that parameter says of itself), a person is asked
-        (`"ask"`), or the model is told and may decide (`"tell"`). `polls=True` says that it asks how far something is,
-        so that it may give the same again and again.
+        `repeat` says what happens to a call that may have been made before a crash: `"again"` repeats it, `"key"`
+        repeats it with the same `idempotency_key` (the default for a function with that parameter), `"ask"` asks a
+        person, and `"tell"` tells the model, which decides. `polls=True` says that the tool asks for the state of
+        something, so equal results are fine.
         """
         if function is None:
             return partial(self.tool, repeat=repeat, polls=polls)
@@ -140,7 +141,7 @@ class HasTeam:
         return function
 
     def _has(self, member: Registered) -> bool:
-        """Whether an agent that a guest has as a tool is a member already, because another guest has it as well."""
+        """Whether an agent that a guest has as a tool is already a member, because another guest has it too."""
         there = self._opening.directory.get(member.card.name)
         if there is None:
             return False
@@ -159,11 +160,12 @@ class HasTeam:
         return function
 
     def cards(self) -> list[Card]:
-        """List everyone who is registered, by name."""
+        """Return the cards of all registered agents, by name."""
         return self._opening.directory.cards()
 
     def stack(self, name: str) -> AgentStack:
-        """Tell how an agent is put together: its models and keys, tools, approvals, hooks and limits."""
+        """Return how an agent is configured: its models and keys, tools, approvals, hooks and limits. Raise `NotFound`
+        if there is no such agent."""
         agent = self._opening.directory.get(canonical(name))
         if agent is None:
             raise NotFound(f"there is no agent {shown(name)}; there are {', '.join(self._opening.directory.names())}")
@@ -171,7 +173,7 @@ class HasTeam:
 
     @contextmanager
     def override(self, **agents: AgentFunction) -> Generator[Self]:
-        """Have other functions answer for these agents while the body runs, as tests want: their cards stay."""
+        """Replace the functions of these agents while the body runs, for tests; their cards stay."""
         directory = self._opening.directory
         replaced: list[Agent] = []
         try:
@@ -188,7 +190,7 @@ class HasTeam:
                 directory.replace(agent)
 
     def _ungrouped(self, about: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what is said of an agent with the owner's groups of tools replaced by their members."""
+        """Return the keywords of an agent with the owner's tool groups replaced by their members."""
         own = self._opening.settings.policy.tool_groups
         return {**about, **{key: expanded(about[key], own) for key in _TOOLS if own and key in about}}
 

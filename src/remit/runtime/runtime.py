@@ -1,4 +1,4 @@
-"""The team: agents, and the engine that lets them be asked."""
+"""The team: agents, and the engine that runs them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
@@ -32,18 +32,18 @@ from remit.stores.sqlite.database import MEMORY
 
 
 class Private(TypedDict, total=False):
-    """What is never written: the texts in `secrets`."""
+    """Text that is never written: `secrets`."""
 
     secrets: Iterable[str]
 
 
 class Runtime(HasTeam):
-    """Agents, and the engine that lets them be asked.
+    """Agents, and the engine that runs them.
 
-    `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file, which is opened on first use. `bounds` is
-    the ceiling on every run. `policy`, `serving` and `system` are values of `remit.settings`. `secrets` are
-    texts that are never written: wherever one would be, in the store or in a log, it says `[secret]`. What an owner
-    does without agents is in `rt.workspace`.
+    `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file, which is opened on first use. `bounds`
+    limits every run. `policy`, `serving` and `system` are values of `remit.settings`. `secrets` are texts that are
+    never written: in the store and in logs, `[secret]` replaces them. Actions of an owner that need no agents are in
+    `rt.workspace`.
     """
 
     def __init__(
@@ -77,25 +77,25 @@ class Runtime(HasTeam):
     # -- runs -------------------------------------------------------------------------------------------
 
     async def run(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Any:
-        """Ask an agent to do a task and give back its result; raises `Refused` or `Failed` if there is none.
+        """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
 
-        An agent that is busy is waited for, 30 seconds unless `wait` says otherwise.
+        If the agent is busy, wait up to `wait` seconds [default: 30].
         """
         asking.nothing_more("run", "an agent and a task", strange)
         outcome = await self._begun(agent, task, how)
         return outcome.unwrap()
 
     async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
-        """Ask an agent to do a task and tell what came of it, with the id of the run."""
+        """Run a task with an agent and return its outcome, with the id of the run."""
         asking.nothing_more("outcome", "an agent and a task", strange)
         return await self._begun(agent, task, how)
 
     def stream(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
-        """Ask an agent to do a task, and give what happens as it happens: `async for one in rt.stream("coder", "x")`.
+        """Run a task with an agent, and yield what happens as it happens: `async for one in rt.stream("coder", "x")`.
 
-        An `Event` is what was recorded; a `TextChunk` is a piece of what a model says, which counts from the last one
-        that `begins`; the `Outcome` is last. Whoever leaves the loop before that stops the run. A run of another
-        process is followed by its id: `rt.workspace.follow(run=...)`.
+        An `Event` is a recorded event. A `TextChunk` is a piece of a model's answer; one that `begins` starts the
+        answer again. The `Outcome` is last. Leaving the loop earlier cancels the run. To follow a run of another
+        process, use its id: `rt.workspace.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
         asking.asked("stream", agent, task, how)  # what is wrong is told now, and not when the loop begins
@@ -114,7 +114,7 @@ class Runtime(HasTeam):
         return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
-        """Run a plan on behalf of a person and tell what became of every step."""
+        """Run a plan for a person and return the outcome of every step."""
         asking.nothing_more("run_plan", "a plan", strange)
         self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
@@ -124,13 +124,13 @@ class Runtime(HasTeam):
     async def run_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
     ) -> Any:
-        """Give a goal to a coordinator, who plans, and puts together what the members bring. With `plan` the plan is
-        yours, and the coordinator only puts together what comes of it."""
+        """Give a goal to a coordinator, which plans and combines the members' results, and return its result. With
+        `plan`, the coordinator only combines the results of that plan."""
         asking.nothing_more("run_team", "goal and coordinator", strange)
         return (await self._team(goal, coordinator, plan, how)).unwrap()
 
     def stream_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> AsyncGenerator[Streamed]:
-        """Run a plan, and give what happens as it happens, like `stream`. The outcome has what became of each step."""
+        """Run a plan, and yield what happens as it happens, like `stream`. The outcome has the state of each step."""
         asking.nothing_more("stream_plan", "a plan", strange)
         of_type(plan, Plan, "stream_plan takes a Plan(...)")
         asking.planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
@@ -145,7 +145,7 @@ class Runtime(HasTeam):
     def stream_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
     ) -> AsyncGenerator[Streamed]:
-        """Give a goal to a coordinator, as `run_team` does, and give what happens as it happens, like `stream`."""
+        """Give a goal to a coordinator, as `run_team` does, and yield what happens as it happens, like `stream`."""
         asking.nothing_more("stream_team", "goal and coordinator", strange)
         asking.planned("stream_team", coordinator, goal, how)
         return streamed(self.workspace.store, lambda: self._team(goal, coordinator, plan, how))
@@ -161,31 +161,31 @@ class Runtime(HasTeam):
         return asking.planned(verb, agent, task, how)
 
     async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
-        """Put a task into the queue and come back at once; it outlives this process if the store does.
+        """Queue a task and return its handle at once; it outlives this process if the store does.
 
-        The same task asked for again under the same `key` is the same task; without one it is another. `seconds` is the
-        time of one attempt, 260 unless told otherwise; `within=Bounds(deadline=...)` ends all of it, 30 days from now
-        at the latest.
+        With the same `key`, an equal request returns the same task; without one, each call creates a task. `seconds` is
+        the time of one attempt [default: 260]; `within=Bounds(deadline=...)` ends all attempts [default: 30 days from
+        now].
         """
         asking.nothing_more("submit", "an agent and a task", strange)
         return await self.workspace.submit(agent, task, **how)
 
     async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
-        """Put a plan into the queue and come back at once; it outlives this process if the store does, and so does what
-        was done of it. `await task.plan_outcome()` tells what became of every step."""
+        """Queue a plan and return its handle at once; the plan and its finished steps outlive this process if the store
+        does. `await task.plan_outcome()` returns the outcome of every step."""
         return await self.workspace.submit_plan(plan, *strange, **how)
 
     async def submit_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
     ) -> Task:
-        """Put a goal for a team into the queue and come back at once; the coordinator's plan and what was done of it
-        outlive this process if the store does."""
+        """Queue a goal for a team and return its handle at once; the coordinator's plan and its finished steps outlive
+        this process if the store does."""
         return await self.workspace.submit_team(goal, coordinator, *strange, plan=plan, **how)
 
     @property
     def turn(self) -> Turn:
-        """The turn that the calling code runs in: a tool of a model finds it here, to delegate or to pay. Raises
-        BadInput outside of one."""
+        """The turn that the calling code runs in: a model's tool uses it to delegate or to pay. Raise `BadInput`
+        outside of one."""
         turn = current_turn()
         if turn is None:
             raise BadInput("there is no turn here: rt.turn is for what an agent runs, such as its tools; say rt.run")
@@ -194,9 +194,9 @@ class Runtime(HasTeam):
     # -- serving ------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Run what is in the queue, and take over from processes that are gone, until cancelled or drained.
+        """Run queued tasks, and take over from dead processes, until cancelled or drained.
 
-        A store that cannot be opened yet, because its server is starting, is waited for.
+        If the store cannot be opened yet, because its server is starting, wait for it.
         """
         engine = None
         with anyio.CancelScope() as starting:
@@ -209,17 +209,18 @@ class Runtime(HasTeam):
             await engine.resident.serve()
 
     async def available(self) -> None:
-        """Wait until the store can be opened, as `serve` does: a server that is starting is not there yet."""
+        """Wait until the store can be opened, as `serve` does, for example while its server is starting."""
         await self._opening.wait()
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[Self]:
-        """Serve while the body runs: `async with rt.serving(): ...`. Asked for twice it is one worker."""
+        """Serve while the body runs: `async with rt.serving(): ...`. Nested calls share one worker."""
         async with self._opening.engine.resident.serving():
             yield self
 
     async def drain(self, seconds: float = 30.0) -> int:
-        """Take no more tasks, give those that run here so long to end, and requeue the rest; tells how many."""
+        """Stop claiming tasks, wait up to `seconds` for running ones, and requeue the rest. Return the number of
+        requeued tasks."""
         checks.patience(seconds, "seconds")
         for starting in self._starting:
             starting.cancel()
@@ -237,17 +238,17 @@ class Runtime(HasTeam):
         return self._opening.engine.services.heartbeat.worker
 
     def running(self) -> int:
-        """Tell how many tasks are alive in this process."""
+        """Return the number of tasks that run in this process."""
         return len(self._opening.engine.services.conductor.alive)
 
     @property
     def policy(self) -> Policy:
-        """The rules that were given, or those that hold unless told otherwise."""
+        """The policy of this runtime."""
         return self._opening.settings.policy
 
     @property
     def serving_settings(self) -> Serving:
-        """What this process does for the queue."""
+        """The serving settings of this process."""
         return self._opening.settings.serving
 
     @property
@@ -258,19 +259,19 @@ class Runtime(HasTeam):
     # -- where --------------------------------------------------------------------------------------------
 
     def at(self, store: StoreGiven | None = None, *, serving: Serving | None = None) -> "Runtime":
-        """Give the same team on another store, or with other hands; this one stays as it is."""
+        """Return the same team on another store, or with other serving settings; this runtime stays as it is."""
         return Runtime(self._opening.elsewhere(store, serving), bounds=self._ceiling)
 
     def close(self) -> None:
-        """Let go of the store. What this process still runs is taken up by another, or by the next start; `async with`
-        requeues it before."""
+        """Close the store. Another process, or the next start, resumes the tasks that still run here; `async with`
+        requeues them first."""
         self._opening.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Requeue what still runs here, and close."""
+        """Requeue the tasks that still run here, and close."""
         if self._opening.is_open:
             with anyio.CancelScope(shield=True):
                 await self.drain(0)
@@ -284,7 +285,7 @@ class Runtime(HasTeam):
 
 
 def run(runtime: Runtime, agent: str, task: str, **how: Unpack[Running]) -> Any:
-    """Ask an agent from a script: starts an event loop, waits, and gives back the result."""
+    """Run a task from a script: start an event loop, wait, and return the result."""
     of_type(runtime, Runtime, "remit.run takes a Runtime first")
     try:
         asyncio.get_running_loop()
@@ -294,7 +295,7 @@ def run(runtime: Runtime, agent: str, task: str, **how: Unpack[Running]) -> Any:
 
 
 async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Any:
-    """Give the result, once what the run left running has ended too: there is no one to carry it on after this."""
+    """Return the result, after all tasks that the run left have ended too: no other process would run them."""
     outcome = await runtime.outcome(agent, task, **how)
     if outcome.id:
         await runtime.workspace.settled(outcome.id)

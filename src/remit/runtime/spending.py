@@ -1,4 +1,4 @@
-"""Reading the ledger and the charges of the journal, all as of one moment."""
+"""Reading the ledger and the charges of the journal, on one snapshot."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ _ALWAYS: Final = Window()
 
 
 def spending_of(view: View, by: SpendBy, window: Window) -> Spending:
-    """Add up what was spent within a time. Of all time, what pruned runs have spent is known from the account."""
+    """Return the spending within a window. Over all time, the spending of pruned runs is computed from the account."""
     spends = _spends(view, by, window)
     if window != _ALWAYS:
         return spends.result()
@@ -29,7 +29,7 @@ def spending_of(view: View, by: SpendBy, window: Window) -> Spending:
 
 
 def limit_uses(view: View, limits: Iterable[Limit], now: int) -> list[LimitUse]:
-    """Tell how much of each limit is used, in each unit, by each for whom it is."""
+    """Return the use of each limit, in each unit, for each subject."""
     return [use for limit in limits for unit in limit.units for use in _uses(view, limit, unit, now)]
 
 
@@ -45,7 +45,7 @@ def _uses(view: View, limit: Limit, unit: MeterUnit, now: int) -> Iterator[Limit
 
 
 def audit_of(view: View) -> LedgerAudit:
-    """Audit the ledger."""
+    """Return the audit of the ledger."""
 
     def has_ended(task: str) -> bool:
         standing = view.standing(task)
@@ -56,7 +56,7 @@ def audit_of(view: View) -> LedgerAudit:
 
 
 def _is_cut(view: View) -> bool:
-    """Whether events are gone: cut out of the journal, or forgotten by a store in memory."""
+    """Whether events are missing: removed from the journal, or forgotten by a store in memory."""
     first = view.events(Span(limit=1))
     return bool(view.gaps_after(0, 1)) or bool(first and first[0].seq > 1)
 
@@ -72,7 +72,7 @@ def _spends(view: View, by: SpendBy, window: Window) -> Spends:
 
 
 def _backed(view: View) -> Backed:
-    """Tell of a task's lease whether its money came from the account: the task's purse says so."""
+    """Return a function that says whether a task's lease got its money from the account, by the task's purse."""
 
     @cache
     def backed(lease: str, unit: Unit) -> bool:

@@ -1,4 +1,4 @@
-"""How an agent goes about its work, to look at: its models, its tools, and what stands around them."""
+"""The configuration of an agent, for inspection: its models, its tools, and their rules."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ from remit.engine.directory import Agent
 
 
 class AgentStack(NamedTuple):
-    """An agent as it is put together. `models` are asked in their order, with the keys that `keys` names for each, and
-    are empty for an agent that asks none that is known before it runs. `approve` are tools that a person approves each
-    time; `before` and `after` are the hooks around each tool, in the order in which they are called."""
+    """The configuration of an agent. `models` are tried in order, with the keys that `keys` names for each; they are
+    empty if they are known only while it runs. `approve` are tools that a person approves each time; `before` and
+    `after` are the hooks around each tool, in the order of their calls."""
 
     card: Card
     models: tuple[str, ...]
@@ -25,7 +25,7 @@ class AgentStack(NamedTuple):
 
 
 def stack_of(agent: Agent) -> AgentStack:
-    """Describe an agent."""
+    """Return the configuration of an agent."""
     choices: tuple[Choice, ...] = getattr(agent.answer, "choices", ())
     rules = agent.rules
     return AgentStack(

@@ -1,4 +1,4 @@
-"""Who is there: the processes that run tasks, as far as one can tell from here."""
+"""The processes that run tasks, as far as this process can tell."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _SHORT: Final = 6  # the end of a worker's id, which differs where its beginning
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A process that has said that it is there. `number` is that of a process of this machine, or empty."""
+    """A process with a heartbeat. `number` is its process id on this machine, or empty."""
 
     id: str
     number: str
@@ -23,12 +23,13 @@ class Peer:
 
     @property
     def called(self) -> str:
-        """here 4711, or the end of the id of a process on another machine"""
+        """Return "here 4711", or the end of the id of a process on another machine."""
         return f"here {self.number}" if self.number else self.id[-_SHORT:]
 
 
 class Crew:
-    """Everyone who is there. A process of this machine that has ended is not; of others only they themselves know."""
+    """All processes with a heartbeat. A process of this machine that has ended is left out; of other machines nothing
+    more is known."""
 
     def __init__(self, beats: Iterable[Beat]) -> None:
         self.workers = [
@@ -37,11 +38,11 @@ class Crew:
         self._called = {worker.id: worker.called for worker in self.workers}
 
     def where(self, worker: str) -> str:
-        """Say where a task runs; empty if nobody runs it."""
+        """Return where a task runs, or "" if no process runs it."""
         return self._called.get(worker, GONE) if worker else ""
 
     def lost(self, record: Record, now: int) -> bool:
-        """Whether it was begun, and nobody is there any more who would end it."""
+        """Whether a task was started and no process is left that would end it."""
         return record.state in _AT_WORK and (record.until <= now or self.where(record.worker) == GONE)
 
     def state(self, record: Record, now: int) -> str:

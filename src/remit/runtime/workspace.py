@@ -91,31 +91,31 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the workspace."""
         return self._opening.workspace
 
     @property
     def database(self) -> Database:
-        """The database it is kept in; asking for it opens it."""
+        """The database of the workspace; reading this opens it."""
         return self._opening.database
 
     @property
     def store(self) -> Store:
-        """Its part of the database, for those who write their own transactions."""
+        """Its part of the database, for callers that write their own transactions."""
         return self._opening.engine.services.ground.store
 
     @property
     def clock(self) -> Clock:
-        """Where its time comes from."""
+        """The clock of the workspace."""
         return self._opening.settings.system.clock
 
     async def read(self, look: Callable[[View], T]) -> T:
-        """Look at the store: all that `look` asks is answered as of one moment."""
+        """Run `look` on a snapshot of the store and return its result."""
         checks.callable_(look, "read takes a function that is given a view")
         return await self.store.read(look)
 
     async def browse(self, look: Callable[[View], T]) -> T:
-        """Look at much of the store, in the same way: whatever else there is to do here goes on meanwhile."""
+        """Run a long `look` on a snapshot of the store, while other work continues, and return its result."""
         checks.callable_(look, "browse takes a function that is given a view")
         return await self.store.browse(look)
 
@@ -124,10 +124,10 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
     async def submit(
         self, agent: str, task: str, *, asker: str = "", under: str = "", **how: Unpack[Submitting]
     ) -> Task:
-        """Put a task into the queue; a worker that has the agent runs it.
+        """Queue a task, and return its handle; a worker that has the agent runs it.
 
-        With `asker` it is asked in the name of that agent's card, which must be allowed to; with `under` as a part of
-        the task of that id, which the agent holds. The task says whether it was `existing`.
+        With `asker` the request is made in the name of that agent's card, which must allow it; with `under` as a part
+        of the task of that id, which the agent holds. `task.existing` says whether the task existed already.
         """
         self._opening.must_be_outside("submit", "turn.submit")
         engine = self._opening.engine
@@ -143,8 +143,8 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
     async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
-        """Put a plan into the queue; a worker that has all the agents of its steps carries it out, and another goes on
-        with it should that one be gone. `await task.plan_outcome()` tells what became of every step."""
+        """Queue a plan, and return its handle. A worker that has all the agents of its steps carries it out, and
+        another continues if that one dies. `await task.plan_outcome()` returns the outcome of every step."""
         self._opening.must_be_outside("submit_plan", "turn.run_plan")
         asking.nothing_more("submit_plan", "a plan", strange)
         of_type(plan, Plan, "submit_plan takes a Plan(...)")
@@ -154,8 +154,8 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
     async def submit_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
     ) -> Task:
-        """Put a goal for a team into the queue; a worker that has the coordinator leads it. The coordinator's plan and
-        what was done of it outlive that worker."""
+        """Queue a goal for a team, and return its handle; a worker that has the coordinator leads it. The coordinator's
+        plan and its finished steps outlive that worker."""
         self._opening.must_be_outside("submit_team", "turn.run_team")
         asking.nothing_more("submit_team", "goal and coordinator", strange)
         how = await asking.classified(goal, how, self._opening.settings.policy.classifier)
@@ -167,118 +167,119 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
     def task(self, task: str) -> Task:
-        """Give the handle of a task by its id."""
+        """Return the handle of a task by its id."""
         return Task(self._opening.engine.control, _id(task))
 
     async def tasks(self, **which: Unpack[TaskFilter]) -> list[Status]:
-        """List the tasks that meet every condition, newest first."""
+        """Return the tasks that match all conditions, newest first."""
         return await self._opening.engine.control.listed(which_tasks(which))
 
     async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
-        """List runs, newest first; `before` is the `began` of the last run of the page before."""
+        """Return runs, newest first; `before` is the `began` of the last run on the previous page."""
         most, start = checks.limit(limit, most=MOST), page(before)
         return await self.browse(lambda view: view.runs(most, start))
 
     async def root(self, run: str) -> Node | None:
-        """Give a run as a tree of its tasks; None if there is no such run."""
+        """Return a run as a tree of its tasks, or None if there is no such run."""
         return tree(await self.history(run=run))
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
-        """Stop a task or a whole run, and everything below it, wherever it runs; tells how many tasks that is."""
+        """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
         return await self._opening.engine.control.cancel(_id(task), why, act=act_of(op, by))
 
     async def retry(self, task: str, *, anew: bool = False, op: str = "", by: str = "") -> Task:
-        """Run a task again that did not complete, as a new task; what it had finished is not done again.
+        """Retry a task that did not complete, as a new task; its finished work is not repeated.
 
-        With `anew`, a conversation with a model that cannot be continued begins again, in this task and in those that
-        it asks for; the model is told which tools were used before.
+        With `anew`, a conversation with a model that cannot be continued restarts, in this task and its subtasks; the
+        model is told which tools were used before.
         """
         of_type(anew, bool, "anew is True or False")
         control = self._opening.engine.control
         return Task(control, await control.retry(_id(task), act=act_of(op, by), anew=anew))
 
     async def orphans(self, limit: int = 100) -> list[Message]:
-        """List announcements of spawned tasks whose asker had ended before it could read them."""
+        """Return the result messages of spawned tasks whose asker had ended before it could read them."""
         most = checks.limit(limit)
         return await self.read(lambda view: view.orphans(most))
 
     async def settled(self, run: str) -> None:
-        """Wait until nothing is open any more of what a run submitted or spawned, in whichever process."""
+        """Wait until all tasks that a run submitted or spawned have ended, in any process."""
         await self._opening.engine.control.settled(_id(run, "a run's id"))
 
     async def has_ended(self, run: str) -> bool:
-        """Whether everything in a run has ended; what it submitted may outlive it."""
+        """Whether all tasks of a run have ended; submitted tasks may outlive their asker."""
         tasks = await self.read(methodcaller("of_run", _id(run, "a run's id")))
         return all(state in TERMINAL for _, state, _ in tasks)
 
     # -- what happened ------------------------------------------------------------------------------------
 
     async def head(self) -> int:
-        """Tell the number of the newest event; 0 if there is none."""
+        """Return the number of the newest event; 0 if there is none."""
         return (await self.read(lambda view: view.head())).seq
 
     async def history(self, **which: Unpack[HistoryFilter]) -> list[Event]:
-        """Read the journal, or the part of it that meets every condition, in order: all of it, or the first `limit`
-        events; with `latest=True`, the last."""
+        """Return the events of the journal that match all conditions, in order: all of them, or the first `limit`; with
+        `latest=True`, the last."""
         span = which_events("history", which, HistoryFilter)
         return await self.browse(lambda view: view.events(span))
 
     def pages(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
-        """Read the journal as far as it goes now, or the part of it that meets every condition, `limit` events at a
-        time: however long it is, no more than that is held."""
+        """Yield the existing events that match all conditions, `limit` at a time, so that only one page is in
+        memory."""
         return pages(self.store, which_events("pages", {"limit": PAGE, **which}))
 
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
-        """Tell who works, how long, how often tasks change hands and what is refused: in all, since or until a moment,
-        or by one agent. It costs about the same however long the journal is."""
+        """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost
+        hardly depends on the length of the journal."""
         window, agent = which_figures(which)
         found = await figures(self.store, window, agent)
         return summed(found.figures, found.open_runs, agent or "")
 
     def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
-        """Give events as they are written, by whichever process, in lists: those from now on, or those after event
-        number `after`. It goes on until the caller leaves the loop."""
+        """Yield events as any process writes them, in lists: those from now on, or those after event number `after`,
+        until the caller leaves the loop."""
         wanted = which_events("follow", {"limit": PAGE, **which})
         return followed(self.store, self.clock, wanted, from_now="after" not in which)
 
     def following(self, **which: Unpack[EventFilter]) -> AbstractAsyncContextManager[Follow]:
-        """Follow with a look at least every half second, for whoever waits for something else too."""
+        """Follow with a poll at least every half second, for callers that also wait for something else."""
         return following(self.store, self.clock, which_events("following", which))
 
     def watch(self, sink: Sink) -> Callable[[], None]:
-        """Feed every event that this process commits to `sink`; call what it returns to stop. Each sink is given copies
-        of its own: changing them changes neither what was recorded nor what others get."""
+        """Pass every event that this process commits to `sink`; call the returned function to stop. Each sink gets its
+        own copies: changing them affects neither the record nor other sinks."""
         checks.callable_(sink, "watch takes a function that is given a list of events")
         return self.store.subscribe(lambda events: sink(tuple(apart(event) for event in events)))
 
     async def workers(self) -> Crew:
-        """Tell which processes are there."""
+        """Return the processes with a heartbeat."""
         return Crew(await self.read(lambda view: view.workers()))
 
     # -- shared context -----------------------------------------------------------------------------------
 
     def context(self, session: str = "", *, op: str = "", by: str = "") -> Context:
-        """Give the whole workspace's entries; with a session, its board too. With `op`, the change made through it is
-        one act, however often it is repeated; another change needs another `op`."""
+        """Return access to all entries of the workspace; with a session, also to its board. With `op`, the change made
+        through it is one action, however often it is repeated; another change needs another `op`."""
         if session != "":
             line(session, "a session", SESSION_LIMIT)
         return Context(OwnerAccess(self._opening.engine.entries, session, act_of(op, by)))
 
     async def namespaces(self) -> dict[str, int]:
-        """List the namespaces, and how many entries are alive in each."""
+        """Return the namespaces, and the number of live entries in each."""
         now = self.clock.now()
         return dict(await self.browse(lambda view: view.namespaces(now)))
 
     async def cleanup(self, *, op: str = "", by: str = "") -> int:
-        """Remove the entries that have expired; tells how many."""
+        """Remove expired entries. Return their number."""
         return await self._opening.engine.entries.cleanup(act_of(op, by))
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
     async def prune(self, days: float, *, op: str = "", by: str = "", told: Callable[[int], None] | None = None) -> int:
-        """Delete the runs that ended longer ago than that, with what the journal needs no more; tells how many. A line
-        of each stays until it is as old, and idempotency keys stay for good. It goes in small steps, between which
-        others work and it may be cancelled; after each, `told` is called with how many are gone."""
+        """Delete the runs that ended more than `days` ago, and the journal events that nothing needs. Return the number
+        of runs. One line for each run stays until it is as old, and idempotency keys stay forever. It works in small
+        steps, between which others can work and it can be cancelled; after each step, `told` is called with the number
+        of deleted runs."""
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
@@ -288,11 +289,11 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         return await prune(ground, Pruning(now - older, act.op, told=told, by=act.by))
 
     async def examine(self) -> Health:
-        """Check that the store keeps its promises, in this workspace."""
+        """Check that the store keeps its promises, in this workspace. Return the findings."""
         return await examine(self.database, self.clock.now(), [self.name])
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._opening.close()
 
     def __enter__(self) -> Self:

@@ -1,1 +1,1 @@
-"""Where everything is kept. One algorithm; each database adds a dialect."""
+"""Stores for SQLite and PostgreSQL. One algorithm; each database adds a dialect."""

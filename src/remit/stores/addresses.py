@@ -1,5 +1,5 @@
-"""What a store's address means: memory, a file, or a server. What looks like an address is never taken for a file's
-name, because a name is printed, and an address may have a password in it."""
+"""The meaning of a store's address: memory, a file, or a server. Text that looks like an address is never taken for a
+file name, because file names are printed, and an address may contain a password."""
 
 import re
 from difflib import get_close_matches
@@ -27,7 +27,7 @@ _PASSWORDS: Final = (
 
 
 def is_server(where: str | Path) -> bool:
-    """Tell whether an address means a PostgreSQL server; refuse one that means nothing we know."""
+    """Whether an address means a PostgreSQL server. Raise `BadInput` for an unknown kind of address."""
     text = str(where).strip()
     if text == ":memory:" or _DRIVE.match(text) or _EXPLICIT.match(text):
         return False
@@ -51,8 +51,8 @@ def _is_scheme(name: str) -> bool:
 
 
 def _looks_like_server(text: str) -> bool:
-    """Tell an address without a scheme: //host, somebody@somewhere/something, name:password@host, host:port/database,
-    ?password=. Anything but a pattern, because a path may be as long as it likes."""
+    """Whether the text is an address without a scheme: //host, user@host/name, name:password@host, host:port/database,
+    ?password=. It uses no regular expression, because a path may have any length."""
     if text.startswith("//") and text[2:3] not in ("", "/"):
         return True
     first = text.partition("/")[0]
@@ -70,7 +70,7 @@ def _looks_like_server(text: str) -> bool:
 
 
 def _refuse_scheme(name: str, *, certain: bool) -> None:
-    """Refuse a scheme that is not ours. Without `//` it may as well be a file with a colon in its name."""
+    """Raise `BadInput` for an unknown scheme. Without `//` it may also be a file with a colon in its name."""
     if name in ("sqlite", "sqlite3", "file"):
         raise BadInput(f"a file is given by its path alone, without {name}: in front; {_ALLOWED}")
     if name in _SCHEMES or get_close_matches(name, (*_SCHEMES, "pg", "psql", "postgre"), cutoff=0.7):
@@ -80,15 +80,15 @@ def _refuse_scheme(name: str, *, certain: bool) -> None:
 
 
 def redacted(text: str) -> str:
-    """Take passwords out of text that may quote an address. What cannot be told from a password goes with it: in the
-    line of an address everything up to its last `@`, as passwords may have any character in them."""
+    """Return the text without passwords, in case it quotes an address. Everything that may be part of a password is
+    removed: in the line of an address, everything up to its last `@`, because a password may contain any character."""
     for pattern in _PASSWORDS:
         text = pattern.sub(r"\1***", text)
     return "\n".join(map(_without_password, text.split("\n"))) if "@" in text else text
 
 
 def _without_password(line: str) -> str:
-    """postgresql://user:password@host or user:password@host, with *** in the place of the password."""
+    """Return postgresql://user:password@host or user:password@host with *** in place of the password."""
     before, *rest = _ADDRESS.split(line)  # and then each scheme, and what follows it
     parts = [before, *(part if part.endswith("://") else _masked(part) for part in rest)]
     return _WORD.sub(lambda word: _masked_word(word[0]), "".join(parts))

@@ -1,7 +1,8 @@
-"""The view that decisions read from. It remembers what its own process wrote, as long as no other has written since.
+"""The view that decisions read from. It caches what its own process wrote, as long as no other process has written
+since.
 
-Nearly every transaction asks for a standing, a run, a breaker or an event, and mostly for what was written a moment
-ago. Answering from memory is why a fence on every write and the figures of a run at every hop cost next to nothing.
+Nearly every transaction reads a standing, a run, a breaker or an event, and usually one that was just written. The
+cache makes a fence on every write and the figures of a run at every hop nearly free.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ _TIES: Final = {"add": 1, "drop": -1, "settle": -1, "answer": -1}
 
 
 class CachedView(SqlView):
-    """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
+    """A view with a cache. Its owner calls `forget` when another process may have written."""
 
     __slots__ = (
         "_breakers",
@@ -67,7 +68,7 @@ class CachedView(SqlView):
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
     ) -> None:
-        """Remember what was fetched in advance because the decisions of a transaction will ask for it."""
+        """Cache rows that were fetched in advance for the decisions of a transaction."""
         self._standings.update({row[0]: Standing(*row[1:]) for row in standings})
         self._runs.update({row[0]: run_facts(row) for row in runs})
         self._same_requests = {key: [] for key in keys}
@@ -75,25 +76,24 @@ class CachedView(SqlView):
             self._same_requests[record.dedup_key].append(record)
 
     def prime_keys(self, keys: Sequence[str], used: Sequence[Values]) -> None:
-        """Remember what was fetched in advance about idempotency keys: what they were used for, or that they are not
-        used."""
+        """Cache the prefetched uses of idempotency keys, or that they are unused."""
         self._used_keys = dict.fromkeys(keys)
         self._used_keys.update({row[0]: UsedKey(*row) for row in used})
 
     def prime_leases(self, ids: Sequence[str], leases: Sequence[Values]) -> None:
-        """Remember what was fetched in advance of leases, or that there are none of these ids."""
+        """Cache prefetched leases, or that these ids have none."""
         for id_ in ids:
             for unit in UNITS:
                 self._leases.setdefault((id_, unit), None)
         self._leases.update({(row[0], row[1]): lease_of(row) for row in leases})
 
     def prime_disputes(self, agents: Sequence[str], holds: Sequence[Values]) -> None:
-        """Remember what was fetched in advance of agents' bills that nobody has settled, or that they have none."""
+        """Cache the prefetched unsettled bills of agents, or that they have none."""
         self._disputes = dict.fromkeys(agents)
         self._disputes.update({hold.agent: hold for hold in (Hold(*row) for row in holds)})
 
     def forget(self) -> None:
-        """Drop all that was read in advance: after a write, or in another transaction, it may not be true any more."""
+        """Drop everything that was prefetched: after a write, or in another transaction, it may be outdated."""
         self._standings.clear()
         self._breakers.clear()
         self._events.clear()
@@ -140,7 +140,7 @@ class CachedView(SqlView):
         return self._leases[key]
 
     def move(self, move: LeaseMove) -> bool:
-        """Add to the figures of a lease that is remembered; tell whether it is, and balances then."""
+        """Add to the figures of a cached lease. Return whether it is cached and balances."""
         key = (move.lease, move.unit)
         known = self._leases.pop(key, None)
         if known is None or not (after := known.moved(move)).is_balanced:
@@ -173,7 +173,7 @@ class CachedView(SqlView):
         return self._secrets[name]
 
     def forget_secrets(self) -> None:
-        """Drop what is remembered of a workspace's own keys: some have changed."""
+        """Drop the cached provider keys, because some have changed."""
         self._secrets.clear()
 
     def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]:
@@ -196,7 +196,7 @@ class CachedView(SqlView):
         return self._events.get(seq) or super().event(seq)
 
     def learn(self, event: Event, changes: list[Change]) -> None:
-        """Remember what an event that was just written did to the tables."""
+        """Update the cache with the changes of an event that was just written."""
         for table, verb, key, changed in changes:
             row = cast("dict[str, Any]", changed)
             if table == "task":
@@ -220,7 +220,8 @@ class CachedView(SqlView):
                 self._learn_rare(table, verb, row)
 
     def _learn_rare(self, table: str, verb: str, row: dict[str, Any]) -> None:
-        """Forget what is not so any more: that a key is unused, a model rests, or nobody has written to a task."""
+        """Drop cached negative facts that are no longer true: that a key is unused, that there is no cooldown, or that
+        a task has no message."""
         if table == "used_key":
             self._used_keys.pop(row["key"], None)
         elif table == "cooling":
@@ -248,7 +249,7 @@ class CachedView(SqlView):
             self._disputes.clear()
 
     def _learn_tie(self, verb: str, row: dict[str, Any]) -> None:
-        """Count what is held for a task and asked in it."""
+        """Update the cached count of a task's open holds and questions."""
         task = row.get("task")
         known = self._standings.get(task) if task is not None else None
         if known is not None and verb in _TIES:
@@ -282,7 +283,7 @@ class CachedView(SqlView):
                 self._standings[task] = known._replace(state=row["state"], fence=fence, failures=failures)
 
     def learn_count(self, run: str, count: Count) -> None:
-        """Add to the figures of a run what an event that was just written counts."""
+        """Add the counts of an event that was just written to the cached figures of a run."""
         known = self._runs.get(run)
         if known is not None:
             members = known.members.union(count.members.split()) if count.members else known.members

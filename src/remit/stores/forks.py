@@ -1,8 +1,8 @@
 """Forks: a child process neither uses nor closes what its parent has opened.
 
-Both would hurt the parent. A connection to a server is one conversation, which two cannot hold. Of SQLite a child
-inherits what the parent's memory says about locks, while the system gives it none of them; so a file is closed before
-a fork, and the parent opens it again after.
+Both would harm the parent. A connection to a server is one conversation, which two processes cannot share. With SQLite,
+a child inherits the parent's memory of its locks, while the system gives it none of them; so a file is closed before a
+fork, and the parent opens it again afterwards.
 """
 
 import os
@@ -22,18 +22,18 @@ ELSEWHERE = (
 
 
 class Forking(Protocol):
-    """Something that is open while a process forks. It is told before, and after in the parent and in the child."""
+    """An open object with hooks that are called before a fork, and after it in the parent and in the child."""
 
     def before_fork(self) -> None:
-        """Come to rest: what the memory says is then true in both processes."""
+        """Pause, so that the state in memory is valid in both processes."""
         ...
 
     def after_fork(self) -> None:
-        """Go on, in the parent."""
+        """Continue, in the parent."""
         ...
 
     def leave(self) -> None:
-        """Refuse everything from now on, in the child, and let nothing end that is the parent's."""
+        """In the child, refuse everything from now on, and close nothing that belongs to the parent."""
         ...
 
 
@@ -44,23 +44,23 @@ _opening = threading.Lock()  # held by whoever opens a file: a fork in the middl
 
 @contextmanager
 def opening() -> Generator[None]:
-    """Open a file while no process forks."""
+    """Open a file in the body, while no process forks."""
     with _opening:
         yield
 
 
 def tell(thing: Forking) -> None:
-    """Tell this thing about forks for as long as it lives."""
+    """Call this object's hooks before and after each fork, as long as it is referenced (weakly)."""
     _open.add(thing)
 
 
 def no_more(thing: Forking) -> None:
-    """Tell it no more: it is closed."""
+    """Stop calling the hooks of this object: it is closed."""
     _open.discard(thing)
 
 
 def unsafe(where: str) -> None:
-    """Remember a file that could not be closed before this process was forked: here SQLite believes that it has locks
+    """Remember a file that could not be closed before this process was forked: here, SQLite believes that it has locks
     which the system did not give to it."""
     _unsafe.add(os.path.realpath(where))
 
@@ -74,7 +74,8 @@ def refuse_unsafe(where: str) -> None:
 
 
 def keep(thing: object) -> None:
-    """Keep a thing until this process ends and past the interpreter's end, so that nothing of it is closed or run."""
+    """Keep an object until this process ends, past the interpreter's shutdown, so that nothing of it is closed or
+    run."""
     ctypes = import_module("ctypes")  # only a child needs it
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 

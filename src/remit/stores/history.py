@@ -23,7 +23,7 @@ _QUERIES: Final = queries()
 
 
 class Queries:
-    """Runs named queries. `ask(name, values)` reaches the database; the workspace is put in here and nowhere else."""
+    """Runs named queries. `ask(name, values)` reaches the database; the workspace is added here and nowhere else."""
 
     __slots__ = ("_ask", "workspace")
 
@@ -89,7 +89,7 @@ class JournalQueries(Queries):
         return None if row is None else (self._answer(op, row[0]),)
 
     def _answer(self, op: str, text: str | None) -> Json:
-        """Read what an operation answered; a long answer is kept beside its event."""
+        """Return the answer of an operation; a long answer is stored next to its event."""
         if is_blob(text):
             row = self._one("blob_of", op=op)
             if row is None:
@@ -110,7 +110,7 @@ class JournalQueries(Queries):
         return sorted(events, key=lambda event: event.seq)
 
     def events(self, span: Span) -> list[Event]:
-        """Find events by the narrowest index, page by page: of what is not wanted no more than a page is ever held."""
+        """Return events by the narrowest index, page by page: at most one page of unwanted rows is in memory."""
         most = FOREVER if span.limit is None else span.limit
         if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
             span = replace(span, run=run[0])  # the record of a pruned task is gone: then the journal is walked
@@ -246,7 +246,7 @@ def _bounds(span: Span) -> dict[str, Any]:
 
 
 def _is_within(row: Values, span: Span) -> bool:
-    """Check what the query did not, or not exactly: a star there stands for anything."""
+    """Check the conditions that the query did not check exactly: a star there stands for anything."""
     return (
         (span.kinds is None or row[_KIND] in span.kinds)
         and (span.session is None or row[_SESSION] == span.session)
@@ -256,7 +256,7 @@ def _is_within(row: Values, span: Span) -> bool:
 
 
 def event_of(row: Values) -> Event:
-    """Make the event that a row of the journal tells of."""
+    """Return the event of a row. Raise `StoreError` if it cannot be read."""
     try:
         data: Any = decode(row[8])
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Appending: what is decided becomes events, events become rows. The same for every SQL database."""
+"""Appending: decisions become events, events become rows. The same for every SQL database."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ Apply: TypeAlias = Callable[[str, str, Decide[Any]], Applied]
 
 
 class Operation:
-    """A decision that someone awaits: what it was told to do, and what came of the last try."""
+    """A pending write: the decision function, and the result or error of its last execution."""
 
     __slots__ = ("answer", "aside", "decide", "error", "events", "future", "op", "wants", "workspace")
 
@@ -56,8 +56,7 @@ class Operation:
         self.error: Exception | None = None
 
     def perform(self, apply: Apply, failures: tuple[type[Exception], ...] = (StoreError,)) -> None:
-        """Apply the operation. `failures` are the database's and are raised; any other error is the operation's own
-        and is kept for whoever awaits it."""
+        """Run the decision. Re-raise database errors (`failures`); store any other error for the caller's future."""
         self.answer, self.aside, self.events, self.error = None, None, [], None
         try:
             self.answer, self.events, self.aside = apply(self.workspace, self.op, self.decide)
@@ -70,11 +69,11 @@ class Operation:
             self.error = error
 
     def fail(self, error: RemitError) -> None:
-        """Forget what came of it: the database failed, and none of it is written."""
+        """Drop the result: the database failed, and nothing was written."""
         self.error, self.events = error, []
 
     def settle(self) -> None:
-        """Answer whoever awaits it, on the thread of its event loop."""
+        """Resolve the caller's future, on the thread of its event loop."""
         if self.future.done():
             return
         if self.error is not None:
@@ -84,7 +83,8 @@ class Operation:
 
 
 def answer_all(batch: Sequence[Operation], feed: Feed, fault: Fault) -> None:
-    """Feed the sinks with what was committed, then answer: whoever is answered finds that the sinks have heard."""
+    """Notify the sinks, then resolve the futures, in this order: a caller that continues can rely on the sinks having
+    seen its events."""
     for operation in batch:
         if operation.error is None and operation.events:
             feed(operation.events)
@@ -93,9 +93,9 @@ def answer_all(batch: Sequence[Operation], feed: Feed, fault: Fault) -> None:
 
 
 def try_one_by_one(batch: Sequence[Operation], error: StoreError) -> bool:
-    """Tell whether a batch that the database failed is tried again one by one.
+    """Whether a failed batch is retried one by one.
 
-    One bad operation must not take its neighbours along. A database that is busy is so for each of them.
+    One bad operation must not take the others with it. If the database is busy, it is busy for each of them.
     """
     return len(batch) > 1 and not isinstance(error, StoreBusy)
 
@@ -114,7 +114,7 @@ TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # whose rows may b
 
 
 def _reads(sql: str) -> bool:
-    """Tell whether a statement looks into one of these tables."""
+    """Whether a statement reads one of these tables."""
     return any(word in ("FROM", "JOIN") and table in TABLES for word, table in pairwise(sql.split()))
 
 
@@ -122,8 +122,8 @@ READERS: Final = frozenset(name for name, query in queries().items() if _reads(q
 
 
 class Unwritten:
-    """Changes that wait for the end of a transaction: they must be written before it is committed, and before one of
-    the `READERS` is asked in it."""
+    """Changes that are written at the end of a transaction: before it is committed, and before one of the `READERS`
+    queries runs in it."""
 
     __slots__ = ("_holds", "_leases", "_meters", "_runs")
 
@@ -137,7 +137,7 @@ class Unwritten:
         return bool(self._runs or self._leases or self._meters or self._holds)
 
     def clear(self) -> None:
-        """Forget all of it: it is written, or the transaction was rolled back."""
+        """Drop all changes: they are written, or the transaction was rolled back."""
         self._runs.clear()
         self._leases.clear()
         self._meters.clear()
@@ -164,8 +164,8 @@ class Unwritten:
             self._leases[key] = [have + more for have, more in zip(waiting, move[2:], strict=True)]
 
     def takes(self, table: Table, verb: str, key: Key, row: Row) -> bool:
-        """Take a change that can wait: what is added to a meter, a hold that begins, and the end of one that was never
-        written. Of a lease that goes, nothing is added to its row any more."""
+        """Take a change that can be delayed: an addition to a meter, a new hold, and the end of a hold that was never
+        written. Nothing more is added to the row of a lease that is dropped. Return whether the change was taken."""
         if verb == "count":
             metered = _METERED_BY(row)
             self._meters[metered] = self._meters.get(metered, 0) + cast("int", row["spent"])
@@ -179,7 +179,7 @@ class Unwritten:
         return table == "hold" and verb == "drop" and self._holds.pop(place, None) is not None
 
     def write(self, write: Write) -> None:
-        """Write what has come together."""
+        """Write the collected changes."""
         for (workspace, run), figures in self._runs.items():
             row = {"workspace": workspace, "id": run, **dict(zip(Count._fields, figures, strict=True))}
             write("run_count", _COUNT(row))
@@ -202,39 +202,39 @@ _FILL = {name: query.fill for name, query in queries().items()}
 
 
 class Recorded(NamedTuple):
-    """An operation in the journal: its answer as its first event has it, and the hash of that event."""
+    """An operation in the journal: its answer in its first event, and the hash of that event."""
 
     answer: str | None
     hash: str
 
 
 class Sql(Protocol):
-    """One connection, in a transaction that someone else began and will commit.
+    """One connection, in a transaction that its owner began and will commit.
 
     `query` and `write` run a named statement; values are in the order of its places.
     """
 
     def head(self, workspace: str) -> Head:
-        """Tell where the journal of a workspace ends."""
+        """Return the end of a workspace's journal."""
         ...
 
     def done(self, workspace: str, op: str) -> Recorded | None:
-        """Look an operation up; None if it has not been done."""
+        """Return an operation, or None if it has not been done."""
         ...
 
     def append(self, event: Event) -> bool:
-        """Write an event into the journal; False if its operation or its place is taken."""
+        """Write an event into the journal. Return False if its operation id or its number is taken."""
         ...
 
     def query(self, name: str, row: Sequence[Any]) -> Rows: ...
     def write(self, name: str, row: Sequence[Any]) -> None: ...
     def erase(self, name: str, row: Sequence[Any]) -> None:
-        """Write so that what was there before is really gone, as far as the database can see to that."""
+        """Write so that the old data is really gone, as far as the database can guarantee that."""
         ...
 
 
 class Journal:
-    """Applies operations: each happens once, however often it is asked for."""
+    """Applies operations: each happens once, however often it is requested."""
 
     __slots__ = ("_fault", "_heads", "_sql", "_views", "key", "unrepeatable", "unwritten")
 
@@ -248,32 +248,32 @@ class Journal:
         self.unrepeatable = False  # something was written that no event could restore
 
     def forget(self) -> None:
-        """Forget where the journals end and what the views remember: someone else may have written since."""
+        """Drop the cached heads and views: another process may have written since."""
         self._heads.clear()
         self.unwritten.clear()
         for view in self._views.values():
             view.forget()
 
     def view(self, workspace: str) -> CachedView:
-        """Give the view that decisions of a workspace read from."""
+        """Return the view that decisions of a workspace read from."""
         view = self._views.get(workspace)
         if view is None:
             view = self._views[workspace] = _JournalView(workspace, self, self._sql)
         return view
 
     def flush(self) -> None:
-        """Write what is unwritten. It must be done before anyone commits."""
+        """Write the delayed changes. Call it before a commit."""
         if self.unwritten:
             self.unwritten.write(self._sql.write)
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
-        """Ask the database, which is told before what it does not know yet."""
+        """Run a query; delayed changes that it may read are written first."""
         if name in READERS:
             self.flush()
         return self._sql.query(name, row)
 
     def head(self, workspace: str) -> Head:
-        """Tell where the journal of a workspace ends, what this transaction has appended included."""
+        """Return the end of a workspace's journal, including what this transaction has appended."""
         head = self._heads.get(workspace)
         if head is None:
             head = self._sql.head(workspace)
@@ -283,7 +283,7 @@ class Journal:
         return head
 
     def _check_key(self, workspace: str, head: Head) -> None:
-        """Refuse to append to a journal that is sealed with another key: to its owner our events would look forged."""
+        """Raise `StoreError` if a journal is signed with another key: to its owner our events would look forged."""
         if self.key is None or not head.hash.startswith(self.key.mark):
             which = "no key was given" if self.key is None else "this is another one"
             raise StoreError(
@@ -292,10 +292,11 @@ class Journal:
             )
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
-        """Give the operation's answer, the events it appended and its aside; one done before answers as it did then.
+        """Return the operation's answer, its events and its aside; an operation that was done before returns its
+        recorded answer.
 
-        Looking first would cost every operation a query. So the operation is tried, and looked up only when the try
-        shows that it may have been done: it raises, it changes nothing, or its id is taken.
+        A lookup first would cost every operation a query. So the decision runs first, and the operation is looked up
+        only if it may have been done: the decision raises, it changes nothing, or its id is taken.
         """
         view = self._views.get(workspace) or self.view(workspace)
         try:
@@ -332,7 +333,7 @@ class Journal:
         self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
 
     def _roll_up(self, workspace: str, tally: Tallied) -> None:
-        """Write a slice of the tally: beside the journal, and made of nothing else."""
+        """Write a slice of the statistics, next to the journal and derived from it."""
         for row in tally.rows:
             values = {**row._asdict(), "workspace": workspace, "data": encode(row.figures.data())}
             self._sql.write("tally_put", _FILL["tally_put"](values))
@@ -353,7 +354,7 @@ class Journal:
         self.unrepeatable = True
 
     def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:
-        """Append the events and give them back; none if the operation's id is taken."""
+        """Append the events and return them; none if the operation id is taken."""
         if stamp.answer is not None and len(stamp.answer) > INLINE:
             return self._append_beside(workspace, unsealed, texts, stamp)
         head = self._heads.get(workspace) or self.head(workspace)
@@ -373,7 +374,7 @@ class Journal:
     def _append_beside(
         self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp
     ) -> list[Event]:
-        """Append the events, and keep the answer beside the first of them."""
+        """Append the events, and store the answer next to the first of them."""
         op, answer = stamp
         events = self._append_all(workspace, unsealed, texts, Stamp(op, blob_reference(cast("str", answer))))
         if events:
@@ -382,17 +383,17 @@ class Journal:
         return events
 
     def restore(self, events: Sequence[Event]) -> None:
-        """Write events again that a rollback took away."""
+        """Write events again that a rollback removed."""
         for event in events:
             self._append(event)
 
     def _answer_of(self, workspace: str, op: str) -> Applied | None:
-        """Answer as an operation did that was done before: with no events, and nothing aside."""
+        """Return the recorded answer of an operation, without events and aside, or None."""
         done = self.view(workspace).done(op)
         return None if done is None else (done[0], [], None)
 
     def _append(self, event: Event) -> bool:
-        """Write the event and what it does to the tables; False if its operation or its place is taken."""
+        """Write the event and its changes to the tables. Return False if its operation id or its number is taken."""
         if not self._sql.append(event):
             return False
         self._fault("store.appended")
@@ -432,7 +433,7 @@ class Journal:
             end = last
 
     def _waits(self, table: Table, verb: str, key: Key, row: Row) -> bool:
-        """Tell whether a change waits for the end of the transaction."""
+        """Whether a change is delayed to the end of the transaction."""
         if self.unwritten.takes(table, verb, key, row):
             return True
         if verb in ("set", "put", "settle", "cut") or table == "run":
@@ -440,14 +441,14 @@ class Journal:
         return False
 
     def _move(self, view: CachedView, move: LeaseMove) -> None:
-        """Move money; if that does not balance, or nobody knows, the database has to judge at once."""
+        """Move money. If it does not balance, or that is unknown, flush, so that the database checks it at once."""
         self.unwritten.move(view.workspace, move)
         if not view.move(move):
             self.flush()
 
 
 class _JournalView(CachedView):
-    """What a decision reads from: it also sees what the journal's transaction has done so far."""
+    """The view of a decision: it also sees what the transaction has written so far."""
 
     __slots__ = ("_journal", "_sql")
 
@@ -465,9 +466,9 @@ class _JournalView(CachedView):
 
 
 def _check_moves(view: CachedView, unsealed: Sequence[Unsealed]) -> None:
-    """Ask the lifecycle table about every move of a task, before anything is written.
+    """Check every move of a task against the state machine, before anything is written.
 
-    A task that begins is not looked up: its primary key sees to it that it begins once.
+    A new task is not looked up: its primary key ensures that it starts once.
     """
     states: dict[str, str] = {}
     for event in unsealed:

@@ -1,4 +1,4 @@
-"""Which database an address means."""
+"""Opening the database of an address."""
 
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +13,8 @@ from remit.stores.sqlite.database import SqliteDatabase
 def database_at(
     where: str | Path, *, create: bool = True, key: SealKey | None = None, keep_events: int | None = None
 ) -> Database:
-    """Open a file, `:memory:`, or a PostgreSQL server by its address; with a key, its journals are sealed with it. With
-    `keep_events`, a database in memory keeps about so many."""
+    """Open a file, `:memory:`, or a PostgreSQL server by its address; with a key, its journals are signed. With
+    `keep_events`, a database in memory keeps about this many events."""
     database = _opened(where, create=create)
     database.seal_with(key)
     if not database.lasting:

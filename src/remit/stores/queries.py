@@ -1,4 +1,4 @@
-"""Named queries and numbered schemas, read from the .sql files that explain them."""
+"""Named queries and numbered migrations, read from the .sql files, which explain them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +24,8 @@ Fill: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
 
 
 class Query(NamedTuple):
-    """A query with numbered places, and how to fill them from named values: binding by place is much cheaper."""
+    """A query with numbered places, and the function that fills them from named values: binding by place is much
+    cheaper."""
 
     sql: str
     names: tuple[str, ...]
@@ -33,7 +34,7 @@ class Query(NamedTuple):
 
 @cache
 def queries(mark: str = "?", folder: str = "sql") -> dict[str, Query]:
-    """Read the queries of a folder by name, without comments. `mark` is how the database writes a place for a value."""
+    """Return the queries of a folder by name, without comments. `mark` is how the database writes a placeholder."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((_HERE / folder).glob("*.sql"))]
     return {name: _query(body, mark) for text in texts for name, body in _NAMED.findall(text)}
 
@@ -45,7 +46,7 @@ def _query(body: str, mark: str) -> Query:
 
 
 def _columns(match: re.Match[str]) -> str:
-    """Spell out the columns of a table.
+    """Return the columns of a table.
 
     `@task` stands for its columns, `@t.task` for those of the table called t, `:@task` for a value for each.
     `@set.entry` takes the columns that are not part of the key from the row that an upsert proposed.
@@ -59,7 +60,7 @@ def _columns(match: re.Match[str]) -> str:
 
 
 def _filler(names: tuple[str, ...]) -> Fill:
-    """Make the function that picks these values from a mapping; `itemgetter` takes several in one step."""
+    """Return a function that picks these values from a mapping; `itemgetter` takes several in one step."""
     if len(names) > 1:
         return itemgetter(*names)
     return lambda values: tuple([values[name] for name in names])
@@ -67,13 +68,13 @@ def _filler(names: tuple[str, ...]) -> Fill:
 
 @cache
 def migrations(folder: str) -> dict[int, str]:
-    """Read the numbered steps of a database's schema, in order."""
+    """Return the numbered migrations of a database, in order."""
     steps = sorted((_HERE / folder / "migrations").glob("[0-9]*.sql"))
     return {int(path.stem): path.read_text(encoding="utf-8") for path in steps}
 
 
 def after(prefix: str) -> str:
-    """Find the smallest text that is greater than every text with this prefix, in code point order."""
+    """Return the smallest text that is greater than every text with this prefix, in code point order."""
     last = len(prefix) - 1
     while last >= 0 and prefix[last] == "\U0010ffff":
         last -= 1
@@ -86,8 +87,8 @@ def after(prefix: str) -> str:
 
 
 class KnownSchema:
-    """The newest schema that this remit knows. A store that has gone beyond it is not used any more: what an older
-    remit writes there would not be what the newer one expects."""
+    """The newest schema that this remit knows. A store with a newer one is not used any more: the newer remit would not
+    expect what an older one writes."""
 
     __slots__ = ("_newest", "_outgrown", "_where")
 
@@ -97,7 +98,7 @@ class KnownSchema:
         self._outgrown = ""  # what to tell everyone, once it is so
 
     def saw(self, number: int) -> None:
-        """Take note of the number that the store has now; refuse one that is newer, now and from now on."""
+        """Record the store's schema number. Raise `NewerStore` if it is newer, now and from now on."""
         if number > self._newest:
             self._outgrown = (
                 f"{self._where} was brought to schema {number} by a newer remit while this process had it open, and "
@@ -107,6 +108,6 @@ class KnownSchema:
         self.check()
 
     def check(self) -> None:
-        """Refuse a store that was seen to be newer."""
+        """Raise `NewerStore` if the store was seen to be newer."""
         if self._outgrown:
             raise NewerStore(self._outgrown)

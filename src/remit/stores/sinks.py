@@ -1,4 +1,4 @@
-"""Feeding committed events to sinks. A sink that fails is logged and harms nobody."""
+"""Passing committed events to sinks. An exception in a sink is logged and has no other effect."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class Sinks:
         self._by_workspace: dict[str, list[Sink]] = {}
 
     def add(self, workspace: str, sink: Sink) -> Callable[[], None]:
-        """Feed this sink from now on; gives back the way to stop."""
+        """Pass events to this sink from now on. Return a function that stops it."""
         sinks = self._by_workspace.setdefault(workspace, [])
         sinks.append(sink)
 
@@ -27,7 +27,7 @@ class Sinks:
         return stop
 
     def feed(self, events: list[Event]) -> None:
-        """Feed the events of one operation; they belong to one workspace."""
+        """Pass on the events of one operation, which belong to one workspace."""
         if not self._by_workspace:
             return
         fixed = tuple(events)  # a sink may do what it likes with what it gets

@@ -1,4 +1,4 @@
-"""Threads and event loops of a store: one loop at a time, and threads beside a loop that is busy."""
+"""Threads and event loops of a store: one loop at a time, and threads next to a busy loop."""
 
 import asyncio
 import os
@@ -17,10 +17,10 @@ _TWO = (
 
 
 class OneLoop:
-    """Remembers which event loop uses a store. Another may follow when that one does not run any more.
+    """Records which event loop uses a store. Another may follow when that one does not run any more.
 
-    A loop runs in one thread, so this is also what keeps a second thread out: SQLite's connections and the tables of
-    live tasks would not survive it.
+    A loop runs in one thread, so this also keeps a second thread out: SQLite's connections and the tables of live tasks
+    are not thread-safe.
     """
 
     __slots__ = ("_lock", "loop")
@@ -30,7 +30,7 @@ class OneLoop:
         self._lock = threading.Lock()
 
     def enter(self) -> asyncio.AbstractEventLoop:
-        """Give the running loop, which is the only one that uses the store now; refuse a second one."""
+        """Return the running loop. Raise if another loop uses the store."""
         loop = asyncio.get_running_loop()
         if loop is not self.loop:
             self._take(loop)
@@ -54,10 +54,10 @@ _before = 0.0
 
 @contextmanager
 def quick_switching() -> Generator[None]:
-    """Switch between threads ten times as often as the interpreter does by itself.
+    """Switch between threads ten times as often as the interpreter does by default.
 
     A busy thread may hold the interpreter for 5 ms, and each round trip to a server needs it several times. With a
-    switch interval of 0.5 ms we make 500 transactions a second beside a busy event loop; with the default, 24.
+    switch interval of 0.5 ms we make 500 transactions a second next to a busy event loop; with the default, 24.
     """
     _enter()
     try:
@@ -84,7 +84,7 @@ def _leave() -> None:
 
 
 def _begin_anew() -> None:
-    """In a forked process: whoever held the lock or counted as a user is a thread of the parent."""
+    """Reset the lock in a forked process: its holders and users are threads of the parent."""
     global _lock, _users  # noqa: PLW0603
     _lock = threading.Lock()
     if _users:

@@ -90,14 +90,14 @@ class TaskQueries(JournalQueries):
         return [(line.record, line.task) for line in self.task_lines(which)]
 
     def task_lines(self, which: Which) -> list[TaskLine]:
-        """Find tasks by the narrowest index, and check the other conditions on what it gives."""
+        """Return tasks by the narrowest index, and check the other conditions on its rows."""
         if which.asker is None:
             return [*islice(_lines(self._task_rows(which), which), which.limit)]
         return [*islice(self._asked_by(which), which.limit)]
 
     def _asked_by(self, which: Which) -> Iterator[TaskLine]:
-        """Yield the tasks that one agent asked for. No index knows the asker: only the first event of a task does, so
-        the list is read page by page until there are enough."""
+        """Yield the tasks that one agent requested. No index has the asker, only the first event of a task, so the list
+        is read page by page until there are enough."""
         page = replace(which, limit=max(which.limit, _TASK_PAGE))
         while rows := self._task_rows(page):
             yield from (line for line in _lines(rows, which) if line.asker == which.asker)
@@ -106,7 +106,7 @@ class TaskQueries(JournalQueries):
             page = replace(page, before=Record(*rows[-1][:-1]).began)
 
     def _task_rows(self, which: Which) -> Sequence[Values]:
-        """A run and a parent have few tasks; of what is open, or gone, there is little among all that completed."""
+        """Return the rows of tasks by the best index: a run and a parent have few tasks; few tasks are open or gone."""
         before = FOREVER if which.before is None else which.before
         if which.run is not None:
             return self._rows("tasks_of_run", run=which.run, before=before)
@@ -153,8 +153,7 @@ class TaskQueries(JournalQueries):
         return places
 
     def _of_session(self, values: Mapping[str, Any]) -> Sequence[Values]:
-        """Look among the latest tasks first: a session may be most of what happens. Else through its runs, wherever
-        among all tasks they are."""
+        """Search the latest tasks first: a session may be most of them. Otherwise search through its runs."""
         rows = self._latest(values)
         return rows if len(rows) == values["limit"] else self._rows("tasks_of_session", **values)
 
@@ -209,8 +208,8 @@ def _matches(record: Record, which: Which) -> bool:
 
 
 def run_facts(row: Values) -> RunFacts:
-    """Put together who began a run and what has been counted since. What was said when it began is not read: guards
-    ask for this at every hop, and a task may be long."""
+    """Return the totals of a run from its first holder and its counters. The first event's data is not read: guards
+    need this at every hop, and a task may be long."""
     id_, agent, led_as, members, *figures = row
     first = first_members(agent, led_as)
     if members is None:
@@ -232,8 +231,8 @@ class _Began(NamedTuple):
 
 
 def _began_with(text: str) -> _Began:
-    """Read the task, the person and the agent that asked for it from the data of the event that began it. One damaged
-    event must not hide the others."""
+    """Return the task, the person and the asking agent from the data of a task's first event. One damaged event must
+    not hide the others."""
     try:
         data: Any = decode(text)
         return _Began(str(data["task"]), str(data.get("by", "")), str(data.get("asker", "")))
@@ -272,7 +271,7 @@ class QueueQueries(Queries):
         return [Record(*row[:TASK_WIDTH]) for row in rows]
 
     def _came_along(self, rows: Sequence[Values]) -> None:
-        """Take the events that came along with an answer; a view that remembers keeps them."""
+        """Take the events that came with an answer; a caching view keeps them."""
 
     def next_due(self, now: int) -> int | None:
         row = self._one("next_due", now=now)
@@ -448,7 +447,8 @@ class TallyQueries(Queries):
         return TallyRow(width, start, agent, first, last, self._read(data, figures_from))
 
     def _read(self, text: str, make: Callable[[Json], T]) -> T:
-        """Read what was rolled up. The doctor does not look at it: it is counted anew wherever it is missing."""
+        """Return stored statistics. Raise `StoreError` if they cannot be read; the doctor does not check them, because
+        they can be computed again."""
         try:
             return make(decode(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -542,7 +542,7 @@ def _asked(question: Question) -> int:
 
 
 def lease_of(row: Values) -> Lease:
-    """Make the lease that a row tells of."""
+    """Return the lease of a row."""
     id_, unit, kind, above, *figures = row
     return Lease._make((id_, unit, kind, tuple(cast("list[str]", decode(above))), *figures))
 
@@ -558,6 +558,6 @@ class SqlView(
     QuestionQueries,
     KeyQueries,
 ):
-    """All of it: what `ports.View` is for a SQL database."""
+    """All reads: `ports.View` for a SQL database."""
 
     __slots__ = ()

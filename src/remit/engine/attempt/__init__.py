@@ -1,1 +1,1 @@
-"""One live try at a task, from its admission to its one end."""
+"""One attempt at a task, from its admission to its end."""

@@ -1,5 +1,5 @@
-"""Calling an agent so that it can be left behind: it runs in the task of whoever asked, but is driven step by step, so
-that nothing is paid for it by those that stop when they are told to."""
+"""Calling an agent so that it can be abandoned. It runs in the caller's asyncio task, but is driven step by step, so
+that an agent that stops when cancelled costs nothing extra."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _log = logging.getLogger("remit")
 
 
 class LeftBehind(Exception):
-    """An agent was cancelled and did not stop; nobody waits for it any more."""
+    """An agent was cancelled, did not stop, and was abandoned."""
 
 
 class Leaving(NamedTuple):
-    """How agents are left behind: after how many seconds of grace. `deeper` gives the calls under way inside of one:
-    they are left first, since the one that will not stop is one of them."""
+    """How agents are abandoned: after so many seconds of grace. `deeper` returns the running calls inside a call; these
+    are abandoned first, because the one that does not stop is among them."""
 
     clock: Clock
     grace: float
@@ -39,8 +39,8 @@ class Leaving(NamedTuple):
 class Call:
     """One call of an agent, in a cancel scope. Await it for the answer.
 
-    When it is cancelled it has its grace to stop. After that it is left behind: `LeftBehind` is raised, and whatever
-    the agent still does is done without us.
+    When it is cancelled, the agent has a grace period to stop. After that it is abandoned: `LeftBehind` is raised, and
+    the agent's later actions have no effect here.
     """
 
     __slots__ = ("_answer", "_base", "_firm", "_leaving", "_left", "_scope", "_timer", "name", "own", "task")
@@ -59,18 +59,18 @@ class Call:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether someone outside of the agent wants the task stopped that it runs in."""
+        """Whether code outside of the agent has cancelled its asyncio task."""
         return self.task.cancelling() > self._base + self.own
 
     def stop_soon(self, *, firm: bool = True) -> None:
-        """Give the agent its grace to stop, from now on; unless it is firm, only as long as the task it runs in stays
-        cancelled."""
+        """Start the grace period after which the agent is abandoned. Unless `firm`, cancel the period if the asyncio
+        task is no longer being cancelled."""
         self._firm = self._firm or firm
         if self._timer is None:
             self._timer = self._leaving.clock.call_later(self._leaving.grace, self._grace_is_over)
 
     def leave(self) -> None:
-        """Leave the agent behind at once: wake whoever waits for it."""
+        """Abandon the agent at once: wake the caller."""
         if not self._left:
             self._left = True
             self.task.cancel()
@@ -102,10 +102,10 @@ class Call:
                 self._timer.cancel()
 
     def _stepped(self, before: int) -> None:
-        """Note what the agent's code that just ran did to the task it runs in: but for a signal, nobody else can have
-        cancelled it meanwhile.
+        """Count the cancellations that the agent's own code just requested on its asyncio task. Apart from signals, no
+        other code ran in this step.
 
-        Its grace is taken back if what was cancelled was something inside of the agent, as its own time limits do.
+        Stop the grace period if the cancellation came from inside the agent, for example from its own timeout.
         """
         after = self.task.cancelling()
         own = self.own + max(0, after - before - _interrupts(self.task)) if after > before else self.own
@@ -115,7 +115,7 @@ class Call:
             self._timer = None
 
     def _told(self, error: BaseException | None) -> Any:
-        """Tell the agent of an error, unless it is left behind."""
+        """Throw an error into the agent, unless it is abandoned."""
         if self._left or error is None:
             self._abandon()
         elif isinstance(error, CancelledError) and self.is_cancelled:
@@ -123,7 +123,8 @@ class Call:
         return self._answer.throw(error)
 
     async def forgive_own(self) -> None:
-        """Take back what the agent's code did to the task it ran in: whoever asked was not cancelled."""
+        """Undo the cancellations that the agent's own code requested on its asyncio task: the caller was not
+        cancelled."""
         try:
             if not self.is_cancelled:
                 await asyncio.sleep(0)  # a cancel that has not been delivered yet comes here
@@ -147,8 +148,8 @@ class Call:
         self.leave()
 
     def _abandon(self) -> NoReturn:
-        """Go on without the agent. It is told once more, whatever shields it; if it ignores that too, it runs on in a
-        task of its own."""
+        """Continue without the agent. Throw CancelledError into it once more; if it ignores that as well, let it run on
+        in a detached asyncio task."""
         self.task.uncancel()  # our own, which woke us
         grace = self._leaving.grace
         _log.warning("agent '%s' was cancelled and did not stop within %g s; it is left behind", self.name, grace)
@@ -163,7 +164,7 @@ class Call:
 
 
 def _leave_scopes(outer: CancelScope) -> None:
-    """Leave the cancel scopes that code left behind has not left itself: those are of the task that it ran in."""
+    """Exit the cancel scopes that the abandoned code has entered and not exited: they belong to the task it ran in."""
     inner: list[CancelScope] = []
     here = CancelScope()
     with here:  # only to see where we are
@@ -180,7 +181,7 @@ _KEPT: Final[set[asyncio.Task[None]]] = set()
 
 
 def _keep(task: asyncio.Task[None]) -> None:
-    """Keep what runs on from being collected, and from being told as an error that nobody looked at."""
+    """Keep a reference to the detached task, and retrieve its exception, so that asyncio does not report it."""
     _KEPT.add(task)
 
     def done(task: asyncio.Task[None]) -> None:
@@ -192,7 +193,7 @@ def _keep(task: asyncio.Task[None]) -> None:
 
 
 class _Rest:
-    """What is left of a call, to be awaited by a task of its own; `waits` is what it waits for."""
+    """The rest of a call, to be awaited by a task of its own; `waits` is what it waits for."""
 
     __slots__ = ("_answer", "_waits")
 
@@ -231,8 +232,8 @@ async def _run_on(answer: Generator[Any, Any, object], waits: object) -> None:
 
 
 def _interrupts(task: asyncio.Task[object]) -> int:
-    """Tell how often a person's Ctrl-C has cancelled this task: at most once, by the handler that `asyncio.run` sets,
-    and then while any code runs."""
+    """Return how often Ctrl-C has cancelled this task: at most once, by the handler that `asyncio.run` sets, and at any
+    point of the code."""
     handler = signal.getsignal(signal.SIGINT)
     if not isinstance(handler, partial) or handler.keywords.get("main_task") is not task:
         return 0
@@ -242,7 +243,7 @@ def _interrupts(task: asyncio.Task[object]) -> int:
 
 def is_interrupt(error: BaseException) -> bool:
     """Whether this is a person's Ctrl-C and not an agent's own `raise KeyboardInterrupt`: an agent's comes from a raise
-    statement, a person's from the handler of the signal or from between any two instructions."""
+    statement, a person's from the signal handler or from between two instructions."""
     if not isinstance(error, KeyboardInterrupt):
         return False
     frames = list(walk_tb(error.__traceback__))
@@ -263,6 +264,6 @@ def _last_instruction(error: BaseException) -> int:
 
 
 def _code(handler: object) -> CodeType | None:
-    """Give the code of a function or a method."""
+    """Return the code object of a function or method, or None."""
     function = getattr(handler, "__func__", handler)
     return function.__code__ if isinstance(function, FunctionType) else None

@@ -1,4 +1,4 @@
-"""Lines of work and their slots; and carrying out what the life of an attempt decides: scope, timer, slot."""
+"""Lines of work and their worker slots; and carrying out what `Life` decides: cancel scope, timer, slot."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Member = TypeVar("Member")
 
 
 class Hands:
-    """The hands of one worker: how many lines of work it carries at a time. Who had one before and wants it again comes
-    before whatever is new."""
+    """The slots of one worker: the number of lines of work that it runs at once. A line that wants its slot back comes
+    before new ones."""
 
     __slots__ = ("_returning", "held", "most")
 
@@ -30,21 +30,22 @@ class Hands:
         self._returning: deque[asyncio.Event] = deque()
 
     def free(self) -> int:
-        """Tell how many more may be taken by what is new."""
+        """Return the number of free slots. Slots that resuming lines wait for do not count as free."""
         return self.most - self.held - len(self._returning)
 
     def take(self) -> None:
         self.held += 1
 
     def give(self) -> None:
-        """Give a hand back: to whoever has waited longest for one."""
+        """Release a slot and pass it to the line that has waited longest."""
         self.held -= 1
         while self._returning and self.held < self.most:
             self.held += 1
             self._returning.popleft().set()
 
     async def take_again(self) -> None:
-        """Wait for a hand. Whoever is cancelled meanwhile has one all the same: it goes on, if only to stop."""
+        """Wait for a slot. If the caller is cancelled meanwhile, take a slot anyway, even beyond the limit: the caller
+        needs one to shut down."""
         if self.held < self.most and not self._returning:
             self.held += 1
             return
@@ -60,9 +61,10 @@ class Hands:
 
 
 class Line(Generic[Member]):
-    """One line of work. `hands` are those of the worker that claimed it; None for a person's run, which needs none.
+    """A queued task (or a foreground run) with everything it delegates in this process. `hands` is the slot pool of the
+    worker; None for a foreground run, which needs no slot.
 
-    `working` counts its members that do not wait. `rests` says that nobody in it works and its slot was given up.
+    `working` counts the tasks that are not waiting. `rests` is True while all tasks wait and the slot is released.
     """
 
     __slots__ = ("_holds", "hands", "members", "rests", "working")
@@ -78,30 +80,30 @@ class Line(Generic[Member]):
 
     @property
     def queued(self) -> bool:
-        """Whether it came out of the queue, and so has a slot."""
+        """Whether it came from the queue and therefore has a slot."""
         return self.hands is not None
 
     def enter(self, task: str, member: Member) -> None:
-        """Take in a task that begins, or the same one in other hands."""
+        """Add a task that starts, or replace it after a handoff."""
         if task not in self.members:
             self.working += 1
         self.members[task] = member
 
     def leave(self, task: str, *, waits: bool, last: bool) -> None:
-        """Forget a task that is over; with the `last`, the one out of the queue, the line is over too."""
+        """Remove a task that has ended. With the `last`, the queued task itself, the line ends."""
         if self.members.pop(task, None) is not None and not waits:
             self.working -= 1
         if last:
             self.let_go()
 
     def let_go(self) -> None:
-        """Give up the hand."""
+        """Release this line's worker slot."""
         if self._holds and self.hands is not None:
             self._holds = False
             self.hands.give()
 
     async def hold(self) -> None:
-        """Take a hand again, unless another member has done so already."""
+        """Take the slot again, unless another task of the line has done so."""
         hands = self.hands
         if self._holds or hands is None:
             return
@@ -114,9 +116,9 @@ class Line(Generic[Member]):
 
 
 class Control(Generic[Member]):
-    """Stops an attempt, whoever holds its task. Enter it for a verb of its turn.
+    """Stops an attempt, through all handoffs. Enter it for a verb of its turn.
 
-    From the moment that it is stopped, or its time is up, it has no rights any more, whatever its code does meanwhile.
+    From the moment that it is stopped, or its time is up, the attempt may do nothing more, whatever its code does.
     """
 
     __slots__ = ("_runs", "_timer", "calls", "clock", "first_timer", "life", "line", "scope")
@@ -136,20 +138,20 @@ class Control(Generic[Member]):
         """Begin a verb of the turn."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Fail the task if the verb came upon a function of the owner that raised, whatever its agent makes of that."""
+        """Fail the task if a function of the owner raised during the verb, whatever the agent does with the error."""
         if error is not None and (fault := owners_fault(error)) is not None and self.life.fail(fault):
             # Not at once: what is cancelled while its own code runs is taken for cancelled by that code.
             asyncio.get_running_loop().call_soon(self._leave_scope)
 
     def run(self) -> CancelScope:
-        """Let its timer run, until `end`. Returns the scope to run in."""
+        """Start the timer. Return the cancel scope to run in."""
         self._runs = True
         if self.first_timer is not None:
             self.set_timer(self.first_timer)
         return self.scope
 
     def end(self) -> None:
-        """Let its timer go."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -159,33 +161,33 @@ class Control(Generic[Member]):
             self._leave_scope()
 
     def give_up(self, failure: Exception) -> None:
-        """Stop it as failed."""
+        """Stop the attempt as failed."""
         if self.life.fail(failure):
             self._leave_scope()
 
     def release(self) -> None:
-        """Stop it, and put it back into the queue."""
+        """Stop the attempt and requeue the task."""
         if self.life.release():
             self._leave_scope()
 
     def shorten(self, seconds: float) -> None:
-        """Set a deadline in so many seconds, unless its time is up before that."""
+        """Set a deadline in so many seconds, unless the attempt ends before that."""
         self.set_timer(self.life.shorten(self.clock.ticks(), round(seconds * SECOND)))
 
     def arm(self) -> None:
-        """Give it a timer of its own if it has none, because its asker's is about to stand still."""
+        """Start a timer of its own if it has none, because its asker's timer is about to stop."""
         self.set_timer(self.life.arm(self.clock.ticks()))
 
     def pause(self) -> None:
-        """Stop its clock, because a person is asked."""
+        """Stop the attempt's clock, because a person is asked."""
         self.set_timer(self.life.ask(self.clock.ticks()))
 
     def go_on(self) -> None:
-        """Let its clock go on: the person has answered."""
+        """Restart the attempt's clock: the person has answered."""
         self.set_timer(self.life.answered(self.clock.ticks()))
 
     def set_timer(self, timer: SetTimer | None) -> None:
-        """Set its timer anew, if there is something to set; from when it runs."""
+        """Set the timer again, if there is one to set; before `run`, remember it."""
         if timer is None:
             return
         if not self._runs:
@@ -197,18 +199,18 @@ class Control(Generic[Member]):
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it was stopped or its time is up."""
+        """Whether the attempt was stopped or its time is up."""
         return self.life.has_stopped(self.clock.ticks())
 
     def lost(self) -> str:
-        """Say why nothing can be done in the task's name any more; nothing if something can."""
+        """Return why the attempt may not act any more, or "" if it may."""
         return self.life.lost(self.clock.ticks())
 
     # -- waiting ---------------------------------------------------------------------------------------------
 
     @property
     def own_line(self) -> Line[Member]:
-        """The line of work that it belongs to."""
+        """The line of work that the attempt belongs to."""
         assert self.line is not None  # it is alive
         return self.line
 
@@ -220,8 +222,8 @@ class Control(Generic[Member]):
             line.working -= 1
 
     def step_up(self) -> bool:
-        """Wait for one task less. Return whether there is more to do: it must take its slot again, or its line has
-        nobody left who works."""
+        """Wait for one task fewer. Return whether the caller must act: take its slot again, or release the slot of a
+        line in which no task works."""
         line = self.line
         assert line is not None  # it is alive
         if not self.life.go_on():

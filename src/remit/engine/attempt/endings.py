@@ -1,4 +1,4 @@
-"""Ending a task: exactly one event says how, and only whoever holds the task may write it."""
+"""Ending a task: exactly one event records the end, and only the current holder may write it."""
 
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -33,9 +33,9 @@ class Endings(NamedTuple):
     redaction: Redaction
 
     async def finish(self, live: LiveTask, ending: Ending) -> Ending | None:
-        """Record the end and give back what was recorded; None if the task is not this process's to end any more.
+        """Record the end. Return what was recorded, or None if the task no longer belongs to this process.
 
-        A store that is away is told again until it keeps it: what has happened is not done again for that.
+        If the store is unreachable, retry: the work is done and must not be repeated.
         """
         task, insisting = live.remit.id, self.insisting
         insisting.tasks.add(task)
@@ -52,8 +52,8 @@ class Endings(NamedTuple):
         return outcomes.without_secrets(recorded, self.redaction)
 
     async def finish_torn_down(self, live: LiveTask, ending: Ending) -> None:
-        """Record the end of a task that was torn down. If the store is away that goes on in the background, so that
-        nobody is held up."""
+        """Record the end of a task whose work was torn down. If the store is unreachable, retry in the background, so
+        that nothing waits for it."""
         try:
             await self._recorded(live, ending)
         except StoreError as error:
@@ -90,7 +90,8 @@ class Endings(NamedTuple):
         return Decision(ending.kind, (event,), aside=ending)
 
     def _event(self, view: View, live: LiveTask, ending: Ending, now: int) -> tuple[Ending, Unsealed]:
-        """Say what an ending becomes: the queue retries what may go better, until it has been tried often enough."""
+        """Return the final ending and its event: a retryable failure of a queued task becomes a retry, until its
+        attempts are used up."""
         remit, attempt = live.remit, live.attempt
         if ending.kind == "task.released":
             back = Requeue("", attempt.fence + 1, AT_ONCE, attempt.number - 1, attempt.failures)
@@ -122,8 +123,8 @@ def _strikes(view: View, run: str, agent: str) -> int:
 
 
 def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
-    """Add what the event that ends a turn says besides: its receipt, its tokens, refusals not recorded, and how far to
-    trust it."""
+    """Return the data of the event that ends a turn, with its receipt, tokens, unrecorded refusals and trust label
+    added."""
     data["receipt"] = live.receipt.data()
     if live.tokens:
         data["tokens"] = live.tokens

@@ -1,4 +1,4 @@
-"""Handing a task over: to another holder, or parts of it to several at once."""
+"""Handing a task over: to another agent, or in parts to several at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FAILED: Final = 8_000  # characters of why a holder failed that go back with it
 
 
 class Sends(NamedTuple):
-    """The parts of a parallel handoff, where their results go, and what travels along."""
+    """The parts of a parallel handoff, the agent that joins them, and the data that goes along."""
 
     parts: tuple[Send, ...]
     join: str = ""
@@ -47,8 +47,8 @@ class Sends(NamedTuple):
 
 
 class Handoffs:
-    """Follows the commands of agents. `send` is delegation itself, and `ask` asks a person: knots that are tied
-    where the engine is put together."""
+    """Follows the commands of agents. `send` delegates a part, and `ask` asks a person; assembly.py sets both, to avoid
+    import cycles."""
 
     def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks, *, gives_back: bool = False) -> None:
         self.gives_back = gives_back  # whether a task goes back when the agent that took it over fails
@@ -59,7 +59,7 @@ class Handoffs:
         self._alive = alive
 
     async def must_allow(self, live: LiveTask, command: Command) -> None:
-        """Raise what handing over would be refused with; the refusal is recorded like any other."""
+        """Raise `Refused` if the handoff would be refused; the refusal is recorded."""
         live.must_be_at_work()
         if isinstance(command.goto, str):
             await self._ask(live, command, HANDOFF)
@@ -68,7 +68,7 @@ class Handoffs:
             await self._ask(live, command, FAN_OUT)
 
     async def follow(self, live: LiveTask, command: Command) -> LiveTask | Ending:
-        """Go where the command leads: to the next holder, to the same one again, or to the end."""
+        """Follow the command: return the next turn, of another agent or the same one, or the end."""
         before = live.handoff.results
         try:
             ticks, began = self._ground.clock.ticks(), live.began
@@ -85,7 +85,7 @@ class Handoffs:
             return self._stays(live, no, before)
 
     async def go_on(self, live: LiveTask, sends: Sends) -> LiveTask | Ending:
-        """Go on where an earlier attempt was sending parts out."""
+        """Continue a parallel handoff that an earlier attempt started."""
         before = live.handoff.results
         try:
             return await self.join(live, sends)
@@ -93,8 +93,8 @@ class Handoffs:
             return self._stays(live, no, before)
 
     async def give_back(self, live: LiveTask, ending: Ending) -> LiveTask | None:
-        """Give a task whose holder failed back to the agent that handed it over, with the reason. None if it has not
-        failed, was not handed over, or a rule is against it: then the failure is its end."""
+        """Return a failed task to the agent that handed it over, with the reason. Return None if it has not failed, was
+        not handed over, or a rule forbids it: then the failure is its end."""
         sender = live.handoff.sender
         if ending.kind != "task.failed" or sender in ("", live.remit.holder) or live.control.has_stopped:
             return None
@@ -112,7 +112,7 @@ class Handoffs:
         return heir
 
     async def _with_figures(self, live: LiveTask, command: Command, ticks: int) -> Command:
-        """Put into a command what this turn has used: the next holder is told what was counted."""
+        """Return the command with the usage of this turn, for the next holder."""
         spent = Spent(0, 0)
         if live.spends:
             spent = await self._ground.store.read(lambda view: _spent(view, live.remit))
@@ -121,8 +121,8 @@ class Handoffs:
         return command if update is command.update else replace(command, update=update)
 
     def _stays(self, live: LiveTask, no: Refused | BadInput, before: tuple[Outcome, ...]) -> LiveTask | Ending:
-        """Leave a task with its holder, who is told why it could not be handed on and takes in itself what came of
-        parts that were sent out meanwhile. One that was told already is not getting anywhere."""
+        """Leave a task with its holder, with the reason why the handoff was refused and the results of parts that were
+        sent out meanwhile. If its previous handoff was refused too, fail the task."""
         if live.handoff.refused:
             return outcomes.failed(live.remit, no)
         told = replace(live.handoff, refused=str(no))
@@ -132,7 +132,7 @@ class Handoffs:
         return again
 
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
-        """Send the parts out, wait for them, and give the results to whoever goes on."""
+        """Send the parts out, wait for them, and give the results to the next holder."""
         results = await self._send_all(live, sends)
         if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
             live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
@@ -148,7 +148,7 @@ class Handoffs:
     async def _hand(
         self, live: LiveTask, command: Command, state: HandoffState, along: Passing, *, of_parts: bool = False
     ) -> LiveTask:
-        """Give the task to another holder. If a rule says no, the present one stays in charge, with the reason."""
+        """Give the task to another agent. If a rule refuses that, the present one keeps it, with the reason."""
         move, agent = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
         assert agent is not None  # the guards have seen to it
         sender, results = live.remit.holder, live.handoff.results
@@ -163,7 +163,7 @@ class Handoffs:
         return heir
 
     async def _fan_out(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
-        """Pass parts of the task to several at once, apart from each other; then go back, or on to `join`."""
+        """Send parts of the task to several agents concurrently; then continue with the sender, or with `join`."""
         assert isinstance(command.goto, tuple)
         await self._must_allow_join(live, command)
         along = _along(live, command)
@@ -172,7 +172,7 @@ class Handoffs:
         return await self.join(live, Sends(command.goto, command.join, command.update, along))
 
     async def _must_allow_join(self, live: LiveTask, command: Command) -> None:
-        """Before anyone works for it: make sure there is someone to bring the results to."""
+        """Check before any part starts that the results can be handed to `join`."""
         if command.join and command.join != live.remit.holder:
             await self._ask(live, commands.narrowed(command, command.join), HANDOFF)
 
@@ -192,7 +192,7 @@ class Handoffs:
         return tuple(result for result in results if result is not None)
 
     async def _ask(self, live: LiveTask, command: Command, passage: Passage) -> None:
-        """Ask the door without going through; only a refusal is recorded."""
+        """Check admission without a handoff; only a refusal is recorded."""
         proposal, _ = self._proposed(live, command, _along(live, command))
 
         def decide(view: View) -> Decision[Json]:
@@ -202,7 +202,7 @@ class Handoffs:
         await self._decided(live, proposal, decide)
 
     async def _decided(self, live: LiveTask, proposal: Proposal, decide: Decide[Json]) -> None:
-        """Bring a handoff to the door, and ask a person first if that is what it says."""
+        """Request admission for a handoff, and ask a person first if that is required."""
         op, store = live.op("handoff"), self._ground.store
         answer, asks = await store.transact(op, live.guarded(decide))
         while isinstance(asks, QuestionDraft):
@@ -220,8 +220,8 @@ class Handoffs:
         of_parts: bool = False,
         failed: str = "",
     ) -> tuple[Move, Agent | None]:
-        """Record the handoff, or its refusal. `of_parts` is one that goes on with what came of the parts sent out,
-        `failed` says why the task goes back."""
+        """Record the handoff, or its refusal. `of_parts` marks a handoff that joins parts; `failed` is the reason why
+        the task goes back."""
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         if along is not NOTHING_ALONG:
@@ -267,7 +267,7 @@ class Handoffs:
 
 
 def _spent(view: View, remit: Remit) -> Spent:
-    """Add up what the present turn of a task has spent."""
+    """Return the spending of the task's present turn."""
     credits_ = tokens = 0
     for event in view.events(Span(run=remit.root, task=remit.id)):
         if event.kind == "task.handed":
@@ -292,12 +292,12 @@ async def _raise_refusal(proposal: Proposal, answer: Json) -> None:
 
 
 def label(sends: Sequence[Send]) -> str:
-    """Name a parallel handoff as one move: to whom, with what."""
+    """Return a parallel handoff as one text: agents and payloads."""
     return "; ".join(f"{send.agent}: {send.task}" for send in sends)
 
 
 def _along(live: LiveTask, command: Command) -> Passing:
-    """Work out what a command passes on: only what its sender has."""
+    """Return the rights and bounds that a command passes on: only rights that its sender has."""
     if not command.passes and command.within is TOP:
         return NOTHING_ALONG
     rights = live.rights.given(command, live.remit.session) if command.passes else NO_RIGHTS

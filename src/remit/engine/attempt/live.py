@@ -1,4 +1,5 @@
-"""Live tasks: the tree of tasks that run in this process, each with its state; and stops from other processes."""
+"""Live tasks: the tree of tasks that run in this process, each with its state; and cancellations from other
+processes."""
 
 from __future__ import annotations
 
@@ -53,10 +54,10 @@ _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """How a task came to its holder: from whom, what was handed over, and what came of the parts sent out.
+    """How a task came to its holder: the sender, the data handed over, and the results of parts.
 
-    `sender` is empty if it was not handed over; `refused` says why it could not be handed on, and `failed` why `sender`
-    could not finish it, if that is why the task came back.
+    `sender` is empty if the task was not handed over. `refused` is why it could not be handed over, and `failed` why
+    the agent before could not finish it, if the task came back for that.
     """
 
     sender: str = ""
@@ -67,7 +68,7 @@ class Handoff:
     failed: str = ""
 
     def copied(self) -> Handoff:
-        """Give what a turn may change in place; what the engine goes on with stays as it is."""
+        """Return a copy that a turn may change; the engine's own value stays unchanged."""
         return replace(self, state=self.state.copied(), results=tuple(outcome.copied() for outcome in self.results))
 
 
@@ -75,8 +76,8 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 
 class Conversation:
-    """A turn's talk with a model: how many requests and calls of tools there were, how far the context is shortened,
-    and what came of its rounds. Run again, the same requests build it anew."""
+    """A turn's conversation with a model: the number of requests and tool calls, how far the context is shortened, and
+    the results of its rounds. A rerun builds it again from the same requests."""
 
     __slots__ = (
         "_wanted",
@@ -118,24 +119,24 @@ class Conversation:
 
     @property
     def round(self) -> int:
-        """The number of the round: that of the answer in which tools are called. Who asks no model has one for each."""
+        """The number of the round: that of the answer whose tools are called. Without a model, each call is a round."""
         return self.requests or -self.calls
 
     def must_go_on(self) -> None:
-        """Raise the error of a record that cannot be continued again: an agent may have caught it."""
+        """Raise the error of a lost conversation again: an agent may have caught it."""
         if self.lost is not None:
             raise self.lost
 
     def wanted(self, task: str) -> str:
-        """Reduce the text of its task to what is wanted, once."""
+        """Return the text of its task in the form that equal requests share. Cached."""
         if self._wanted is None or self._wanted[0] != task:
             self._wanted = (task, same(task))
         return self._wanted[1]
 
 
 class LiveTask:
-    """One task being run. The engine's own record: what a turn may do is read here, not in the turn. It holds only what
-    it changes, which of most is little: there may be thousands."""
+    """One running task. The engine reads the task's rights here, not in the turn. It holds only what differs from the
+    defaults, because there may be thousands of tasks."""
 
     wrote = NOTHING_WRITTEN
     past = NOBODY_WROTE
@@ -179,7 +180,7 @@ class LiveTask:
         self.refusals = Refusals()
 
     def limit_time(self, clock: Clock, now: int, above: Life | None = None) -> Self:
-        """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
+        """Give the task its time: that of one attempt, limited by its deadline and by its asker's time."""
         control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
         usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
         control.clock = clock
@@ -189,13 +190,13 @@ class LiveTask:
         return self
 
     def tried_again(self, lineage: Lineage) -> None:
-        """Continue a lineage: look results up under the ids that its earlier tasks used."""
+        """Continue a retry lineage: look up results under the ids that its earlier tasks used."""
         self.attempt = self.attempt._replace(origin=lineage.origin, failures=lineage.failures)
         self.spends = True
         self.operations = Operations(self.remit.id, self.attempt, 0, self.remit.holder)
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
-        """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
+        """Return the next turn of the same task, of the same or another agent; this turn may do nothing more."""
         heir = LiveTask(remit, agent, self.attempt, handoff, self.control)
         heir.operations = self.operations
         heir.operations.handed_to(remit.holder)
@@ -207,19 +208,19 @@ class LiveTask:
         return heir
 
     def recall(self, past: Mapping[str, Written]) -> None:
-        """Remember what the holders of this task wrote in their turns: each goes on seeing its own."""
+        """Restore what the holders of this task wrote in their turns: each still sees its own versions."""
         if past:
             self.past = past
             self.wrote = past.get(self.remit.holder, self.wrote)
 
     def turn_recorded(self) -> None:
-        """Begin anew what is said once per turn: its handoff is on record, with its receipt and tokens."""
+        """Reset everything that is recorded once per turn, after a handoff was recorded with its receipt and tokens."""
         self.receipt, self.tokens, self.spends = Receipt(), 0, False
         self.refusals.more = 0
         self.operations.next_turn()
 
     def begin_anew(self, generation: int) -> None:
-        """Have the agent answer this turn again, with a conversation that begins from the start."""
+        """Run this turn again, with a conversation that starts from the beginning."""
         self.operations.begin_anew(generation)
         self.returned = False
         for name in ("conversation", "delegated", "echoes"):
@@ -232,11 +233,11 @@ class LiveTask:
     # -- operations in its name ------------------------------------------------------------------------
 
     def op(self, what: str, *about: str) -> str:
-        """Give the id of the next operation of this name."""
+        """Return the id of the next operation of this name."""
         return self.operations.ids(what, *about)[0]
 
     def guarded(self, decide: Decide[T]) -> Decide[T]:
-        """Refuse to decide anything once the task is not this process's any more."""
+        """Return a decision that raises `Refused` if the task no longer belongs to this process."""
 
         def decided(view: View) -> Decision[T]:
             self.must_hold(view)
@@ -253,14 +254,14 @@ class LiveTask:
         raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
 
     def must_own(self, view: View) -> None:
-        """Raise Refused if the task is another process's by now, or has ended. A passed deadline and a pending cancel
-        do not matter: what has happened may still be recorded."""
+        """Raise `Refused` if another process has the task by now, or the task has ended. A passed deadline and a
+        pending cancellation are ignored: work that is done may still be recorded."""
         standing = view.standing(self.remit.id)
         if standing is None or standing.fence != self.attempt.fence or standing.state in TERMINAL:
             raise Refused(f"the task of '{self.remit.holder}' is not its own any more", rule="over")
 
     def must_be_at_work(self) -> None:
-        """Refuse a turn that is over, because it ended, was stopped, or its time is up: it has no rights any more."""
+        """Raise `Refused` for a turn that has ended, was stopped, or whose time is up."""
         if self.over:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         if why := self.life.lost(self.control.clock.ticks()):
@@ -270,8 +271,8 @@ class LiveTask:
             raise Refused(sentence, rule="over")
 
     def verb(self) -> AbstractContextManager[object]:
-        """Mark that a verb of the turn is running. If that is in an asyncio task that the agent made itself, the task
-        is cancelled when the turn ends. A function of the owner that raises meanwhile fails the task."""
+        """Mark that a verb of the turn is running. If it runs in an asyncio task that the agent created, that task is
+        cancelled when the turn ends. A function of the owner that raises meanwhile fails the task."""
         if self.returned:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         task = asyncio.current_task()
@@ -283,40 +284,40 @@ class LiveTask:
 
     @cached_property
     def doing(self) -> set[str]:
-        """The ids of the effects under way in this turn."""
+        """The ids of the running effects of this turn."""
         return set()
 
     @cached_property
     def delegated(self) -> Repeats:
-        """What it has delegated of late. Most tasks delegate nothing."""
+        """The recent delegations of this task. Created on demand: most tasks delegate nothing."""
         return Repeats()
 
     @cached_property
     def echoes(self) -> Echoes:
-        """What it was answered to texts that grow. Most texts are short."""
+        """The answers to growing texts. Created on demand: most texts are short."""
         return Echoes()
 
     @cached_property
     def conversation(self) -> Conversation:
-        """Its talk with a model, if it has one."""
+        """The task's conversation with a model; created on demand."""
         self.spends = True
         return Conversation()
 
     @property
     def talks(self) -> tuple[Any, ...]:
-        """The conversations it has had; most tasks have none."""
+        """The recorded conversations; most tasks have none."""
         conversation: Conversation | None = self.__dict__.get("conversation")
         return () if conversation is None else (*conversation.talks.values(),)
 
     @cached_property
     def wants(self) -> Wants:
-        """What the decisions on its delegations will ask for."""
+        """The reads that decisions on its delegations will make."""
         return Wants((self.remit.id,), (), (self.remit.root,))
 
     # -- what it took in, and what it says ------------------------------------------------------------------
 
     def take(self, trust: Trust) -> None:
-        """Note the label of something that the holder takes in, and of the tool call that it takes it in with."""
+        """Record the trust label of input, for the holder and for the current tool call."""
         if trust is not TRUSTED and trust != TRUSTED:
             self.took = UNTRUSTED
             if call := self.operations.call_under_way:
@@ -324,14 +325,14 @@ class LiveTask:
 
     @property
     def says(self) -> Trust:
-        """The label of what the holder writes, answers, sends and hands on."""
+        """The trust label of everything that the holder writes, returns, sends and hands over."""
         return TRUSTED if self.agent.card.trusted_output else self.took
 
     # -- what its holder sees and may write ----------------------------------------------------------------
 
     @property
     def rights(self) -> Rights:
-        """Everything the holder has and may pass on right now."""
+        """All rights that the holder has and may pass on right now."""
         return Rights(self.sight, self.reach, self.kit)
 
     @cached_property
@@ -341,7 +342,7 @@ class LiveTask:
 
     @cached_property
     def sight(self) -> Sees:
-        """Everything the holder sees right now. What it wrote are those versions, not what others put there later."""
+        """The context that the holder sees right now. Of what it wrote itself, it sees exactly those versions."""
         if not self.wrote or self.base is ANY:
             return self.base
         wrote = frozenset(scope.of_key(*where, version) for where, version in self.wrote.items())
@@ -349,11 +350,11 @@ class LiveTask:
 
     @cached_property
     def keeps(self) -> dict[str, str]:
-        """What it keeps to itself when it passes nothing on, for the receipts of those it asks."""
+        """The context that the holder withholds when it passes nothing on, for the receipts of the agents it asks."""
         return kept_back(self.sight, NOTHING, NOTHING)
 
     def has_written(self, namespace: str, key: str, version: int) -> None:
-        """Note what the holder wrote; it sees that version."""
+        """Record a version that the holder wrote, so that it sees that version."""
         if self.wrote is NOTHING_WRITTEN:
             self.wrote = {}
         self.wrote[namespace, key] = version
@@ -363,20 +364,20 @@ class LiveTask:
 
     @cached_property
     def base(self) -> Sees:
-        """What it sees by card, pass and memory; fixed for the turn, so worked out once."""
+        """The context that the holder sees by card, pass and memory. Fixed for the turn, so cached."""
         return remits.sight(self.remit, self.card)
 
     @cached_property
     def reach(self) -> Sees:
-        """Where it may write."""
+        """The context that the holder may write."""
         return remits.reach(self.remit, self.card)
 
     def may_see(self, namespace: str, key: str) -> bool:
-        """Whether the holder sees that address, at whatever version."""
+        """Whether the holder sees that address at any version."""
         return self._wrote(namespace, key) is not None or scope.touches(self.base, namespace, key)
 
     def sees(self, namespace: str, key: str, entry: Entry | None) -> bool:
-        """Whether the holder sees what stands at an address, or that nothing does."""
+        """Whether the holder sees this entry, or, for None, that the address is empty."""
         if entry is None:
             return scope.covers(self.base, namespace, key)
         if self._wrote(namespace, key) == entry.version:
@@ -384,7 +385,7 @@ class LiveTask:
         return scope.covers(self.base, namespace, key, entry.version)
 
     def _wrote(self, namespace: str, key: str) -> int | None:
-        """Give the version that the holder wrote there and may see; the ceiling holds for that too."""
+        """Return the version that the holder wrote there and may see, or None. The bounds apply to it too."""
         version = self.wrote.get((namespace, key))
         return version if version and scope.covers(self.remit.bounds.sees, namespace, key) else None
 
@@ -397,7 +398,7 @@ class LiveTask:
         return Writer(self.remit.holder, self.remit.id, self.remit.names)
 
     def why(self, entry: Entry) -> Why:
-        """Name the right by which the holder sees an entry; the most specific one."""
+        """Return the right by which the holder sees an entry; the most specific one."""
         if entry.namespace == self.card.memory:
             return "memory"
         if self.wrote.get((entry.namespace, entry.key)) == entry.version:
@@ -408,7 +409,7 @@ class LiveTask:
 
 
 class Elsewhere:
-    """A verb of a turn under way in an asyncio task that the agent made itself."""
+    """A running verb of a turn in an asyncio task that the agent created."""
 
     __slots__ = ("_live", "_task")
 
@@ -433,7 +434,7 @@ class Elsewhere:
 
 
 class LiveTasks:
-    """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
+    """The tasks that run in this process. Cancelling one cancels all below it, because their cancel scopes nest."""
 
     __slots__ = ("_live", "hands")
 
@@ -442,7 +443,7 @@ class LiveTasks:
         self.hands = Hands(0)  # of this process's worker, once there is one
 
     def enter(self, live: LiveTask) -> LiveTask:
-        """Make a task alive, in the line of its asker or in one of its own."""
+        """Add a running task, to the line of its asker or to a line of its own."""
         self._live[live.remit.id] = live
         line = live.control.line
         if line is None:
@@ -451,7 +452,7 @@ class LiveTasks:
         return live
 
     def leave(self, live: LiveTask) -> None:
-        """Forget a task that is over, in whoever's hands it ended."""
+        """Remove a task that has ended, whichever agent held it last."""
         last = self.latest(live)
         live.over = last.over = True
         last.life.end()
@@ -467,13 +468,13 @@ class LiveTasks:
         return now if now is not None and now.control is live.control else live
 
     def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
-        """List the queued tasks that run here although their claim is not ours any more. `held` has the fences of those
-        that are."""
+        """Return the queued tasks that run here although their claim is lost. `held` has the fences of the valid
+        claims."""
         queued = (live for live in self._live.values() if live.attempt.queued)
         return [live for live in queued if held.get(live.remit.id) != live.attempt.fence]
 
     def nested_in(self, live: LiveTask) -> list[LiveTask]:
-        """List the task and those it is nested in, as far as they are alive here."""
+        """Return the task and the running tasks that it is nested in."""
         line: list[LiveTask] = []
         above: LiveTask | None = live
         while above is not None:
@@ -482,11 +483,11 @@ class LiveTasks:
         return line
 
     def under(self, life: Life) -> list[LiveTask]:
-        """List the tasks that one waits for, as far as they are alive here."""
+        """Return the running tasks that this one waits for."""
         return [live for live in self._live.values() if live.life.is_under(life)]
 
     def calls_inside(self, call: Call) -> list[Call]:
-        """List the calls that are under way inside of this one."""
+        """Return the running calls inside this one."""
         control = next((live.control for live in self._live.values() if call in live.control.calls), None)
         if control is None:
             return []
@@ -504,19 +505,19 @@ _NOTHING: Final = frozenset[tuple[str, str, int]]()
 
 
 class Before(NamedTuple):
-    """What the turn had seen and written when the code began."""
+    """What the turn had seen and written before some code ran."""
 
     saw: frozenset[tuple[str, int, str]]
     wrote: frozenset[tuple[str, str, int]]
 
 
 def before(live: LiveTask) -> Before:
-    """Note where the turn stands."""
+    """Return the present state of the turn."""
     return Before(frozenset(live.receipt.saw), _written(live))
 
 
 def marks(live: LiveTask, then: Before) -> dict[str, Json]:
-    """Return what has come since, as it is recorded; empty if nothing has."""
+    """Return the changes since `then`, in the form that is recorded; empty if there are none."""
     found: dict[str, Json] = {}
     if live.took != TRUSTED:
         found["took"] = live.took
@@ -528,7 +529,7 @@ def marks(live: LiveTask, then: Before) -> dict[str, Json]:
 
 
 def apply(live: LiveTask, marks: dict[str, Any]) -> None:
-    """Do to the turn what the code did that is skipped now."""
+    """Apply the recorded changes of code that is skipped now to the turn."""
     if not marks:
         return
     live.take(marks.get("took", TRUSTED))
@@ -548,7 +549,7 @@ _log = logging.getLogger("remit")
 
 
 class StopListener:
-    """Stops what another process cancelled. It listens while there is work here."""
+    """Stops tasks that another process has cancelled. It listens while there is work here."""
 
     def __init__(self, store: Store, alive: LiveTasks, worker: str) -> None:
         self._store = store
@@ -561,7 +562,7 @@ class StopListener:
         self._working = While(self._enter, self._leave)
 
     def while_working(self) -> While:
-        """Listen while the body runs: there is work here."""
+        """Listen while the body runs."""
         return self._working
 
     def _enter(self) -> None:
@@ -583,7 +584,7 @@ class StopListener:
             self._looking = self._loop.create_task(self.look())
 
     async def look(self) -> None:
-        """Stop what someone wants stopped."""
+        """Stop the tasks that are to be cancelled."""
         try:
             wanted = await self._store.read(self._wanted)
         except NewerStore:  # told by whoever serves, or by the work itself
@@ -600,6 +601,6 @@ class StopListener:
 
 
 def _why(view: View, live: LiveTask) -> str:
-    """Find the reason that whoever cancelled it gave."""
+    """Return the reason of the cancellation."""
     events = view.events(Span(run=live.remit.root, task=live.remit.id, kinds=_CANCELLING))
     return read(events[0], Cancelling).get("why", WHY)

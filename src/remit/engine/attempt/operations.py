@@ -1,4 +1,4 @@
-"""One try at a task, and the ids of what is done in it: the same when it is tried again."""
+"""One attempt at a task, and the ids of its operations, which are the same in a rerun."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _INSIDE: Final[ContextVar[tuple[Operations, str, str] | None]] = ContextVar("rem
 
 
 class Attempt(NamedTuple):
-    """One live try at a task: the claim under which this process runs it, and what the queue said about it.
+    """One attempt at a task: the claim under which this process runs it, and its queue settings.
 
-    `number` counts the claims, `failures` how often it has failed before, `attempts` how often it may be tried (0: as
-    often as its agent's policy says). `origin` is the first task of those that were tried for the same, so that what
-    they finished is found again.
+    `number` counts the claims, `failures` the earlier failures, `attempts` is the maximum (0: the agent's policy).
+    `origin` is the first task of the retry lineage; work that any of them finished is reused.
     """
 
     fence: int = 1
@@ -37,7 +36,8 @@ class Attempt(NamedTuple):
 
     @property
     def is_rerun(self) -> bool:
-        """Releasing a task gives its attempt back but never lowers the fence, so the fence tells."""
+        """Whether there was an earlier attempt. The fence tells: a release lowers the number of attempts but never the
+        fence."""
         return self.fence > 1 or self.failures > 0
 
 
@@ -45,15 +45,15 @@ FIRST: Final = Attempt()
 
 
 def begun(queued: Queued, lineage: Lineage | None) -> Attempt:
-    """Make the attempt of a queued task that begins right away."""
+    """Return the attempt of a queued task that starts at once."""
     origin, failures = lineage if lineage is not None else ("", 0)
     how, timeout, attempts = queued.asked_how, queued.timeout, queued.attempts
     return Attempt(1, 1, failures, origin, how, queued=True, timeout=timeout, attempts=attempts)
 
 
 class KeptEffects:
-    """The effects that earlier runs of a task recorded. Each is returned once, to the same request: the same name,
-    arguments and position among equals."""
+    """The effects that earlier attempts of a task recorded. Each is returned once, to the same request: the same name,
+    arguments and position among equal ones."""
 
     __slots__ = ("_left", "_taken", "waiting")
 
@@ -63,7 +63,7 @@ class KeptEffects:
         self.waiting: set[asyncio.Task[object] | None] = set()  # who waits for others to come to theirs
 
     def take(self, op: str) -> EffectDone | None:
-        """Return the record of an effect; None if there is none."""
+        """Return the record of an effect, or None."""
         event = self._left.pop(op, None)
         if event is None:
             return None
@@ -73,16 +73,16 @@ class KeptEffects:
         return read(event, EffectDone)
 
     def forget(self, prefix: str) -> None:
-        """Leave out the effects whose ids begin so: what they were part of is kept itself."""
+        """Drop the effects whose ids have this prefix: the call that they were part of is recorded itself."""
         for op in [op for op in self._left if op.startswith(prefix)]:
             del self._left[op]
 
     def put_back(self, events: Iterable[Event]) -> None:
-        """Return these again to those that ask for them: their turn begins again in this run."""
+        """Make these effects available again: their turn starts again in this run."""
         self._left |= {event.op: event for event in events if event.op is not None and event.text}
 
     def left(self, prefixes: Iterable[str]) -> EffectDone | None:
-        """Return the first effect not taken yet whose id begins with one of these prefixes."""
+        """Return the first effect not taken yet whose id has one of these prefixes, or None."""
         begins = tuple(prefixes)
         event = next((event for op, event in self._left.items() if op.startswith(begins)), None)
         return None if event is None else read(event, EffectDone)
@@ -95,10 +95,10 @@ class KeptEffects:
 
 
 class Operations:
-    """The ids of what is done in a task's name: the same when it is run again, so that nothing is done twice.
+    """The ids of the operations of a task. They are the same in a rerun, so that nothing is done twice.
 
-    An id is made of the task, the try, the turn and its holder, what is done, and how often that was done before in
-    this turn.
+    An id consists of the task, the try, the turn and its holder, the kind of operation, and how often that kind was
+    done before in this turn.
     """
 
     __slots__ = (
@@ -136,16 +136,16 @@ class Operations:
 
     @property
     def origin(self) -> str:
-        """The first task of those that were tried for the same."""
+        """The first task of the retry lineage."""
         return self._origin
 
     def next_turn(self) -> None:
-        """Begin the ids of a new turn: should the task be run again, it begins there."""
+        """Start the ids of a new turn. A rerun starts there."""
         self.turns += 1
         self._begin()
 
     def skip_to(self, turns: int) -> None:
-        """Go to a later turn by its number; the turns between do not count as visited."""
+        """Go to a later turn by its number; the turns between count as not visited."""
         if self.turns < turns:
             self.turns = turns
             self._begin()
@@ -157,8 +157,8 @@ class Operations:
             self._begin()
 
     def begin_anew(self, generation: int) -> None:
-        """Give the conversation of this turn and its tool calls ids of their own: it begins again, for this many times
-        by now. Everything else in the turn is counted from the start and found under the same ids."""
+        """Give the conversation of this turn and its tool calls new ids: it starts again, for the `generation`-th time.
+        Everything else in the turn is counted from the start and found under the same ids."""
         self.generation = generation
         self._anew = f"/anew/{generation}"
         self._counts = {}
@@ -175,12 +175,12 @@ class Operations:
         return f"{turns}.{self._holder}" if turns else "0"
 
     def ids(self, what: str, *about: str) -> list[str]:
-        """Return the ids under which the next operation of this name is recorded: the one of this try, then those
-        that earlier tries used, latest first."""
+        """Return the ids of the next operation of this kind: that of this try, then those of earlier tries, latest
+        first."""
         return self._of_every_try(self._next(self._about(what, about)))
 
     def coming(self, what: str, *about: str) -> list[str]:
-        """Return the ids that `ids` would give, without the operation being the next one."""
+        """Return the ids that `ids` would return, without counting the operation."""
         name = self._about(what, about)
         return self._of_every_try(f"{name}/{self._counts.get(name, 0) + 1}")
 
@@ -195,13 +195,13 @@ class Operations:
 
     @property
     def effects(self) -> str:
-        """The prefix of the ids of all effects of this task. It is the same in every try: what has taken effect is not
-        taken back."""
+        """The prefix of the ids of all effects of this task. It is the same in every try, because effects are not
+        undone."""
         return f"{self._origin}/effects/"
 
     @property
     def came_through(self) -> list[str]:
-        """The prefixes of the ids of the effects that belong to the turns of this run."""
+        """The prefixes of the ids of the effects in the turns of this run."""
         return [f"{self.effects}{turn}/" for turn in self.visited or ()]
 
     @property
@@ -212,11 +212,12 @@ class Operations:
 
     @property
     def left_over(self) -> str:
-        """The id under which it is recorded what this turn left over."""
+        """The id under which the work that this turn left over is recorded."""
         return f"{self._origin}/{self._failures}/{self._turn}/left"
 
     def was_asked(self, op: str) -> bool:
-        """Whether this run came to an operation of its turn. What is inside of a tool call is found with that call."""
+        """Whether this run has requested an operation of its turn. Operations inside a tool call are found with that
+        call."""
         counted = op.removeprefix(f"{self._origin}/").partition("/")[2].partition("/again/")[0]
         name, _, number = counted.rpartition("/")
         if "/tool/" in name or "/anew/" in name or not number.isdecimal():
@@ -228,8 +229,8 @@ class Operations:
         return f"{self.effects}{self._next(f'{self._where}/{digest(name)}/{args}')}"
 
     def model(self, digest_: str) -> str:
-        """Return the id of the next request to a model with this digest. It is the same in every try: what was answered
-        is not asked again."""
+        """Return the id of the next model request with this digest. It is the same in every try: a recorded answer is
+        not requested again."""
         return f"{self._origin}/models/{self._next(f'{self._turn}/{digest_}')}"
 
     @property
@@ -239,18 +240,18 @@ class Operations:
 
     @property
     def where(self) -> str:
-        """Where conversations of this flow are: in a turn, or in the call of a tool within it."""
+        """The place of conversations in the current code: in a turn, or in a tool call within it."""
         inside = _INSIDE.get()
         return f"{self._turn}{self._anew}" if inside is None or inside[0] is not self else f"{self._turn}{inside[1]}"
 
     @property
     def generations(self) -> str:
-        """The prefix of the ids under which the conversation of this turn begins again; the number follows."""
+        """The prefix of the ids under which the conversation of this turn starts again; the number follows."""
         return f"{self._origin}/anew/{self._turn}/"
 
     def of_conversations(self, what: str) -> str:
-        """The prefix of the ids of all `models` or `tools` of this turn, in every generation of its conversation; those
-        of one generation follow as `anew/{number}/`, but for the first."""
+        """The prefix of the ids of all `models` or `tools` of this turn, in every generation of its conversation.
+        Generations after the first add `anew/{number}/`."""
         return f"{self._origin}/{what}/{self._turn}/"
 
     @property
@@ -266,36 +267,36 @@ class Operations:
 
     @property
     def inside_tool(self) -> bool:
-        """Whether this flow is part of the call of a tool."""
+        """Whether the current code is part of a tool call."""
         return self._where != self._turn
 
     def position(self, talk: str) -> str:
-        """Return the id of the next answer in a conversation. Its number says how many answers there were before, so it
-        is the same in every try, whatever the model is told."""
+        """Return the id of the next answer in a conversation. Its number counts the earlier answers, so it is the same
+        in every try, whatever the request contains."""
         place = f"{self.where}/talk/{talk}"
         return f"{self._origin}/models/{place}/{self._counts.get(place, 0) + 1}"
 
     def answers(self, talk: str) -> int:
-        """Return how many answers of a conversation of this turn this run has come to."""
+        """Return how many answers of a conversation this run has reached."""
         return self._counts.get(f"{self._turn}{self._anew}/talk/{talk}", 0)
 
     @property
     def past(self) -> str:
-        """The id under which a run records what it was told of its session: the same in every try."""
+        """The id under which a run records which earlier runs of its session it was given; the same in every try."""
         return f"{self._origin}/past"
 
     def answered(self, talk: str) -> None:
-        """Move on to the next position of a conversation."""
+        """Advance to the next position of a conversation."""
         where = self.where
         self._next(f"{where}/talk/{talk}")
         self._next(f"{where}/answers")
 
     def tools_of(self, call: str) -> str:
-        """The prefix of the ids of all calls of tools that a model made under this id."""
+        """The prefix of the ids of all tool calls that a model made under this call id."""
         return f"{self._origin}/tools/{self.where}/{digest(call)}/"
 
     def tool(self, call: str, about: str) -> str:
-        """Return the id of the next call of a tool with this id and these arguments; the same in every try."""
+        """Return the id of the next tool call with this id and these arguments; the same in every try."""
         where = self.where
         op = f"{self._origin}/tools/{self._next(f'{where}/{digest(call)}/{about}')}"
         if self._positions is None:
@@ -307,8 +308,8 @@ class Operations:
 
     @contextmanager
     def inside(self, tool: str) -> Generator[None]:
-        """Name what this flow does after the call of a tool that it is part of. Run again, calls that are kept are
-        skipped, and what the others do must not be counted from the beginning."""
+        """Name the operations of the current code after the tool call that it is part of. In a rerun, recorded calls
+        are skipped, so the operations of the others must not be counted from the start of the turn."""
         self.has_tools = True
         place, position = digest(tool), digest(self.position_of(tool))
         token = _INSIDE.set((self, f"{self._anew}/tool/{place}", f"{self._anew}/tool/{position}"))
@@ -318,20 +319,20 @@ class Operations:
             _INSIDE.reset(token)
 
     def inside_of(self, tool: str) -> str:
-        """Where conversations are that are part of the call of a tool."""
+        """Return the place of conversations inside a tool call."""
         return f"{self._turn}{self._anew}/tool/{digest(tool)}"
 
     def position_of(self, op: str) -> str:
-        """Return where an operation of this task stands, without anything random: neither the task's id, nor the try,
-        nor the ids that a model gave its calls. Done again from a copy of the store, it is the same."""
+        """Return the position of an operation in its task, without any random part: neither the task's id, nor the try,
+        nor the ids that a model gave its calls. So it is the same after a restore from a backup."""
         if self._positions is not None and op in self._positions:
             return self._positions[op]
         kind, _, rest = op.removeprefix(f"{self._origin}/").partition("/")
         return self._without_chance(rest if kind.isdecimal() else f"{kind}/{rest}")
 
     def position_to_keep(self, op: str) -> str:
-        """Return the position of an operation whose id does not tell it: inside of a tool, ids are named after the call
-        of that tool. Empty for any other."""
+        """Return the position of an operation whose id does not contain it: inside a tool, ids are named after the
+        call. Return "" for any other."""
         return self.position_of(op) if self.inside_tool else ""
 
     def _without_chance(self, named: str) -> str:
@@ -340,27 +341,27 @@ class Operations:
 
     @property
     def call_under_way(self) -> str:
-        """The place of the tool call that the calling code is inside of; empty if there is none."""
+        """The place of the current tool call; empty if there is none."""
         inside = _INSIDE.get()
         return "" if inside is None or inside[0] is not self else inside[1]
 
     def effects_inside(self, tool: str) -> str:
-        """The prefix of the ids of all effects that the call of a tool has."""
+        """Return the prefix of the ids of all effects inside a tool call."""
         return f"{self.effects}{self._turn}{self._anew}/tool/{digest(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
-        """Return the id of the next payment of this kind. Like an effect it is the same in every try."""
+        """Return the id of the next payment of this kind; like an effect, the same in every try."""
         about = digest(chr(0).join((why, *amounts)))
         return f"{self._origin}/spends/{self._next(f'{self._where}/{about}')}"
 
     def asking(self, what: str, *about: str) -> list[str]:
-        """Return the ids of the next question of this kind: in this try, then in earlier ones. What people said yes to
-        is found in every try, so nobody is asked twice."""
+        """Return the ids of the next question of this kind: in this try, then in earlier ones. An approval is found in
+        every try, so a person is not asked twice."""
         return self.ids(f"asks/{what}", *about)
 
     def handing(self, content: str, *, of_parts: bool = False) -> str:
-        """Return the id under which a handoff is approved: the same whether it is only asked about or made. One that
-        goes on with what came of parts was asked about in the turn before, which sent them out."""
+        """Return the id under which a handoff is approved: the same whether it is only checked or made. A handoff that
+        joins parts was checked in the turn before, which sent them out."""
         turn = self._named(self.turns - 1) if of_parts else self._turn
         return f"{self._origin}/{self._failures}/{turn}/handing/{digest(content)}"
 
@@ -374,7 +375,7 @@ class Operations:
         return f"{name}/{count}"
 
     def give(self, task: str) -> None:
-        """Remember that this run used the result of a task of an earlier try."""
+        """Record that this run used the result of a task of an earlier try."""
         if self._given is None:
             self._given = set()
         self._given.add(task)
@@ -385,30 +386,29 @@ class Operations:
     # -- what did not complete, and may be asked for again ----------------------------------------------------
 
     def note_failure(self, op: str, origin: str) -> None:
-        """Remember the origin of a child that did not complete: asking for the same again continues its lineage."""
+        """Record the origin of a subtask that did not complete: an equal request continues its lineage."""
         if self._failed is None:
             self._failed = {}
         self._failed.setdefault(_unnumbered(op), []).append(origin)
 
     def failed_before(self, op: str) -> str:
-        """Remove and return the origin of the latest child of the same operation that did not complete; empty if there
-        is none."""
+        """Remove and return the origin of the latest subtask of the same operation that did not complete, or ""."""
         failed = self._failed.get(_unnumbered(op)) if self._failed else None
         return failed.pop() if failed else ""
 
 
 def begun_again(origin: str) -> str:
-    """The prefix of the ids under which the first turn of a run began its conversation again."""
+    """Return the prefix of the ids under which the first turn of a run started its conversation again."""
     return f"{origin}/anew/0/"
 
 
 def first_position(origin: str, number: int) -> str:
-    """Return the id of an answer in the first conversation of a run: the turn's own, of the first turn."""
+    """Return the id of an answer in the first conversation of a run: that of the first turn."""
     return f"{origin}/models/0/talk//{number}"
 
 
 def tools_of_first_turn(origin: str, call: str) -> str:
-    """The prefix of the ids of all calls of tools that a model made under this id in the first turn of a run."""
+    """Return the prefix of the ids of all tool calls that a model made under this id in the first turn of a run."""
     return f"{origin}/tools/0/{digest(call)}/"
 
 

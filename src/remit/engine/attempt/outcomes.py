@@ -1,4 +1,4 @@
-"""How a task can end: the event to write and what the asker gets; and what came of a task, as the journal has it."""
+"""The possible ends of a task: the event and the asker's outcome; and reading outcomes from the journal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ERROR_LIMIT = 2_000
 
 
 class Ending(NamedTuple):
-    """How a task ends: the kind and data of the event, and what the asker gets."""
+    """The end of a task: the kind and data of the event, and the asker's outcome."""
 
     kind: str
     data: dict[str, Json]
@@ -35,13 +35,13 @@ class Ending(NamedTuple):
         return self.kind == "task.failed" and self.outcome.error is not None and self.outcome.error.retryable
 
     def wanted_wait(self, now: int) -> int:
-        """How long whoever failed it wants to be left alone, in microseconds."""
+        """Return the pause that the failing server asks for, in microseconds."""
         error = self.outcome.error
         return wanted_wait(error.__cause__, now) if error is not None and error.__cause__ is not None else 0
 
 
 class Circled(Refused):
-    """A turn was stopped because it went round in circles; the sentence says whose."""
+    """A turn was stopped because it made no progress; the text names the agent."""
 
 
 def completed(remit: Remit, value: Json) -> Ending:
@@ -77,16 +77,16 @@ def failed(remit: Remit, error: BaseException) -> Ending:
 
 
 def unusable(remit: Remit, no: BadInput) -> Ending:
-    """End a task whose answer cannot be kept. It may be too long, or no JSON, because of what the agent was given, so
-    its breaker does not learn from it."""
+    """Return the end of a task whose result cannot be stored. It may be too long or not JSON because of the agent's
+    input, so it does not count for the breaker."""
     ending = failed(remit, no)
     ending.data["spared"] = True
     return ending
 
 
 def is_own(error: BaseException, task: str) -> bool:
-    """Whether a failure is the agent's own, and not a rule's, the store's, or that of someone it asked. Whoever goes
-    round in circles, or gets no answer from any model, does so by itself."""
+    """Whether a failure is the agent's own, not that of a rule, the store, or an agent it called. Making no progress
+    and getting no answer from any model are its own."""
     if isinstance(error, BaseExceptionGroup):
         return any(is_own(one, task) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
     if isinstance(error, Refused):
@@ -99,8 +99,8 @@ def is_own(error: BaseException, task: str) -> bool:
 
 
 def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:
-    """End a task whose time is up; `final` if that was its deadline, and not only the time of one attempt. If that was
-    `short`, less than it usually has, whoever set the limit is to blame and not the agent."""
+    """Return the end of a task whose time is up; `final` if that was its deadline, not only the time of one attempt. If
+    the time was `short`, less than the default, it does not count for the breaker: the caller set the limit."""
     sentence = f"'{remit.holder}' ran out of time; its work was cancelled"
     error = TimedOut(sentence, agent=remit.holder, task=remit.id, retryable=not final)
     ending = _ending(remit, "task.failed", "timed-out", error)
@@ -110,7 +110,8 @@ def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:
 
 
 def stopped(remit: Remit, why: str, *, unheard: bool = False) -> Ending:
-    """End a task that was stopped; `unheard` if its asker was over by then, so that nobody received this outcome."""
+    """Return the end of a cancelled task; `unheard` if its asker had ended by then, so that no one received the
+    outcome."""
     sentence = f"'{remit.holder}' was cancelled: {why}"
     error = Cancelled(sentence, agent=remit.holder, task=remit.id)
     ending = _ending(remit, "task.cancelled", "cancelled", error)
@@ -120,13 +121,13 @@ def stopped(remit: Remit, why: str, *, unheard: bool = False) -> Ending:
 
 
 def released(remit: Remit) -> Ending:
-    """Requeue a task because its process stops; not an end."""
+    """Return the ending that requeues a task because its process stops; the task itself continues."""
     return stopped(remit, "its process was stopped; another carries it out")._replace(kind="task.released", data={})
 
 
 def without_secrets(ending: Ending, redaction: Redaction) -> Ending:
-    """Give an ending whose error tells none of the owner's secrets. What led to it is left out if it would tell one:
-    whoever prints a traceback, or is a model that is told, sees all of it."""
+    """Return the ending with all registered secrets removed from its error. Drop the exception's cause if its traceback
+    contains a secret, since logs and models see the whole traceback."""
     error = ending.outcome.error
     if not redaction or not isinstance(error, Failed):
         return ending
@@ -138,7 +139,7 @@ def without_secrets(ending: Ending, redaction: Redaction) -> Ending:
 
 
 def dead(ending: Ending, attempts: int) -> Ending:
-    """Make the last failure final: its attempt went like the others."""
+    """Return the last failure as final, after all attempts failed."""
     sentence = f"{ending.data['error']}; that was attempt {attempts} of {attempts}"
     return Ending("task.died", {**ending.data, "error": _kept(sentence)}, replace(ending.outcome, state="dead"))
 
@@ -162,7 +163,8 @@ def said(error: BaseException) -> str:
 
 
 def _kept(sentence: str, place: str = "") -> str:
-    """Shorten an error's text to a page, with where it was, and keep only characters that a database keeps."""
+    """Return an error's text, shortened to a page, with its place, and only with characters that a database can
+    hold."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
     most = _ERROR_LIMIT - len(place)
     return (clean if len(clean) <= most else f"{clean[: most - 1]}…") + place
@@ -178,7 +180,7 @@ _KINDS: dict[str, tuple[OutcomeState, type[Failed]]] = {
 
 
 def from_events(began: Event, ended: Event) -> Outcome:
-    """Read the outcome of a task from its first and last event."""
+    """Return the outcome of a task from its first and last event."""
     asked, last = began.agent, ended.agent
     by = last if last != asked else ""
     data = read(ended, EndData)
@@ -194,13 +196,13 @@ def from_events(began: Event, ended: Event) -> Outcome:
 
 
 def is_unheard(view: View, record: Record) -> bool:
-    """Whether a task was stopped only because its asker was over. Rerun, the asker has to ask again."""
+    """Whether a task was stopped only because its asker had ended. In a rerun, the asker has to request it again."""
     ended = view.event(record.ended) if record.state == "cancelled" and record.ended is not None else None
     return ended is not None and bool(read(ended, EndData).get("unheard"))
 
 
 def of_record(view: View, record: Record) -> Outcome | None:
-    """Read the outcome of a task; None while it has not ended."""
+    """Return the outcome of a task, or None while it has not ended."""
     if record.state not in TERMINAL:
         return None
     began, ended = view.event(record.began), view.event(record.ended or 0)
@@ -210,7 +212,7 @@ def of_record(view: View, record: Record) -> Outcome | None:
 
 
 async def awaited(bell: Bell, task: str) -> Outcome:
-    """Wait for the outcome of a task, whoever runs it."""
+    """Wait for the outcome of a task, whichever process runs it."""
 
     def look(view: View) -> Outcome | None:
         record = view.record(task)

@@ -1,4 +1,4 @@
-"""Running a task again: where its record says it is, and which of its effects are done already."""
+"""Running a task again: where it stands according to its record, and which of its effects are done."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from remit.ports.models import KEY
 
 
 class Joined(NamedTuple):
-    """Parts of a parallel handoff that have come back: what was sent, by whom, and in which turn."""
+    """Parts of a parallel handoff that have come back: the parts, the sender, and the turn."""
 
     sends: Sends
     holder: str
@@ -55,8 +55,8 @@ class Joined(NamedTuple):
 
 
 class Resumed(NamedTuple):
-    """Where a task stands. `sends` is a parallel handoff whose results nobody has got yet; what came of those `joined`
-    has been handed on."""
+    """Where a task stands. `sends` is a parallel handoff whose results have not been delivered yet; the results of
+    `joined` have been handed on."""
 
     remit: Remit
     attempt: Attempt
@@ -69,7 +69,7 @@ class Resumed(NamedTuple):
     lead: Lead | None = None
 
     def live(self, agent: Agent) -> LiveTask:
-        """Make the task alive again, in the hands of whoever holds it now."""
+        """Return the task as a running one, with its present holder."""
         live = LiveTask(self.remit, agent, self.attempt, self.handoff)
         live.operations = Operations(self.remit.id, self.attempt, self.turns, self.remit.holder)
         live.take(least((self.took, *(result.trust for result in self.handoff.results))))
@@ -80,18 +80,18 @@ class Resumed(NamedTuple):
 
 
 def origin_of(record: Record) -> str:
-    """Return the id of the first task of a lineage."""
+    """Return the id of the first task of a retry lineage."""
     return record.origin or record.id
 
 
 def next_of(view: View, origin: str) -> Lineage:
-    """Make the lineage of one more try."""
+    """Return the lineage of one more try."""
     tried = [first] if (first := view.record(origin)) is not None else []
     return Lineage(origin, 1 + max((one.failures for one in (*tried, *view.lineage(origin))), default=0))
 
 
 def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
-    """Find where a task stands that is claimed now."""
+    """Return where a task stands that is being claimed."""
     began = view.event(record.began)
     assert began is not None  # a row points at the event that made it
     data = read(began, FirstData)
@@ -114,7 +114,7 @@ def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
 
 
 def replay_handoffs(start: Resumed, events: Iterable[Event]) -> Resumed:
-    """Replay the task's handoffs from its events, and what its holders wrote."""
+    """Return the state after the task's handoffs and its holders' writes, from its events."""
     resumed = start
     past: dict[str, Written] = {}
     for event in events:
@@ -154,7 +154,7 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
 
 
 def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
-    """Look up what came of the parts that were joined, by the operations that sent them."""
+    """Return the results of the joined parts, found by the operations that sent them."""
     if resumed.joined is None:
         return ()
     sends, holder, turns = resumed.joined
@@ -166,8 +166,8 @@ def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
 
 
 def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
-    """Look up the answer to a delegation, a task or a refusal, following those that ended unheard. Return the operation
-    to use, and its answer; None if it was not asked for yet."""
+    """Look up the answer to a delegation, a task or a refusal, and skip tasks that ended unheard. Return the operation
+    to use, and its answer, or None if it was not requested yet."""
     first, again = op, 0
     while (done := view.done(op)) is not None:
         record = view.record(done[0]) if isinstance(done[0], str) else None
@@ -193,7 +193,7 @@ def _outcome(view: View, part: Send, answer: Json) -> Outcome | None:
 
 
 async def key_of(ground: Ground, live: LiveTask, op: str) -> str:
-    """Return the idempotency key of an operation of a task: the same each time it is done, another for any other."""
+    """Return the idempotency key of an operation: the same each time it runs, and unique to it."""
     operations = live.operations
     position = operations.position_of(op)
     if operations.chain is None:
@@ -202,10 +202,10 @@ async def key_of(ground: Ground, live: LiveTask, op: str) -> str:
 
 
 def chain_of(view: View, task: str) -> str:
-    """Return what led to a task: what identifies its run, then the position of each operation down to it.
+    """Return the path to a task: the identity of its run, then the position of each operation down to it.
 
-    A run is identified by the key that it was asked for with; without one by its id, which is in the copy if the run
-    was begun before. A task that was tried again is led to as the first one was.
+    A run is identified by its idempotency key, or else by its id, which a backup contains if the run had started by
+    then. A retried task has the path of the first one.
     """
     steps: list[str] = []
     record = view.record(task)
@@ -218,7 +218,7 @@ def chain_of(view: View, task: str) -> str:
 
 
 def _position(view: View, record: Record, parent: Record | None) -> str:
-    """Return where a task was asked for in its parent; of a run, or of what was asked for from outside, what it is."""
+    """Return the position of a task in its parent; for a run, its identity."""
     began = view.event(record.began)
     assert began is not None  # a row points at the event that made it
     data = read(began, FirstData)
@@ -238,7 +238,7 @@ Do = Callable[..., Awaitable[object] | object]
 
 
 class Effect(NamedTuple):
-    """Something to do once: its operation, name and arguments, as they are told and as they are given."""
+    """An effect to run once: its operation, its name, and its arguments as text and as values."""
 
     op: str
     name: str
@@ -252,11 +252,11 @@ class Effects(NamedTuple):
     insisting: Insisting
 
     async def once(self, live: LiveTask, name: str, do: Do, *args: object, paid: Paid | None = None) -> Any:
-        """Do it and keep what came of it; or, when the task is run again, give back what was kept.
+        """Run the function and record its result; in a rerun, return the recorded result.
 
-        Nothing is done in the name of a task that is not this process's any more. What is kept is kept exactly once;
-        if the process dies between doing and keeping, it is done again, with the same idempotency key. What is `paid`
-        is held before, and charged in the transaction that keeps the result.
+        Nothing runs for a task that no longer belongs to this process. The result is recorded exactly once. If the
+        process dies between the effect and the record, the effect runs again, with the same idempotency key. A `paid`
+        effect has a hold before it runs, and is charged in the transaction that records the result.
         """
         live.must_be_at_work()
         line(name, "the name of an effect", NAME_LIMIT)
@@ -291,7 +291,8 @@ class Effects(NamedTuple):
         return await self._keep(live, op, event, value, call)
 
     async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json, call: Paid | None = None) -> Json:
-        """Record what was done, and insist until the store has it: a deadline or a cancel does not undo it."""
+        """Record the result, and retry until the store has it: a deadline or a cancellation does not undo the
+        effect."""
         store = self.ground.store
 
         def decide(view: View) -> Decision[Json]:
@@ -302,8 +303,8 @@ class Effects(NamedTuple):
         return await shielded(self.insisting.insist(live.life, what, lambda: store.tx(op, decide)))
 
     async def _kept(self, live: LiveTask, op: str, name: str) -> EffectDone | None:
-        """Return the record of an earlier run and label the turn with it; None if the effect is to be done now. Raise
-        Conflict if one of its name is recorded that may be this one with other arguments."""
+        """Return the record of an earlier attempt and label the turn with it; None if the effect must run now. Raise
+        `Conflict` if a recorded effect of the same name may be this one with other arguments."""
         kept = await kept_effects(self.ground, live)
         if (done := kept.take(op)) is not None:
             marks.apply(live, done.get("marks", {}))
@@ -324,8 +325,8 @@ class Effects(NamedTuple):
         return done[0]
 
     async def _someone_comes(self, live: LiveTask, kept: KeptEffects) -> bool:
-        """Wait until another flow of this turn takes a recorded effect. Return whether to look again: False if no flow
-        is left that could."""
+        """Wait until other concurrent code of this turn takes a recorded effect. Return whether to check again: False
+        if no such code is left."""
         own = asyncio.current_task()
         main = live.control.calls[-1].task if live.control.calls else None
         if own is main and not live.elsewhere and len(live.doing) == 1:
@@ -343,7 +344,7 @@ class Effects(NamedTuple):
 
 
 async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
-    """Load the effects that earlier runs of the task recorded; once per run."""
+    """Return the effects that earlier attempts recorded; loaded once per run."""
     operations = live.operations
     if operations.kept is None:
         kept = KeptEffects(await ground.store.read(lambda view: view.done_under(operations.effects)))
@@ -352,27 +353,26 @@ async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
 
 
 async def unaccounted(ground: Ground, live: LiveTask) -> Conflict | None:
-    """Return a Conflict for an effect that an earlier run recorded and this one never asked for; None if there is
-    none."""
+    """Return a `Conflict` for an effect that an earlier attempt recorded and this one never requested, or None."""
     kept = await kept_effects(ground, live)
     other = kept.left(live.operations.came_through)
     return None if other is None else _conflict_with(other)
 
 
 class Paid(Protocol):
-    """A call that is paid for: held while it is done, and charged with what is kept."""
+    """A paid call: a hold while it runs, and a charge with its record."""
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
     def charged(self, view: View) -> list[Unsealed]:
-        """Give the events that charge it, for the transaction that keeps its result."""
+        """Return the events that charge the call, for the transaction that records its result."""
         ...
 
 
 def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:
-    """Tell whether a function takes a keyword that the caller does not give itself."""
+    """Whether a function takes a keyword that the caller does not pass itself."""
     try:
         takes = inspect.signature(do).parameters
     except (TypeError, ValueError):  # of some built-in functions nothing is known
@@ -420,7 +420,7 @@ _BEGINS = ("task.started", "task.submitted")
 
 
 async def tell_left_over(ground: Ground, live: LiveTask) -> None:
-    """Record which delegations and payments of this turn are finished and were not asked for this time."""
+    """Record which finished delegations and payments of this turn were not requested this time."""
     if live.lead is not None:  # what is led is led by its record, and not by a program
         return
 
@@ -445,9 +445,9 @@ def amounts(data: CreditsSpent) -> str:
 
 
 async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> None:
-    """Refuse a payment that is not on record while one for the same is that this run has not come to: it may be that
-    one with another amount. While other flows of the turn may still come to theirs nobody can know; then it is told at
-    the end."""
+    """Raise `Conflict` for a payment that is not recorded, while a recorded one for the same reason was not requested
+    in this run: it may be the same with another amount. If other code of the turn runs concurrently, this is unclear,
+    and is reported at the end of the turn instead."""
     call = live.control.calls[-1].task if live.control.calls else None
     if live.elsewhere or live.doing or asyncio.current_task() is not call:
         return
@@ -469,7 +469,7 @@ async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> 
 
 
 def _said(view: View, event: Event) -> str:
-    """Say what was finished; nothing if that was no part of the task, or did not complete."""
+    """Return a description of finished work; "" if it was not part of the task or did not complete."""
     if event.kind == "credits.spent":
         data = read(event, CreditsSpent)
         return f"{amounts(data)} paid" + (f" for {data['why']}" if data["why"] else "")

@@ -1,4 +1,4 @@
-"""Slots: how many tasks and calls of an agent run at once, and who waits for whom."""
+"""Slots: how many tasks and calls of an agent run at once, and which tasks wait for which."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Slots(NamedTuple):
 
     @asynccontextmanager
     async def given_up(self, asker: LiveTask) -> AsyncGenerator[None]:
-        """Wait for something outside the asker's line of work; it may wait for several things at once."""
+        """Release the slots while the body waits for something outside the asker's line of work; several waits may
+        overlap."""
         asker.control.step_back()
         try:
             async with self.idle(asker):
@@ -50,8 +51,8 @@ class Slots(NamedTuple):
 
     @asynccontextmanager
     async def idle(self, asker: LiveTask) -> AsyncGenerator[None]:
-        """Give up its slots while the body waits. The body of a delegation: the asker itself does not go on after it,
-        so nothing is taken again here."""
+        """Release the slots while the body waits. It is the body of a delegation: the asker continues elsewhere, so no
+        slot is taken again here."""
         asker.life.step_aside()
         try:
             await self.rest(asker)
@@ -60,12 +61,12 @@ class Slots(NamedTuple):
             asker.life.step_in()
 
     async def rest(self, asker: LiveTask) -> None:
-        """Say that the asker waits; and that its whole line does, if nobody in it works any more."""
+        """Record that the asker waits, and that its whole line does if none of its tasks works."""
         members = self._idle_members(asker)
         await self._say_waiting(asker, members if asker.life.rests or asker in members else (asker, *members))
 
     def _idle_members(self, asker: LiveTask) -> list[LiveTask]:
-        """Give up the line's slot if nobody in it works, and list who has not said that it waits."""
+        """Release the line's slot if none of its tasks works. Return the tasks whose state must change to `waiting`."""
         line = asker.control.own_line
         if line.working or line.rests or not line.queued:
             return []
@@ -74,7 +75,8 @@ class Slots(NamedTuple):
         return [member for member in line.members.values() if not member.life.rests]
 
     async def _say_waiting(self, asker: LiveTask, waiting: Iterable[LiveTask]) -> None:
-        """Put it on record, so that others may have the slots; whoever takes the task over waits again."""
+        """Record the tasks as waiting, so that other tasks can use their slots; a worker that takes the task over waits
+        again."""
         members = tuple(waiting)
         if not members:
             return
@@ -92,8 +94,8 @@ class Slots(NamedTuple):
     # -- going on --------------------------------------------------------------------------------------------
 
     async def take_again(self, asker: LiveTask) -> None:
-        """Take its slots again after waiting; where there are none, stand in the queue before all that has not begun
-        yet. One that still waits for others only looks whether its whole line does."""
+        """Take the slots again after a wait. If none is free, wait before all tasks that have not started. If the asker
+        still waits for others, only check whether its whole line waits."""
         if asker.life.waits:
             await self._say_waiting(asker, self._idle_members(asker))
             return
@@ -144,12 +146,13 @@ class Slots(NamedTuple):
 
     @staticmethod
     def concerns(asker: LiveTask) -> bool:
-        """Whether slots have anything to do with a task that the asker delegates; mostly they have not."""
+        """Whether slots matter for a task that the asker delegates; usually they do not."""
         return asker.card.concurrency is not None or asker.control.own_line.rests
 
     def passing_on(self, view: View, asker: LiveTask, now: int) -> tuple[Unsealed, ...] | None:
-        """Give what is recorded with a task that begins in the asker's line: an agent with a limit gives up its slot
-        while it waits for it, and a line that waited works again. None if the line has to wait for a slot first."""
+        """Return the events to record with a task that starts in the asker's line: an agent with a concurrency limit
+        releases its slot while it waits, and a line that waited works again. Return None if the line has to wait for a
+        slot first."""
         line = asker.control.own_line
         if line.rests and not self.line_has_room(view, asker):
             return None
@@ -160,7 +163,7 @@ class Slots(NamedTuple):
 
     @staticmethod
     def passed_on(asker: LiveTask) -> None:
-        """Note that this is on record."""
+        """Update the line after these events are recorded."""
         line = asker.control.own_line
         if line.rests:
             line.rests = False
@@ -176,7 +179,7 @@ class Slots(NamedTuple):
         return not line.queued or _works(view, line) or self.admission.room(view) > 0
 
     def woken(self, view: View, asker: LiveTask) -> list[LiveTask]:
-        """List the members that waited only because the whole line did; they delegate, and hold no agent's slot."""
+        """Return the tasks that waited only because the whole line did; they delegate, and hold no agent's slot."""
         line = asker.control.own_line
         if not line.rests:
             return []
@@ -189,12 +192,12 @@ class Slots(NamedTuple):
 
     @staticmethod
     def resumed(members: Iterable[LiveTask], now: int) -> Iterable[Unsealed]:
-        """Give the events that say that these work again."""
+        """Return the events that mark these tasks as running again."""
         return [moved("task.resumed", member.place, member.remit.holder, now, _anew(member, now)) for member in members]
 
 
 def _anew(live: LiveTask, now: int) -> dict[str, Json]:
-    """Give when a task expires on record from now on, if its clock has stood still: it may be long past its time."""
+    """Return the new time of expiry of a task whose clock was stopped: the recorded one may be long past."""
     if not live.life.stood_still:
         return {}
     lasts = DELEGATION_TIME if live.attempt.asked_how == "delegate" else LASTS
@@ -215,7 +218,8 @@ def _moved(kind: str, live: LiveTask, now: int) -> Unsealed:
 
 
 class Attempted(NamedTuple):
-    """What the door answered: the task's id, a refusal, or None if it was full and whoever asks is patient."""
+    """The result of an admission attempt: a task id, a refusal, or None if the agent is busy and the caller is willing
+    to wait."""
 
     live: LiveTask
     answer: Json
@@ -226,8 +230,8 @@ Attempt: TypeAlias = Callable[[bool], Awaitable[Attempted]]
 
 
 class Batch:
-    """Several hops that are asked for at once. Each is judged before the first of them begins, so that none is admitted
-    only because another was quick."""
+    """Several hops that are requested together. All are judged before the first starts, so that none is admitted only
+    because another was quick."""
 
     __slots__ = ("_all_judged", "_left")
 
@@ -245,7 +249,7 @@ class Batch:
 
 
 class Ticket:
-    """One hop of a batch, or one by itself. The others wait until it is judged, or has to wait for something else."""
+    """One hop of a batch, or a single one. The others wait until it is judged, or has to wait for something else."""
 
     __slots__ = ("_batch",)
 
@@ -253,7 +257,7 @@ class Ticket:
         self._batch = batch
 
     def judged(self) -> Batch | None:
-        """Say that it is; once. Gives the batch to wait for, if there is one."""
+        """Mark the hop as judged, once. Return the batch to wait for, or None."""
         batch, self._batch = self._batch, None
         if batch is not None:
             batch.judged()
@@ -264,8 +268,8 @@ ALONE: Final = Ticket()
 
 
 class BusyAgents:
-    """Those who wait here for each busy agent. Only the first of them looks whether it is free, so that fifty who wait
-    do not look fifty times. `patience` is for those who say nothing about it, in seconds."""
+    """The callers in this process that wait for each busy agent. Only the first of them polls the agent, so that fifty
+    waiting callers do not poll fifty times. `patience` is the default wait in seconds."""
 
     def __init__(self, ground: Ground, admission: Admission, slots: Slots, patience: float) -> None:
         self._ground = ground
@@ -278,7 +282,7 @@ class BusyAgents:
     async def admitted(
         self, wish: Pass, attempt: Attempt, asker: LiveTask | None = None, ticket: Ticket = ALONE
     ) -> Attempted:
-        """Ask the door, and wait while the wanted agent is busy. An asker gives up its own slot meanwhile."""
+        """Request admission, and wait while the wanted agent is busy. The asker releases its own slot meanwhile."""
         patience = self._patience if wish.patience is None else wish.patience
         if not patience or wish.to not in self._places:
             rests = asker is not None and asker.control.own_line.rests
@@ -298,7 +302,7 @@ class BusyAgents:
                     return attempted
 
     async def _again(self, attempt: Attempt, asker: LiveTask | None, *, patient: bool) -> Attempted:
-        """Ask the door again, with a hand to begin with; it is not held while we wait for something else."""
+        """Repeat the admission with a worker slot held. Release the slot again if the agent is still busy."""
         if asker is None:
             return await attempt(patient)
         line = asker.control.own_line
@@ -310,7 +314,7 @@ class BusyAgents:
 
     @asynccontextmanager
     async def _in_line(self, agent: str) -> AsyncGenerator[asyncio.Event]:
-        """Stand behind those who wait for the agent already; the event says that nobody is before us any more."""
+        """Join the queue for a busy agent. The yielded event is set when this caller is first."""
         places = self._places.setdefault(agent, deque())
         asked_for = self._admission.asked_for
         first = asyncio.Event()
@@ -338,7 +342,7 @@ class BusyAgents:
         return is_free
 
     async def _free(self, first: asyncio.Event, is_free: Callable[[View], bool], seconds: float) -> None:
-        """Wait until we are first and it is free, but no longer than that."""
+        """Wait until this caller is first and the agent is free, at most this long."""
         with move_on_after(self._ground.clock, seconds):
             await first.wait()
             async with self._slots.bell.listen() as listener:

@@ -30,7 +30,7 @@ ASKER_IS_OVER: Final = "its asker was stopped, or its time is up"
 
 
 class Stray(Exception):
-    """A CancelledError of an agent's own making: nobody had cancelled it."""
+    """A CancelledError that the agent raised itself, without being cancelled."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -42,26 +42,26 @@ class Superseded(Refused):
 
 
 class BeginsAnew(Protocol):
-    """Who decides what becomes of a turn whose conversation cannot be continued."""
+    """Decides what happens to a turn whose conversation cannot be continued."""
 
     async def find(self, live: LiveTask) -> Failed | None:
-        """Find the conversation of a turn that is run again; return an error if the agent cannot continue it."""
+        """Find the conversation of a rerun turn. Return an error if the agent cannot continue it."""
         ...
 
     async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
-        """Return the error of a conversation that this run could not continue, or, if its turn has `ended` without an
+        """Return the error of a conversation that this run could not continue or, if its turn has `ended` without an
         error, has left unfinished."""
         ...
 
     async def begin(self, live: LiveTask) -> bool:
-        """Begin the conversation of this turn again, if that is allowed; return whether it is."""
+        """Restart the conversation of this turn, if that is allowed. Return whether it is."""
         ...
 
 
 class Conductor:
-    """Admits tasks and runs them to their end. `take_turn` makes the handle an agent gets; `led` gives who answers
-    in the holder's place when a plan or a team is led; `closing` says whether this process is putting its work back
-    into the queue. These knots are tied where the engine is put together."""
+    """Admits tasks and runs them to their end. `take_turn` creates the agent's turn; `led` returns the function that
+    leads a plan or a team in the holder's place; `closing` says whether this process is requeueing its work.
+    assembly.py sets these, to avoid import cycles."""
 
     anew: BeginsAnew
 
@@ -76,9 +76,9 @@ class Conductor:
         self._endings = endings
 
     async def admit(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants = NOTHING) -> Decided[Json]:
-        """Ask the door, and tell what it answered: the task's id, or a refusal. After a yes `carry` must follow.
+        """Request admission. Return the answer: the task's id, or a refusal. After a yes, `carry` must follow.
 
-        The task can be stopped from the moment it is on record, so it is alive before it is.
+        The task can be cancelled from the moment it is recorded, so it is added to the live tasks before that.
         """
         self.alive.enter(live)
         try:
@@ -91,7 +91,7 @@ class Conductor:
         return decided
 
     async def hold_back(self, live: LiveTask, until: Awaitable[None]) -> None:
-        """Wait for something between admitting a task and running it."""
+        """Wait for something between the admission of a task and its start."""
         try:
             await until
         except BaseException as error:
@@ -99,9 +99,9 @@ class Conductor:
             raise
 
     async def carry(self, live: LiveTask, sends: Sends | None = None) -> Outcome:
-        """Run a task that was admitted or claimed, and so is alive, to its end, which is exactly one event.
+        """Run an admitted or claimed task to its end, which is exactly one event.
 
-        One that was claimed goes on from where its record says it is.
+        A claimed task continues where its record ends.
         """
         ending: Ending | None = None
         try:
@@ -119,7 +119,7 @@ class Conductor:
         return outcome if outcome.agent == asked else outcome.as_asked(asked)
 
     async def put_back(self, live: LiveTask) -> None:
-        """Put a claimed task back into the queue without having run it."""
+        """Requeue a claimed task without running it."""
         try:
             await self._endings.finish(live, outcomes.released(live.remit))
         finally:
@@ -143,7 +143,7 @@ class Conductor:
         return self._counts(live, ending)
 
     def _stopped(self, live: LiveTask, ending: Ending | None) -> Ending:
-        """Say how a task ended that was stopped."""
+        """Return the ending of a task that was stopped."""
         life, last = live.life, self.alive.latest(live).remit
         if life.stop == "cancelled":
             return outcomes.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)
@@ -154,8 +154,8 @@ class Conductor:
         return outcomes.timed_out(last, final=life.final, short=life.short)  # an answer after its time does not count
 
     def _counts(self, live: LiveTask, ending: Ending) -> Ending:
-        """Say how a task ended whose asker is over. Should that one only be put back into the queue, done is done, and
-        anything else is taken up again by whoever takes up the asker."""
+        """Return the ending of a task whose asker has ended. If the asker is only requeued, keep a completed result and
+        leave everything else to the asker's next attempt."""
         if not self._is_requeued(live):
             return outcomes.stopped(self.alive.latest(live).remit, ASKER_IS_OVER, unheard=True)
         if ending.kind != "task.completed":
@@ -184,7 +184,7 @@ class Conductor:
             live = followed
 
     async def _accounted(self, live: LiveTask, ending: Ending) -> Ending:
-        """Fail a rerun that would complete without asking for every effect that earlier runs recorded."""
+        """Return the ending, or a failure if a rerun would complete without requesting every recorded effect."""
         left: Exception | None = None
         if ending.kind == "task.completed" and live.attempt.is_rerun:
             left = await unaccounted(self._ground, live)
@@ -195,8 +195,8 @@ class Conductor:
         return ending if left is None else outcomes.failed(live.remit, left)
 
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
-        """Call an agent whose task was run before. If it cannot continue the conversation that is on record, the turn
-        fails, or the conversation begins again where that is allowed: never silently."""
+        """Call an agent whose task was run before. If it cannot continue the recorded conversation, the turn fails, or
+        the conversation restarts where that is allowed; never silently."""
         lost = await self.anew.find(live)
         if lost is None:
             answer = await self.turn(live)
@@ -207,7 +207,7 @@ class Conductor:
         return await self.turn(live) if await self.anew.begin(live) else outcomes.failed(live.remit, lost)
 
     async def turn(self, live: LiveTask) -> Ending | Command:
-        """Call the agent. Whatever it does, this says truthfully how it ended."""
+        """Call the agent. Return how its turn ended, whatever it does."""
         remit = live.remit
         live.receipt.task(remit.task)
         try:
@@ -233,8 +233,8 @@ class Conductor:
             return outcomes.unusable(remit, no)
 
     async def call(self, live: LiveTask, agent: Agent) -> object:
-        """Have an agent answer with a turn of its own, which is the current one meanwhile. An answer that comes after
-        someone wanted it stopped does not count, and a CancelledError that nobody wanted is not passed on as one."""
+        """Run an agent with a turn of its own, which is the current turn meanwhile. An answer after a cancellation is
+        ignored, and a CancelledError without a cancellation is not passed on as one."""
         turn = self.take_turn(live)
         control = live.control
         outer = CURRENT_TURN.set(turn)
@@ -266,7 +266,7 @@ class Conductor:
                 await self._stop_what_it_left(live)
 
     async def _stop_what_it_left(self, live: LiveTask) -> None:
-        """Stop what an agent left running when it answered, before its own end is recorded."""
+        """Stop work that an agent left running when it returned, before its own end is recorded."""
         for child in self.alive.under(live.life):
             child.life.cancel(LEFT_RUNNING)
             for call in child.control.calls:
@@ -281,8 +281,8 @@ class Conductor:
     # -- torn down from outside -----------------------------------------------------------------------------
 
     async def _torn_down(self, live: LiveTask, error: BaseException, ending: Ending | None = None) -> None:
-        """Say how a task ended whose work was torn down; all that is left to do for it. If it had ended by itself and
-        was only being recorded, that is its end."""
+        """Record the end of a task whose work was torn down. If it had ended by itself and was only being recorded,
+        that is its end."""
         last = self.alive.latest(live)
         try:
             if not isinstance(error, Exception):
@@ -314,7 +314,7 @@ class Conductor:
 
 
 async def _stopped_from_outside(call: Call) -> None:
-    """Raise what stops this task, if something does; the agent has swallowed it."""
+    """Raise the cancellation of this task, if there is one that the agent has swallowed."""
     await checkpoint()  # a scope around us says it again
     if call.is_cancelled:
         raise CancelledError

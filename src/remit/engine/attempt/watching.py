@@ -1,6 +1,7 @@
-"""Watching what a task asks for: the same again and again with the same outcome is a repeat, and is stopped in the end.
+"""Watching the delegations of a task: the same request with the same outcome again and again is a repeat, and is
+stopped in the end.
 
-What was seen lives with the live task. Carried out again, a task finds what it finished, and so it is seen again.
+The record is kept in memory with the live task. A rerun finds the finished delegations, and so builds it again.
 """
 
 from collections.abc import Sequence
@@ -20,15 +21,15 @@ _SHORT: Final = 64
 
 
 class Watch:
-    """One delegation, or several that go out at once. `again` tells how often it has been the same."""
+    """One delegation, or several that go out together. `again` is how often it was the same."""
 
     __slots__ = ("_action", "_task", "_wish", "again")
 
     def __init__(
         self, task: LiveTask, action: str, at: Thresholds, wish: Pass | None = None, echo: int | None = None
     ) -> None:
-        """`at` is when the same is too often; `wish` is what goes out, if it is one thing; `echo` how often an answer
-        may come again if the text grows."""
+        """`at` are the thresholds; `wish` is the pass, if there is only one; `echo` is how often an answer may be
+        repeated while the text grows."""
         self._task = task
         if at is not USUAL:
             task.delegated.judge_by(at)
@@ -41,7 +42,7 @@ class Watch:
                 self.again = Repetition(max(self.again.times, at.block + times - echo), echo=echo, at=at)
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
-        """Note what came of it. Whoever goes on with what is blocked, or refused each time, is stopped."""
+        """Record the outcome. Stop the task if it keeps repeating a delegation that is already blocked."""
         seen = self._task.delegated
         if self._wish is not None:
             self._hear(self._wish, outcomes[0])
@@ -71,19 +72,19 @@ def _why(again: Repetition, last: Outcome) -> Exception:
 
 
 def action_of(op: str, wish: Pass) -> str:
-    """Give what tells one delegation of a task from another: whom, what for (its operation has a digest of these), and
-    everything passed along."""
+    """Return a key that identifies a delegation within its task: agent, task text and everything passed along. `op`
+    already contains a digest of the first two."""
     asked = op.rsplit("/", 2)[1]
     return asked if _is_plain(wish) else f"{asked}/{digest(encode(said(wish)))}"
 
 
 def action_of_all(wishes: Sequence[Pass]) -> str:
-    """Give what tells several delegations that go out at once from others."""
+    """Return a key that identifies several delegations that go out together."""
     return digest(encode([[wish.to, wish.task] if _is_plain(wish) else said(wish) for wish in wishes]))
 
 
 def _is_plain(wish: Pass) -> bool:
-    """Whether nothing goes along, as nearly always: then whom and what for say it all."""
+    """Whether nothing is passed along, as nearly always: then agent and text identify the delegation."""
     return wish.within is TOP and not wish.passes
 
 

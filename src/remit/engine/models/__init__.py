@@ -1,1 +1,1 @@
-"""Models and their tools, as the engine sees them: asked once, paid for, and told the truth."""
+"""Models and their tools in the engine: recorded, paid for and governed."""

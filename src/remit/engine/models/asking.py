@@ -1,5 +1,5 @@
-"""Asking a model: once for every request, however often the task around it is run; whoever fails is replaced by the
-next, and everything that was sent is on record and paid for."""
+"""Asking a model: once for every request, however often the task is run. A failing model is replaced by the next, and
+everything that was sent is recorded and paid for."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ from remit.ports.models import LISTENER, Hear, KeptAnswer, ModelAnswer, ModelCal
 
 
 class PaidRequest(NamedTuple):
-    """What is sent: to whom, for how many tokens at most, and what is held for it; `hold` is empty if nothing has to
-    be."""
+    """A model request that is ready to be sent: the try, its output token limit, and the id of its hold (empty if no
+    budget applies)."""
 
     attempt: ModelTry
     most: int
@@ -67,8 +67,8 @@ class Costs(NamedTuple):
     paying: Paying
 
     async def prepared(self, live: LiveTask, call: ModelCall, attempt: ModelTry, purse: Purse) -> PaidRequest:
-        """Hold what a request may cost, if anything limits that. When less is left than it may cost at most, fewer
-        tokens may be written. Raises Refused with all figures if it cannot be paid."""
+        """Place a hold for the highest cost of a request, if a budget or limit applies. If less money is left, lower
+        the output limit. Raise `Refused` with all figures if it cannot be paid."""
         store, holding = self.paying.ground.store, self.paying.holding
         if not purse and not holding.limits:
             return PaidRequest(attempt, call.most)
@@ -95,7 +95,8 @@ class Costs(NamedTuple):
             most = fewer
 
     def cost(self, attempt: ModelTry, usage: Usage | None) -> int | None:
-        """Tell what was used costs; None if nobody knows. A model on this machine costs nothing unless it is priced."""
+        """Return the cost of `usage` in millionths of a dollar, or None if it is unknown. A model on this machine costs
+        nothing unless it has a price."""
         prices = self.paying.tariff.prices
         if usage is None or (isinstance(prices, InstalledPrices) and not prices.is_loaded):
             return None
@@ -105,7 +106,8 @@ class Costs(NamedTuple):
     def charge(
         self, view: View, live: LiveTask, request: PaidRequest, reply: ModelAnswer, cost: int | None
     ) -> list[Unsealed]:
-        """Give the events that charge an answer: what it has cost, or all that was held if nobody counted."""
+        """Return the events that charge a model answer: the real cost, or the full hold if the provider reported no
+        usage."""
         costs: dict[Unit, int] | None = None
         if reply.usage is not None:
             costs = {"tokens": reply.usage.input + reply.usage.output}
@@ -129,8 +131,8 @@ class Costs(NamedTuple):
     def charge_failure(
         self, view: View, live: LiveTask, request: PaidRequest, failure: ModelFailure | None
     ) -> list[Unsealed]:
-        """Give the events that charge a request without an answer: nothing if it never left or an error was answered;
-        otherwise all that was held."""
+        """Return the events that charge a failed request: nothing if it was not sent or was answered with an error,
+        otherwise the full hold."""
         held = view.hold(request.hold) if request.hold else None
         if held is None or held.state == "uncertain":
             return []
@@ -142,8 +144,8 @@ class Costs(NamedTuple):
     # -- inside -----------------------------------------------------------------------------------------
 
     async def _is_priced(self, live: LiveTask, bill: Bill, purse: Purse, attempt: ModelTry) -> bool:
-        """Tell whether credits are held. Where they are limited a model without a known price is refused, or, if that
-        is the policy, only its tokens count."""
+        """Whether credits are held for the request. If credits are limited, a model without a known price is refused
+        or, by policy, only its tokens count."""
         tariff = self.paying.tariff
         limited = "credits" in bill.paid_from(purse) or any(
             limit.most("credits") is not None and limit.meters(live.remit.holder, live.remit.session)
@@ -165,7 +167,7 @@ class Costs(NamedTuple):
         return self._priced(attempt, read, most) or 0
 
     def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
-        """Tell how much there is, with what others hold for now; None if nothing limits it."""
+        """Return the available amount, including other open holds, or None if nothing limits it."""
         holding = self.paying.holding
         path = bill.paid_from(purse_in(view, live.remit.id)).get(unit, ())
         leases = [lease for id_ in first_line(path) if (lease := view.lease(id_, unit)) is not None]
@@ -179,7 +181,7 @@ class Costs(NamedTuple):
 
 
 def _fitting(worst: Callable[[Unit, int], int], left: Iterable[tuple[Unit, int | None]], most: int) -> int:
-    """Tell how many tokens may be written with what is left of each unit."""
+    """Return the output limit that the remaining amount of each unit covers."""
     for unit, there in left:
         if there is not None:
             most = fitting(partial(worst, unit), there, most)
@@ -190,8 +192,8 @@ Search = Generator[ModelTry, Situation, GaveUp | None]
 
 
 class _Known(NamedTuple):
-    """What the store knows before a request: who has failed of late, what the task pays from, and for which providers
-    the workspace has a key of its own, with the mark of each."""
+    """The facts from the store before a request: recent failures, the task's purse, and the digest of the workspace's
+    own key for each provider."""
 
     coolings: dict[str, Cooling]
     purse: Purse
@@ -199,7 +201,7 @@ class _Known(NamedTuple):
 
 
 class Models(NamedTuple):
-    """`used` says when this process last used each key: of several, the one that was used longest ago is next."""
+    """Asks models. `used` is when this process last used each key: among several, the one used longest ago is next."""
 
     ground: Ground
     costs: Costs
@@ -210,7 +212,7 @@ class Models(NamedTuple):
     circles: Circles
 
     async def ask(self, live: LiveTask, call: ModelCall) -> ModelAnswer:
-        """Ask a model; when the task is run again, give back what it answered, without asking or paying again."""
+        """Ask a model. In a rerun, return the recorded answer, without asking or paying again."""
         live.must_be_at_work()
         if live.agent.rules.expects:
             _must_have_what_was_named(live, call.tools)
@@ -229,7 +231,7 @@ class Models(NamedTuple):
         return reply
 
     async def recalled(self, live: LiveTask, talk: str, kept: dict[str, Any]) -> KeptAnswer:
-        """Return what is on record at the next position of a conversation, and move on past it."""
+        """Return the record at the next position of a conversation, and advance past it."""
         answer = KeptAnswer(kept.get("told", ""), _answer(live, kept))
         live.operations.answered(talk)
         live.conversation.requests += 1
@@ -238,7 +240,7 @@ class Models(NamedTuple):
         return answer
 
     async def record(self, live: LiveTask, talk: str) -> dict[str, Any] | None:
-        """Return the record at the next position of a conversation; None if there is none."""
+        """Return the record at the next position of a conversation, or None."""
         op = live.operations.position(talk)
 
         def look(view: View) -> tuple[Json] | None:
@@ -253,7 +255,7 @@ class Models(NamedTuple):
         return None if kept is None else _answer(live, cast("dict[str, Any]", kept[0]))
 
     async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
-        """Ask one after the other until one answers. Raises NoAnswer with what became of each if none does."""
+        """Ask one model after the other until one answers. Raise `NoAnswer` with the failure of each if none does."""
         known = await self._known(live, call)
         choices = [_with_own_key(choice, known.own) for choice in call.choices] if known.own else call.choices
         start = self._situation(known, None)
@@ -277,7 +279,7 @@ class Models(NamedTuple):
     async def _tried(
         self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry, known: _Known
     ) -> ModelAnswer | ModelFailure:
-        """Send one request, and record what came of it."""
+        """Send one request, and record its result."""
         if provider := own_key(attempt):
             attempt = attempt._replace(secret=await self._own_key(live, provider))
         if call.ready is not None and (failure := await self._unready(live, call, attempt)) is not None:
@@ -299,7 +301,8 @@ class Models(NamedTuple):
         return await self._keep(live, op, request, reply, known, call)
 
     async def _unready(self, live: LiveTask, call: ModelCall, attempt: ModelTry) -> ModelFailure | None:
-        """Have the client made, before anything is held: a request that cannot leave costs nothing."""
+        """Create the client before any money is held: a request that cannot be sent costs nothing. Return the failure,
+        or None."""
         assert call.ready is not None
         try:
             opened = await call.ready(attempt)
@@ -314,7 +317,7 @@ class Models(NamedTuple):
         return None
 
     async def _pause(self, live: LiveTask, attempt: ModelTry, number: int) -> None:
-        """Wait until this model can be asked, and say so: people see what a task waits for."""
+        """Wait until this model is available, and record that: people see what a task waits for."""
 
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
@@ -330,8 +333,8 @@ class Models(NamedTuple):
     async def _keep(
         self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known, call: ModelCall
     ) -> ModelAnswer:
-        """Record an answer and charge it, in one transaction, and insist until the store has it. Gives it back as it is
-        kept: if it had a secret in it, whoever goes on must not know that either, now or when the task is run again."""
+        """Record an answer and charge it in one transaction, and retry until the store has it. Return it as recorded: a
+        secret in it is removed now, as it will be in a rerun."""
         attempt = request.attempt
         try:
             cost = self.costs.cost(attempt, reply.usage)
@@ -366,7 +369,7 @@ class Models(NamedTuple):
         return reply if found["text"] == reply.text else reply._replace(text=found["text"], response=None)
 
     async def _record_failure(self, live: LiveTask, request: PaidRequest, failure: ModelFailure | None) -> None:
-        """Record what was sent in vain, charge it, and let whoever failed rest."""
+        """Record a failed model request, charge it, and put the model or its key on cooldown."""
         attempt, op = request.attempt, self.ground.ids.new()
 
         def decide(view: View) -> Decision[Json]:
@@ -402,7 +405,7 @@ class Models(NamedTuple):
         return await self.ground.store.read(look)
 
     async def _own_key(self, live: LiveTask, provider: str) -> Secret:
-        """Open the key that the workspace brought for a provider."""
+        """Return the workspace's own key for a provider."""
         secret = await self.keys.open(provider)
         if secret is None:
             gone = f"the workspace's key for {provider} was removed a moment ago; try again"
@@ -418,7 +421,7 @@ class Models(NamedTuple):
         return Situation(failure, self.ground.clock.now(), state)
 
     def _until(self, live: LiveTask) -> int:
-        """Tell when the task's time is up."""
+        """Return when the task's time is up."""
         return self.ground.clock.now() + min(live.life.ends - live.control.clock.ticks(), _LONG)
 
 
@@ -426,8 +429,8 @@ _LONG = 365 * 86_400 * SECOND
 
 
 def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
-    """Add the key that the workspace keeps for this endpoint: after the keys that the agent names, and instead of the
-    one that the environment has for everybody. Whoever brings a key pays the provider."""
+    """Return the choice with the workspace's key for its endpoint: after the keys that the agent names, and instead of
+    the environment's key. The owner of a key pays the provider."""
     if choice.provider not in own:
         return choice
     key, mark = (OWN_KEY + choice.provider,), (own[choice.provider],)
@@ -437,7 +440,8 @@ def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
 
 
 def _listener(live: LiveTask) -> Hear | None:
-    """Tell whoever listens that an answer begins, and give what hears the rest of it."""
+    """Tell the listener that an answer begins, and return the function that passes the text on; None without a
+    listener."""
     listener = LISTENER.get()
     if listener is None or listener.run != live.remit.root:  # a worker may have been started by whoever listens
         return None
@@ -459,15 +463,15 @@ def _must_go_on(live: LiveTask) -> None:
 
 
 def _answer(live: LiveTask, kept: dict[str, Any]) -> ModelAnswer:
-    """Read an answer that is on record, and label the turn as it was labelled then."""
+    """Return a recorded answer, and label the turn as it was labelled then."""
     live.conversation.trim = max(live.conversation.trim, kept["trim"])
     marks.apply(live, kept)
     return ModelAnswer(kept["text"], kept["model"], None, tuple(kept["calls"]))
 
 
 def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
-    """Stop the turn if the owner denied or approves a tool that the agent does not have: a slip there would protect
-    nothing. Where the tools vary from request to request, only what looks like a slip is one."""
+    """Stop the turn if the owner denied or requires approval for a tool that the agent does not have: a typo there
+    would protect nothing. If tools vary from request to request, only a name that resembles one of them counts."""
     if live.operations.inside_tool:
         return  # another agent's request, which has tools of its own
     rules = live.agent.rules
@@ -484,12 +488,12 @@ def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
 
 
 def _strange(call: ModelCall, reply: ModelAnswer) -> list[str]:
-    """List the calls of tools that were not offered."""
+    """Return the calls of tools that were not offered."""
     return [name for name in reply.calls if name not in call.tools] if reply.calls else []
 
 
 def _position_data(at: Position | None) -> dict[str, Json]:
-    """Give what the record of a position has beside the answer; nothing that is empty."""
+    """Return the data recorded with an answer at a position, without empty fields."""
     if at is None:
         return {}
     data: dict[str, Json] = {"told": at.told} if at.told else {}
@@ -512,7 +516,7 @@ def _told(reply: ModelAnswer, cost: int | None) -> dict[str, Json]:
 
 
 def _rested(known: _Known, attempt: ModelTry, now: int) -> list[Unsealed]:
-    """Whoever has answered has no failures any more, but for those that came while it did."""
+    """Return the events that clear the cooldown of a model and a key that have just answered."""
     if not known.coolings:
         return []
     return [cooling_set(name, cleared(now), now) for name in names_of(attempt) if name in known.coolings]

@@ -1,4 +1,4 @@
-"""The rules on loops where the calls of models go through: one object for each call, asked before and told after."""
+"""The rules on loops, applied to model calls: one object for each call, asked before it and told after it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "dead
 
 
 class Circles(NamedTuple):
-    """What all calls of models share. `runs` is what this process has seen of each run."""
+    """Shared state of all model calls. `runs` is what this process has seen of each run."""
 
     ground: Ground
     finder: Finder
@@ -70,8 +70,8 @@ class Circles(NamedTuple):
         return found
 
     def must_go_on(self, view: View, live: LiveTask) -> None:
-        """Raise Refused if the models of a run have been asked often enough, or if others like this task were stopped
-        and it has come to nothing new either."""
+        """Raise `Refused` if the run has used up its model requests, or if similar tasks were stopped and this one has
+        no new result either."""
         remit, talk = live.remit, live.conversation
         most = (
             self.rules.requests if remit.bounds.requests is None else self._requests(view, live, remit.bounds.requests)
@@ -95,8 +95,8 @@ class Circles(NamedTuple):
             )
 
     def _requests(self, view: View, live: LiveTask, own: int) -> int:
-        """Return how often the run may ask models if bounds say so: those that it began with may widen the rule, those
-        of a task within it can only narrow it."""
+        """Return how often the run may ask models if bounds say so: the bounds it started with may exceed the rule,
+        those of a task within it can only narrow it."""
         if not live.remit.parent:
             return own
         root = view.record(live.remit.root)
@@ -106,7 +106,8 @@ class Circles(NamedTuple):
         return own if most is None else min(most, own)
 
     async def unknown(self, live: LiveTask, names: list[str]) -> None:
-        """Count calls of tools that a model was not offered: nobody else sees them. Raises Refused when it insists."""
+        """Count calls of tools that a model was not offered; no other rule sees them. Raise `Refused` if it keeps
+        making them."""
         rounds, number, rules = live.conversation.rounds, live.conversation.round, self.rules
         for name in names:
             stale, times = rounds.in_vain(number), rounds.refused("unknown-tool", name, number)
@@ -116,8 +117,8 @@ class Circles(NamedTuple):
                 await stop(live, f"it called '{name}' {how}, which it does not have", "unknown-tool")
 
     async def exchanged(self, live: LiveTask, words: str, number: int, *, says: bool, hands_on: bool) -> None:
-        """Judge a round without a tool, by what the model was told and answered. Nothing of it can be refused: an agent
-        that goes on with the same is told so, and then stopped."""
+        """Judge a round without a tool call, by the request and the answer. Such a round cannot be refused: an agent
+        that repeats it is warned, and then stopped."""
         talk, most = live.conversation, self.rules.most(asks=hands_on)
         if not talk.rounds.exchanged(words, number, says=says) or most is None:
             return
@@ -129,8 +130,8 @@ class Circles(NamedTuple):
 
 
 class Circle:
-    """One call of a model, as the rules on loops see it. `given` is the text of its arguments, and `action` that with
-    the name of the tool."""
+    """One model call, as the rules on loops see it. `given` is the text of its arguments, and `action` that with the
+    name of the tool."""
 
     __slots__ = (
         "_call",
@@ -167,7 +168,7 @@ class Circle:
         live.conversation.calls += 1
 
     async def no(self) -> str:
-        """Say why this is not done; empty if it may be."""
+        """Return why the call is refused, or "" if it may be made."""
         rules, stale = self._circles.rules, self._live.conversation.rounds.stale
         if self._wanted is not None:
             wanted = self._wanted = await self._resolved(self._wanted)
@@ -181,14 +182,14 @@ class Circle:
         return stale_sentence(self._call.name, stale, asks=self.asks)
 
     async def _resolved(self, wanted: ModelAsk) -> ModelAsk:
-        """Name the agent that is asked for by a capability: it counts like one that is asked by its name."""
+        """Return the request with the agent that a capability stands for: it counts like a request by name."""
         if not wanted.agent.startswith(_CAPABLE):
             return wanted
         chosen = await self._circles.finder.chosen(wanted.agent[len(_CAPABLE) :], self._live)
         return wanted._replace(agent=chosen) if chosen else wanted
 
     def judge(self, op: str, value: Json, outcome: ToolOutcome, rule: str) -> None:
-        """Look whether what came of it is new, as far as this process has seen: before that is recorded."""
+        """Check whether the result is new, as far as this process has seen, before it is recorded."""
         self.rule = rule
         seen, remit = self._circles.seen(self._live.remit.root), self._live.remit
         if self._call.name == _STATUS:
@@ -203,7 +204,7 @@ class Circle:
             self._came = seen.came(remit.id, self._wanted.text)
 
     def _judged(self, seen: SeenOutcomes, op: str, value: Json) -> bool | None:
-        """Tell whether what a tool brought is new; None if that is not to be told."""
+        """Return whether a tool's result is new, or None if that does not count."""
         talk, call = self._live.conversation, self._call
         brought = None if call.brought is None else call.brought(value)
         if brought is not None and brought.hands_on:
@@ -226,13 +227,13 @@ class Circle:
         return fresh
 
     def _look_at_state(self, value: Json, outcome: ToolOutcome) -> None:
-        """Note that what is asked after is over: asking on is no poll any more."""
+        """Note that the task it asks about has ended: asking again is no poll any more."""
         if outcome == "done" and (not isinstance(value, dict) or value.get("state") in TERMINAL):
             self._live.conversation.ended.add(self._what)
             self.is_poll = False
 
     def _handed_on(self, brought: Brought) -> bool:
-        """Note that the work was passed on, whatever was said with it; gives whether that is new in this turn."""
+        """Record that the work was passed on. Return whether that is new in this turn."""
         hop, talk = f"{self._call.name} {encode(brought.value)}", self._live.conversation
         self._passes()
         is_new = hop not in talk.handed
@@ -244,7 +245,7 @@ class Circle:
         self._live.conversation.passes.add(self._call.name)
 
     def counted(self, view: View, value: Json, outcome: ToolOutcome) -> dict[str, list[Json]]:
-        """Count what an agent was asked for, in the transaction that records the call; gives the rows that change."""
+        """Count a request to an agent, in the transaction that records the call. Return the changed rows."""
         wanted, run = self._wanted, self._live.remit.root
         if wanted is None or outcome != "done":
             return {}
@@ -256,7 +257,7 @@ class Circle:
         return {key: [*row] for key, row in changed.items()}
 
     def beside(self) -> dict[str, Json]:
-        """Give what is kept with the answer, so that the same is learned when the task is run again."""
+        """Return the data recorded with the answer, so that a rerun learns the same."""
         kept: dict[str, Json] = {"rule": self.rule} if self.rule else {}
         if self._fresh is not None:
             kept["new"] = self._fresh
@@ -267,7 +268,7 @@ class Circle:
         return kept
 
     def recall(self, value: Json, outcome: ToolOutcome, kept: Mapping[str, Any]) -> None:
-        """Take up what was kept. It is not counted again."""
+        """Restore the recorded data, without counting it again."""
         self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
         if self._call.name == _STATUS:
             self._look_at_state(value, outcome)
@@ -277,7 +278,7 @@ class Circle:
             self._rows = {self._wanted.key: AskCount(*kept["asked"])}
 
     def _seen_before(self, value: Json, fresh: bool, *, passed: bool) -> None:
-        """Note what an earlier run saw."""
+        """Record what an earlier attempt saw."""
         seen, brought = self._circles.seen(self._live.remit.root), _brought(self._call, value)
         if passed:
             self._passes()
@@ -293,8 +294,8 @@ class Circle:
         self._tell_asker(seen, new=fresh)
 
     async def learn(self, value: Json, outcome: ToolOutcome) -> str:
-        """Note what came of it; gives what the model is told besides. Stops a turn that goes round in circles. A result
-        that has a shape of its own takes no words: they come with the next request."""
+        """Record the result. Return the warning for the model, or "". Stop a turn that makes no progress. A result with
+        a shape of its own takes no text: the warning comes with the next request."""
         more = await self._learned(value, outcome)
         if more and _brought(self._call, value) is not None:
             self._live.conversation.warning = more
@@ -342,8 +343,8 @@ class Circle:
             await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
 
     def _beside(self, whom: str, refusals: int) -> int:
-        """Give how many refusals less a task needs to be stopped, if nobody waits for it: one, once others of its agent
-        that run beside it have come as far."""
+        """Return by how many refusals a task without a waiting asker is stopped earlier: one, if concurrent tasks of
+        its agent have come as far."""
         key, live = refusal_key(self.rule, whom), self._live
         if live.attempt.asked_how == "delegate" or refusals < MORE:
             return 0
@@ -361,8 +362,7 @@ class Circle:
         return stale_warning(stale, most) if most is not None and stale >= rules.told else ""
 
     def _tell_asker(self, seen: SeenOutcomes, *, new: bool) -> None:
-        """Note for whoever asked for this task, and for the tool call that this one is inside of, that something came
-        of it, or nothing."""
+        """Record for the asker, and for the enclosing tool call, whether this call had a new result."""
         remit, live = self._live.remit, self._live
         if (inside := live.conversation.inside) and (where := live.operations.where) in inside:
             inside[where] = bool(inside[where]) or new
@@ -371,7 +371,8 @@ class Circle:
 
 
 async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
-    """End a turn that goes round in circles: held against its holder, and whoever was asked for the task."""
+    """Stop a turn that makes no progress. It counts against its holder and the agent that was first asked for the
+    task."""
     holder, trail = live.remit.holder, live.handoff.trail
     live.circled = tuple(dict.fromkeys((holder, trail[0].sender if trail else holder)))
     live.spared = live.spared or rule in _NOT_ITS_OWN
@@ -382,7 +383,7 @@ async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
 
 
 def _written(value: Json) -> Json:
-    """Give what a verb told that writes, without the version of what was written: that is another one each time."""
+    """Return the result of a verb that writes, without the version, which differs each time."""
     return None if isinstance(value, dict) and value.keys() == {"version"} else value
 
 

@@ -1,4 +1,4 @@
-"""What a model is told and offered: the prompt, the verbs that can succeed, and the verbs that adapters use."""
+"""What a model is given: the prompt, the verbs that can succeed, and the verbs that adapters use."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ _ASKING: Final = GROUPS["agents"] - GROUPS["context"]
 
 
 class Offering(NamedTuple):
-    """`hide` says whether verbs that cannot succeed are kept from models; those that no card allows always are."""
+    """Decides which tools and verbs are offered. `hide` says whether verbs that cannot succeed are hidden; those that
+    no card allows always are."""
 
     ground: Ground
     limits: TaskLimits
     hide: bool = True
 
     async def room(self, live: LiveTask) -> Room:
-        """Tell how much room a holder has. The store is read only if there is someone whom it may ask; for a holder
-        that may ask nobody there is as much room until it writes something."""
+        """Return what a holder can still do. The store is read only if there is an agent that it may ask; otherwise the
+        result is valid until the holder writes something."""
         if live.room is None or live.card.asks:
             live.room = await self._room(live)
         return live.room
@@ -74,7 +75,7 @@ class Offering(NamedTuple):
         )
 
     async def offers(self, live: LiveTask) -> Offers:
-        """Tell which tools and verbs a model is shown with its next request."""
+        """Return which tools and verbs a model is shown with its next request."""
         live.must_be_at_work()
         room = await self.room(live)
         if live.offered is None or live.offered[0] is not room:
@@ -93,7 +94,7 @@ class Offering(NamedTuple):
 
 
 def has_verbs(live: LiveTask) -> bool:
-    """Whether the holder has verbs among its tools at all, as every model has: agents that are programs have none."""
+    """Whether the holder has verbs among its tools, as every model has; agents that are programs have none."""
     return any(live.kit.has(name) for name in (*GROUPS["context"], *_ASKING))
 
 
@@ -121,9 +122,9 @@ class Prompting(NamedTuple):
     remembering: Remembering
 
     async def prompt(self, live: LiveTask) -> str:
-        """Write the task, the entries that were passed along, how it came to its holder, and the messages that have
-        arrived; for a model also its memory, the newest notes on the board, and whom it may ask. A run that remembers
-        its session is told what was said before. Everything that goes in is on the receipt."""
+        """Return the prompt: the task, the entries passed along, how it came to its holder, and new messages; for a
+        model also its memory, the newest notes on the board, and the agents it may ask. A run that remembers its
+        session also gets the earlier conversation. Everything in it is on the receipt."""
         passed = await self._passed(live)
         around = await self._around(live) if has_verbs(live) else ALONE
         fresh = not (live.attempt.is_rerun and await self._has_begun(live))
@@ -133,16 +134,16 @@ class Prompting(NamedTuple):
         return brief(task, passed, _handed(live), notes, around, before=await self._before(live))
 
     async def _before(self, live: LiveTask) -> str:
-        """Return what was said before in the session. An agent whose adapter gives it to the model as messages is not
-        told twice."""
+        """Return the session's earlier conversation, or "" if the agent's adapter passes it to the model as
+        messages."""
         if getattr(live.agent.answer, "tells_past", False):
             return ""
         past = await self.remembering.past(live)
         return said_before([one.exchange for one in past]) if past else ""
 
     async def _has_begun(self, live: LiveTask) -> bool:
-        """Whether an earlier attempt has had an answer: then a message that is new belongs to the next request, and
-        would be lost in a prompt that is not sent again."""
+        """Whether an earlier attempt has had an answer: then a new message belongs to the next request, and would be
+        lost in a prompt that is not sent again."""
         op = live.operations.position("")
         return await self.inbox.ground.store.read(lambda view: view.done(op) is not None)
 
@@ -158,7 +159,7 @@ class Prompting(NamedTuple):
         return [Passed(f"{one.namespace}/{one.key}", one.agent, one.text, one.trust) for one in listed]
 
     async def _around(self, live: LiveTask) -> Around:
-        """Read what a model is told besides: no more of it than it is offered a verb for."""
+        """Return the parts of the prompt next to the task: only those for which the model is offered a verb."""
         room, kit = await self.offering.room(live), live.kit
         not_offered = hidden(room)
 
@@ -188,7 +189,7 @@ class Prompting(NamedTuple):
         )
 
     def _team(self, live: LiveTask, room: Room, offered: Callable[[str], bool]) -> tuple[tuple[Colleague, ...], int]:
-        """Introduce those whom the holder may ask, or hand its task to."""
+        """Return the agents that the holder may ask or hand its task to, and how many more there are."""
         asks = room.asks and any(map(offered, ("call_agent", "call_agent_async", "spawn_agent")))
         if not asks and not (room.hands and offered("handoff")):
             return (), 0
@@ -204,7 +205,7 @@ def _order(scope: Scope) -> tuple[str, str, str]:
 
 
 def _fitting(found: dict[Scope, list[Entry]], wanted: Scope) -> list[Entry]:
-    """Leave the newest entries that fit into a prompt; at least one, however long it is, as it is cut."""
+    """Return the newest entries that fit into a prompt; at least one, which is cut if it is too long."""
     fits: list[Entry] = []
     left = _LONGEST
     for entry in found.get(wanted, ())[:_NEWEST]:
@@ -220,8 +221,8 @@ def _told(entries: Sequence[Entry]) -> tuple[Passed, ...]:
 
 
 def _namespaces(live: LiveTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name the context that the holder may read and write by its card and by what it was passed, besides its memory and
-    the board. A person's blanket sight names nothing."""
+    """Return the context that the holder may read and write by its card and its pass, next to its memory and the board.
+    A person's unlimited rights name nothing."""
     remit, card = live.remit, live.card
     reads = scope.both(remit.bounds.sees, scope.either(card.reads, scope.NOTHING if remit.sees is ANY else remit.sees))
     writes = scope.both(
@@ -253,7 +254,7 @@ def _handed(live: LiveTask) -> HandedOn | None:
 
 
 def _used(live: LiveTask) -> str:
-    """Say what the holders before have used: 1,200 tokens, 3.5 s, $0.02"""
+    """Return the usage of earlier holders: 1,200 tokens, 3.5 s, $0.02."""
     state = live.handoff.state
     parts = [f"{state.tokens:,} tokens"] if state.tokens else []
     parts += [f"{state.seconds:,g} s"] if state.seconds else []
@@ -274,47 +275,46 @@ class ModelServices(NamedTuple):
 
 
 class ModelVerbs(PeopleVerbs):
-    """How a model is asked and how its tools are used. Adapters of frameworks call these; agents rarely do."""
+    """Asking models and using their tools. Adapters of frameworks call these; agents rarely do."""
 
     _live: LiveTask
     _talking: ModelServices
 
     async def prompt(self) -> str:
-        """Write what the holder was given as a prompt: the task, the entries that were passed along, how the task came
-        to it, and its messages, which are taken by this. A model is told its memory, the newest notes on the board and
-        whom it may ask too. What came from outside is quoted."""
+        """Return the prompt of this turn: the task, the entries passed along, how the task came to the agent, and its
+        new messages, which are taken by this. For a model it also has its memory, the newest notes on the board and the
+        agents it may ask. Untrusted parts are quoted."""
         return await self._talking.prompting.prompt(self._live)
 
     async def talk_so_far(self) -> list[EarlierExchange]:
-        """List what was said before in this session, the oldest first: what this agent was asked in earlier runs and
-        what came of each. Empty unless the run was begun with `remembers=True`, or its agent has `memory="session"`."""
+        """Return the earlier conversation of this session, the oldest first: what this agent was asked in earlier runs,
+        and the results. Empty unless the run was started with `remembers=True`, or its agent has `memory="session"`."""
         self._live.must_be_at_work()
         return [run.exchange for run in await self._talking.talking.remembering.past(self._live)]
 
     async def offers(self) -> Offers:
-        """Tell which tools and verbs a model is shown with its next request: none that is denied or outside the bounds,
-        and no verb that cannot succeed now."""
+        """Return which tools and verbs a model is shown with its next request: none that is denied or outside the
+        bounds, and no verb that cannot succeed now."""
         return await self._talking.offering.offers(self._live)
 
     async def model(self, call: ModelCall) -> ModelAnswer:
-        """Ask a model: recorded, paid for, and with others to ask when one does not answer.
+        """Ask a model: recorded, paid for, and with fallbacks if one does not answer.
 
-        When the task is run again, what was answered is found by the digest of the request, or by its position in a
-        conversation that `begin_talk` began. It is neither asked nor paid again. Raises `NoAnswer` with what became of
-        each model, and `Refused` if it cannot be paid.
+        In a rerun, the recorded answer is found by the digest of the request, or by its position in a conversation that
+        `begin_talk` started. It is neither requested nor paid again. Raise `NoAnswer` with the failure of each model,
+        and `Refused` if it cannot be paid.
         """
         of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
         return await self._talking.models.ask(self._live, call)
 
     def talks(self) -> list[KeptTalk]:
-        """List the conversations begun in this turn, or in the tool call that runs now; the latest first."""
+        """Return the conversations that started in this turn, or in the running tool call; the latest first."""
         return self._talking.talking.talks(self._live)
 
     async def begin_talk(self, begins: str, name: str | None = None) -> KeptTalk:
-        """Begin a conversation that is kept position by position. `begins` is the digest of its first request.
+        """Start a conversation that is recorded position by position. `begins` is the digest of its first request.
 
-        The first one of a turn is the turn's own and is found again whatever it begins with; others are found by their
-        `name`, or by how they begin.
+        A rerun finds the first conversation of a turn however it begins, and others by their `name`, or by `begins`.
         """
         line(begins, "the digest of how it begins", NAME_LIMIT)
         if name is not None:
@@ -322,10 +322,10 @@ class ModelVerbs(PeopleVerbs):
         return await self._talking.talking.begin(self._live, begins, name)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
-        """Use a tool that a model has called, and give back what the model is told: what came of it, or a sentence.
+        """Use a tool that a model has called. Return the text for the model: the result, or the reason why not.
 
-        It is used once, however often the task is run; whether it may be, and whether a person or a hook has a say, is
-        what the agent's card and rules say. If it hands the task over, `HandedOver` is raised.
+        The tool runs once, however often the task is run. The agent's card and rules decide whether it may, and whether
+        a person or a hook is asked first. Raise `HandedOver` if the call hands the task over.
         """
         of_type(call, ToolCall, "tool takes a ToolCall of remit.ports.models, and what does it")
         callable_(do, "tool takes a function of the arguments")

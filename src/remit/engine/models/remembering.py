@@ -1,4 +1,4 @@
-"""Session memory: a run finds the earlier runs of its session, once, and is told the same ones in every attempt."""
+"""Session memory: a run finds the earlier runs of its session once, and gets the same ones in every attempt."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Remembering(NamedTuple):
     ground: Ground
 
     async def past(self, live: LiveTask) -> tuple[EarlierRun, ...]:
-        """Return the earlier runs that the turn is told, the oldest first; empty if it remembers nothing. What they
-        said is on the receipt of the turn, and makes it untrusted if it is."""
+        """Return the earlier runs that the turn is given, the oldest first; empty if it remembers nothing. They are on
+        the turn's receipt, and make it untrusted if they are."""
         if live.earlier is None:
             level = wanted(live)
             live.earlier = await self._found(live, level) if level else ()
@@ -44,7 +44,7 @@ class Remembering(NamedTuple):
         return live.earlier
 
     async def _found(self, live: LiveTask, level: Remembers) -> tuple[EarlierRun, ...]:
-        """Find what an earlier attempt was told, or choose what this one is told and record the choice."""
+        """Return the runs that an earlier attempt was given, or choose some and record the choice."""
         op = live.operations.past
 
         def look(view: View) -> tuple[bool, list[EarlierRun]]:
@@ -67,7 +67,8 @@ class Remembering(NamedTuple):
 
 
 def wanted(live: LiveTask) -> Remembers:
-    """Return how much a turn remembers: what its run says, or else its agent. Only a run does, and no part of one."""
+    """Return how much a turn remembers: the run's setting, or else its agent's. Only the first task of a run
+    remembers."""
     if live.remit.parent or live.lead is not None or live.phase:
         return ""
     level = live.remit.remembers or live.agent.rules.memory
@@ -75,8 +76,8 @@ def wanted(live: LiveTask) -> Remembers:
 
 
 def _begins(view: View, live: LiveTask) -> bool:
-    """Whether this turn may begin with the past: its holder is the agent that was asked, and no earlier attempt has
-    begun to talk without it."""
+    """Whether this turn may start with the past: its holder is the agent that was asked, and no earlier attempt has
+    started a conversation without it."""
     record = view.record(live.remit.id)
     began = view.event(record.began) if record is not None else None
     if record is None or began is None or began.agent != live.remit.holder:
@@ -85,7 +86,7 @@ def _begins(view: View, live: LiveTask) -> bool:
 
 
 def _chosen(view: View, live: LiveTask, level: Remembers) -> list[EarlierRun]:
-    """Choose the newest runs that fit, and those of them that may be told whole; the oldest first."""
+    """Return the newest runs that fit, the oldest first; those that may be given whole with their conversation."""
     ended = [*_ended(view, live)]
     fits = newest(exchange for _, exchange in ended)
     if level != "whole":
@@ -103,8 +104,8 @@ def _chosen(view: View, live: LiveTask, level: Remembers) -> list[EarlierRun]:
 
 
 def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange]]:
-    """Yield the runs of this session that were asked of this agent by the same side and have ended, the latest first.
-    Of several tries at the same, only the last counts."""
+    """Yield the ended runs of this session that the same kind of asker requested of this agent, the latest first. Among
+    several retries, only the last counts."""
     remit = live.remit
     told = {live.attempt.origin or remit.id}
     for record in view.runs_of_session(remit.session, remit.holder, LOOKED_AT):
@@ -130,7 +131,7 @@ def _answer(outcome: Outcome) -> str:
 
 
 def _again(view: View, task: str, how: str) -> EarlierRun:
-    """Read a run that an earlier attempt was told."""
+    """Return a run that an earlier attempt was given."""
     record = view.record(task)
     began = view.event(record.began) if record is not None else None
     outcome = outcomes.of_record(view, record) if record is not None else None
@@ -151,8 +152,8 @@ def _text(run: EarlierRun) -> str:
 
 
 def _conversation(view: View, origin: str) -> EarlierTalk | None:
-    """Read the conversation of a run's first turn; None if it had none, or began it again: then the first is not all
-    of it."""
+    """Return the conversation of a run's first turn; None if it had none or restarted it, because then the first is
+    incomplete."""
     if view.done_under(begun_again(origin)):
         return None
     positions: list[KeptAnswer] = []
@@ -174,12 +175,12 @@ def _conversation(view: View, origin: str) -> EarlierTalk | None:
 
 
 def _calls_told(told: str) -> list[str]:
-    """List the calls whose results a model was told, and that are on record with the calls."""
+    """Return the calls whose results a request contained, and which are recorded with the calls."""
     return cast("list[str]", cast("dict[str, Any]", decode(told)).get("results", [])) if told else []
 
 
 def _result(view: View, origin: str, call: str) -> tuple[str, Json]:
-    """Find the tool that was called, and what its model was told of it; no name if there is no record of it."""
+    """Return the tool of a call and the result that its model was given; an empty name if there is no record."""
     events = [one for one in view.done_under(tools_of_first_turn(origin, call)) if one.kind == "tool.done" and one.op]
     done = view.done(events[-1].op or "") if events else None
     if done is None:
@@ -188,8 +189,8 @@ def _result(view: View, origin: str, call: str) -> tuple[str, Json]:
 
 
 def _is_covered(view: View, live: LiveTask, record: Record) -> bool:
-    """Whether the turn has all rights that a run had, by its passes and by what it really saw; a run that failed or was
-    handed over is told as it was said."""
+    """Whether the turn has all rights that a run had, by its passes and by what it really saw. A run that failed or was
+    handed over is not covered."""
     began, ended = view.event(record.began), view.event(record.ended or 0)
     if began is None or ended is None or ended.kind != "task.completed" or record.led_as:
         return False

@@ -1,8 +1,8 @@
-"""Conversations with models: kept position by position, and continued from the record when a task is run again.
+"""Conversations with models: recorded position by position, and continued from the record when a task is run again.
 
-A position is one answer. Its record has what the model was told since the answer before, and the answer. It is found by
-its number alone, so a later attempt goes on where the record ends, whatever has changed meanwhile: the prompt, the
-instructions, the tools, the clock or the code.
+A position is one answer. Its record has the text that the model was sent since the previous answer, and the answer. It
+is found by its number alone, so a later attempt continues where the record ends, even if the prompt, the instructions,
+the tools, the clock or the code have changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KeptTalks(NamedTuple):
     remembering: Remembering
 
     async def begin(self, live: LiveTask, begins: str, name: str | None = None) -> KeptTalk:
-        """Begin a conversation; in a later attempt, find the one of this name, or the one that began so."""
+        """Start a conversation; in a later attempt, find the one of this name, or the one with this beginning."""
         if name is None:
             name = await self._name(live, begins)
         else:
@@ -49,8 +49,8 @@ class KeptTalks(NamedTuple):
         return found or self._put(live, name, begins)
 
     async def _name(self, live: LiveTask, begins: str) -> str:
-        """Choose the name. The first conversation of a turn is its own. An agent may run others inside, in any order,
-        so a conversation that begins exactly as a recorded one is that one."""
+        """Return the name of a conversation. The first one of a turn is its own. An agent may run others inside, in any
+        order, so a conversation with exactly the beginning of a recorded one is that one."""
         if live.attempt.is_rerun and _is_free(live, OWN):
             own = await self.models.record(live, OWN)
             other = await self.models.record(live, begins)
@@ -68,14 +68,14 @@ class KeptTalks(NamedTuple):
         return talk
 
     def talks(self, live: LiveTask) -> list[KeptTalk]:
-        """List the conversations of the current turn, or of the tool call that runs now; the latest first."""
+        """Return the conversations of the current turn, or of the running tool call; the latest first."""
         where = _place(live, "")
         return [talk for place, talk in reversed(live.conversation.talks.items()) if place.startswith(where)]
 
 
 class KeptTalk:
-    """One conversation. `sent` is what was sent and answered so far, as messages of the framework, and `before` what
-    earlier runs of the session said, once the adapter has looked."""
+    """One conversation. `sent` is the conversation so far as messages of the framework, and `before` the earlier runs
+    of the session, once the adapter has read them."""
 
     __slots__ = (
         "_all_recalled",
@@ -117,21 +117,21 @@ class KeptTalk:
 
     @property
     def is_own(self) -> bool:
-        """Whether this is the conversation that the turn's agent itself has, and no other inside of it."""
+        """Whether this is the conversation of the turn's agent itself, not of another agent inside it."""
         return self.name == OWN
 
     @property
     def is_of_run(self) -> bool:
-        """Whether the run of the turn's agent has it: its own conversation, or one that follows it."""
+        """Whether this conversation belongs to the run of the turn's agent: its own, or one that follows it."""
         return self.name == OWN or self.name.startswith(OF_RUN)
 
     async def past(self) -> tuple[EarlierRun, ...]:
-        """Return the earlier runs of the session that the turn is told, the oldest first."""
+        """Return the earlier runs of the session that the turn is given, the oldest first."""
         return await self._services.remembering.past(self._live)
 
     async def recall(self, framework: str) -> KeptAnswer | None:
-        """Return what is on record at the next position and move on past it; None if the model is to be asked. Raises
-        Failed if the record is of another framework."""
+        """Return the record at the next position and advance, or None if the model must be asked. Raise `Failed` if the
+        record is of another framework."""
         live = self._live
         live.conversation.must_go_on()
         self._next = live.operations.position(self.name)
@@ -152,16 +152,16 @@ class KeptTalk:
         return kept
 
     async def check_finished(self) -> None:
-        """Note that the conversation is lost if its turn ended although the record goes on: the framework took another
-        way this time."""
+        """Mark the conversation as lost if its turn ended although the record continues: the framework took another
+        path this time."""
         place, _, number = self._next.rpartition("/")
         following = f"{place}/{int(number or 0) + 1}"
         if self._all_recalled and await self._services.models.ground.store.read(lambda view: view.done(following)):
             self.lost(ENDED_EARLY)
 
     async def news(self) -> str:
-        """Take what has arrived, at this position; empty if nothing has. The first prompt has what was there; in a
-        conversation that begins again, what the earlier one did comes with it."""
+        """Take the messages that have arrived at this position, as text; "" if there are none. The first prompt has the
+        earlier messages; a restarted conversation also gets what the earlier one did."""
         live = self._live
         if not self.sent or self.name != OWN:
             return self._before
@@ -171,7 +171,7 @@ class KeptTalk:
         return messages_told([Note(one.sender, one.text, one.trust) for one in arrived]) if arrived else ""
 
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
-        """Ask the model, and record what it was told with what it answers."""
+        """Ask the model, and record the request with its answer."""
         begins = "" if self.sent else self.begins
         framework = call.at.framework if call.at is not None else ""
         at = Position(self.name, begins, told, framework, tuple(self._saw))
@@ -181,22 +181,22 @@ class KeptTalk:
         return answer
 
     async def exchanged(self, words: str, *, says: bool, hands_on: bool) -> None:
-        """Judge the latest round, in which the model used no tool of the turn. A call of a tool that its card
-        denies is a refusal, although its framework found fault with the call before."""
+        """Judge the latest round, in which the model used no tool of the turn. A call of a denied tool counts as a
+        refusal, even if the framework rejected the call first."""
         circles = self._services.models.circles
         if denied := [name for name in self._called if has(self._live.card.deny, name)]:
             await circles.unknown(self._live, denied)
         await circles.exchanged(self._live, words, self._round, says=says, hands_on=hands_on)
 
     def warning(self) -> str:
-        """Take what the model is to be told of its going round in circles; empty if it does not."""
+        """Take the warning for a model that makes no progress; "" if it makes some."""
         conversation = self._live.conversation
         text, conversation.warning = conversation.warning, ""
         return text
 
     async def result(self, call: str) -> tuple[Json] | None:
-        """Return what an earlier run told the model of a tool call that this run does not come to, or that the call was
-        begun: its tool may be gone. What the call did is not asked for again."""
+        """Return the recorded result of a tool call that this run does not reach, or the note that the call was
+        started: its tool may be gone. The call is not repeated."""
         live, ground = self._live, self._services.models.ground
         prefix = live.operations.tools_of(call)
 
@@ -219,17 +219,17 @@ class KeptTalk:
         return (value,)
 
     def was_used(self, call: str) -> bool:
-        """Whether this run has come to the tool call with this id."""
+        """Whether this run has reached the tool call with this id."""
         live = self._live
         return (live.operations.where, call) in live.conversation.used
 
     def lost(self, why: str) -> Failed:
-        """Return the error to raise when the record cannot be continued: nothing begins again silently."""
+        """Return the error to raise when the record cannot be continued; nothing restarts silently."""
         return lost(self._live, why)
 
 
 def lost(live: LiveTask, why: str) -> Failed:
-    """Note that the conversation of a turn cannot be continued, and return the error that says so."""
+    """Mark the conversation of a turn as lost, and return the error that says so."""
     remit, conversation = live.remit, live.conversation
     conversation.why_lost = why
     conversation.lost = Failed(
@@ -257,8 +257,8 @@ _NEWS: Final = "/news"
 
 
 class Earlier(NamedTuple):
-    """What earlier conversations of a turn left: how many answers the latest has, the tools that were used, the
-    messages that were told, and what the tools did to the turn."""
+    """The remains of a turn's earlier conversations: the number of answers of the latest, the used tools, the delivered
+    messages, and the tools' effects on the turn."""
 
     positions: int
     used: list[UsedBefore]
@@ -270,8 +270,8 @@ class Anew(NamedTuple):
     ground: Ground
 
     async def find(self, live: LiveTask) -> Failed | None:
-        """Find out how often the conversation of a turn has begun. Return an error if one is on record and the agent
-        asks no model in a conversation any more."""
+        """Count how often the conversation of a turn has started. Return an error if one is recorded and the agent no
+        longer uses recorded conversations."""
         operations = live.operations
 
         def look(view: View) -> tuple[int, Earlier | None, dict[str, Any] | None]:
@@ -289,8 +289,8 @@ class Anew(NamedTuple):
         return lost(live, f"its record is one of {framework}, and the agent asks no model that way now")
 
     async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
-        """Return the error of a conversation that this run could not continue, or, if its turn has `ended` without an
-        error, has left unfinished or has not begun."""
+        """Return the error of a conversation that this run could not continue or, if its turn has `ended` without an
+        error, has left unfinished or not started."""
         found = live.talks
         if (not found and not live.agent.rules.converses) or not ended or live.conversation.lost is not None:
             return live.conversation.lost if found else None
@@ -304,8 +304,8 @@ class Anew(NamedTuple):
         return live.conversation.lost
 
     async def begin(self, live: LiveTask) -> bool:
-        """Begin the conversation of a turn again: if its agent or the person who retried the task allows it, and for
-        one task no more often than it may be attempted."""
+        """Restart the conversation of a turn, if its agent or the person who retried the task allows it, and for one
+        task at most as often as it may be attempted. Return whether it was restarted."""
         operations, why = live.operations, live.conversation.why_lost
         generation = operations.generation + 1
 
@@ -336,7 +336,7 @@ class Anew(NamedTuple):
         return True
 
     async def _enter(self, live: LiveTask, earlier: Earlier) -> None:
-        """Label the turn with what the earlier conversations did to it, and have the next one told."""
+        """Label the turn with the effects of the earlier conversations, and pass them to the next one."""
         for marked in earlier.marked:
             marks.apply(live, marked)
         for note in earlier.notes:
@@ -368,14 +368,14 @@ def _data(turn: str, why: str, earlier: Earlier) -> TalkBegunAnew:
 
 
 def _recorded_place(operations: Operations, what: str, generation: int) -> str:
-    """The prefix of the ids of the `models` or `tools` of one generation."""
+    """Return the prefix of the ids of the `models` or `tools` of one generation."""
     return operations.of_conversations(what) + (f"anew/{generation}/" if generation else "")
 
 
 def _left_over(view: View, operations: Operations, generation: int) -> dict[str, Any] | None:
-    """Return the first record of a conversation that a framework had and that this run has not come to: the turn's own,
-    or one that has a name. Others are known by how they begin, and need not begin so again; nor need a function come to
-    the ones that it began itself."""
+    """Return the first record of a framework's conversation that this run has not reached, or None: the turn's own
+    conversation, or a named one. Other conversations are identified by their beginning and need not recur, nor need
+    those that a function started itself."""
     place = f"{_recorded_place(operations, 'models', generation)}talk/"
     for event in view.done_under(place):
         name, _, number = (event.op or "").removeprefix(place).rpartition("/")
@@ -388,7 +388,7 @@ def _left_over(view: View, operations: Operations, generation: int) -> dict[str,
 
 
 def _earlier(view: View, operations: Operations, generation: int) -> Earlier:
-    """Read what the conversations of a turn left that began before this generation."""
+    """Return the remains of a turn's conversations before this generation."""
     asked = _before(view, operations, "models", generation)
     latest = f"{_recorded_place(operations, 'models', generation - 1)}talk/"
     answers = [op for op, event in asked if event.kind == "model.answered" and op.startswith(latest)]
@@ -402,14 +402,14 @@ def _earlier(view: View, operations: Operations, generation: int) -> Earlier:
 
 
 def _before(view: View, operations: Operations, what: str, generation: int) -> list[tuple[str, Event]]:
-    """List the first events of the `models` or `tools` of earlier generations, by their ids."""
+    """Return the first events of the `models` or `tools` of earlier generations, with their ids."""
     events = view.done_under(operations.of_conversations(what))
     own = _recorded_place(operations, what, generation)
     return [(event.op, event) for event in events if event.op is not None and not event.op.startswith(own)]
 
 
 def _used(view: View, events: list[tuple[str, Event]], prefix: str) -> tuple[list[UsedBefore], list[dict[str, Any]]]:
-    """List the tool calls that were made or begun, and what they did to their turn. Calls inside of a tool that is done
+    """Return the tool calls that were made or started, and their effects on the turn. Calls inside a finished tool call
     are part of it."""
     done = {op: event for op, event in events if event.kind == "tool.done"}
     made = {op for op, event in done.items() if read(event, ToolDone)["outcome"] != "refused"}
@@ -436,7 +436,7 @@ def _used(view: View, events: list[tuple[str, Event]], prefix: str) -> tuple[lis
 
 
 def _is_inside(rest: str, whole: set[str]) -> bool:
-    """Whether a call was made inside of one of these tools: [anew/N/]tool/DIGEST/..."""
+    """Whether a call was made inside one of these tools: [anew/N/]tool/DIGEST/..."""
     parts = rest.split("/")
     if parts[0] == "anew":
         parts = parts[2:]

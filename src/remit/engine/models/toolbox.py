@@ -1,8 +1,8 @@
 """Using tools in a model's name: policy, loops, journal, hooks, approval, and then the tool itself.
 
-Whatever comes of a call, the model is told it as a value or as a sentence, and it is told the same when the task is run
-again. Policy is outside the journal, because it decides the same each time; what a person or a hook has said is inside,
-so that nobody is asked again, and so is what was learned about loops, so that nothing is counted twice.
+The model gets every result as a value or a sentence, and the same one when the task is run again. Policy is outside the
+journal, because it decides the same each time. Answers of people and hooks are inside, so that no one is asked again,
+and so are the loop counters, so that nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -43,16 +43,15 @@ _LOOKED_AT: Final = 2_000  # characters of a value of which its summary is made
 
 
 class Approver(Protocol):
-    """The turn, as far as tools need it: it asks people."""
+    """The part of a turn that tools need: it asks people."""
 
     async def approve(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]: ...
 
 
 class ToolAnswer(NamedTuple):
-    """What a model is told of a call, and whether the tool was used, has failed or was refused, and by which `rule`.
-    `elapsed` is how long the tool itself took, in microseconds, `place` the line of the user's code where it raised.
-    `trust` is the label of the value; one that is `told` quotes its untrusted parts already. `said` is the value in
-    short, for people."""
+    """The result of a call for the model: whether the tool ran, failed or was refused, and by which `rule`. `elapsed`
+    is the tool's own duration in microseconds, `place` the line of the user's code where it raised. `trust` is the
+    label of the value; a `told` value quotes its untrusted parts already. `said` is the value in short, for people."""
 
     value: Json
     outcome: ToolOutcome = "done"
@@ -72,7 +71,7 @@ class Toolbox(NamedTuple):
     circles: Circles
 
     async def use(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> Json:
-        """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
+        """Use a tool, and return the text for the model. Raise `HandedOver` if the call hands the task over."""
         live.must_be_at_work()
         live.conversation.must_go_on()
         call, given, wrong = _read(call)
@@ -85,7 +84,7 @@ class Toolbox(NamedTuple):
     async def _told(
         self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
-        """Find what the model was told before, or use the tool now and keep what comes of it."""
+        """Return the recorded result, or use the tool now and record its result."""
         live.conversation.used.add((live.operations.where, call.id))
         op = live.operations.tool(call.id, digest(circle.action))
         if live.attempt.is_rerun:
@@ -117,8 +116,8 @@ class Toolbox(NamedTuple):
     async def _used(
         self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction, written: str
     ) -> ToolAnswer:
-        """Call what comes before it, have it approved, and use the tool. Only the tool's own time is counted. `written`
-        is what the model wrote as arguments."""
+        """Run the hooks before it, get the approval, and use the tool. Only the tool's own time is counted. `written`
+        are the arguments as the model wrote them."""
         ticks, began = self.ground.clock.ticks, -1
         try:
             given = await self._approved(turn, live, call._replace(arguments=await _hooked(turn, live, call)), op)
@@ -153,7 +152,8 @@ class Toolbox(NamedTuple):
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
     async def _recalled(self, live: LiveTask, op: str, circle: Circle) -> ToolAnswer | None:
-        """Return what an earlier attempt told the model of this call, and label the turn as the call did then."""
+        """Return the recorded result of this call, and label the turn as the call did then; None if there is no
+        record."""
         kept = await self.ground.store.read(lambda view: view.done(op))
         if kept is None:
             return None
@@ -167,8 +167,8 @@ class Toolbox(NamedTuple):
         (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
 
     async def _in_doubt(self, live: LiveTask, call: ToolCall, op: str) -> str | None:
-        """Return why a call is not made that an earlier attempt began and did not finish; None if it may be made, or if
-        a person is to say so."""
+        """Return why a call that an earlier attempt started and did not finish is not repeated; None if it may be, or
+        if a person decides."""
         how = live.agent.rules.repeats(call.name)
         if how in (*_HARMLESS, "ask") or not await self._was_begun(op):
             return None
@@ -178,8 +178,8 @@ class Toolbox(NamedTuple):
         return await self.ground.store.read(lambda view: view.done(_begin(op))) is not None
 
     async def _approved(self, turn: Approver, live: LiveTask, call: ToolCall, op: str) -> dict[str, Any]:
-        """Have a call approved as the hooks before it left it, so that what a person is shown is what is done. Return
-        the arguments that the tool is used with."""
+        """Get the approval of a call with the arguments that the hooks left, so that a person sees what will be done.
+        Return the arguments for the tool."""
         name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
         if name in rules.approve:
             given = await turn.approve(name, given)
@@ -193,8 +193,8 @@ class Toolbox(NamedTuple):
         return given
 
     async def _begin(self, live: LiveTask, op: str, call: ToolCall, written: str) -> None:
-        """Look whether the task is still this process's right before the tool is used. A tool that must not be used
-        twice is recorded as begun."""
+        """Check right before the tool runs that the task still belongs to this process. A tool that must not run twice
+        is recorded as started."""
         if live.agent.rules.repeats(call.name) in _HARMLESS:
             await self.ground.store.read(live.must_hold)
             return
@@ -209,8 +209,8 @@ class Toolbox(NamedTuple):
     async def _kept(
         self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle, marked: dict[str, Json]
     ) -> ToolAnswer:
-        """Keep what came of a call, and give what was kept: that has none of the owner's secrets, and it is what the
-        model is told when the task is run again."""
+        """Record the result of a call, and return it as recorded: without the owner's secrets, and as the model will
+        get it in a rerun."""
         data: ToolDone = {
             "tool": call.name,
             "call": call.id,
@@ -238,13 +238,13 @@ class Toolbox(NamedTuple):
         return ToolAnswer(value, outcome)
 
     def _short(self, value: Json) -> str:
-        """Return a value in one short line. Secrets go first: half of one that was cut would not be recognised."""
+        """Return a value in one short line. Secrets are removed first: half of a cut secret would not be recognized."""
         text = self.redaction.text(value if isinstance(value, str) else encode(value))
         return summary(text if len(text) <= _LOOKED_AT else f"{text[:_LOOKED_AT]} …")
 
 
 def _warning(live: LiveTask, data: ToolDone) -> str:
-    """tool 'lookup' failed in task t1 of 'clerk', at team.py:8 in lookup: KeyError: 'lamp'"""
+    """Return a log line: tool 'lookup' failed in task t1 of 'clerk', at team.py:8 in lookup: KeyError: 'lamp'."""
     where = f", at {data['place']}" if "place" in data else ""
     said = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
     said = "".join(char if char.isprintable() else repr(char)[1:-1] for char in said)  # a log is read in a terminal
@@ -252,7 +252,7 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
 
 
 async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
-    """Have a call looked at by the hooks before it; return the arguments as they leave them."""
+    """Run the hooks before a call. Return the arguments as they leave them."""
     given = cast("dict[str, Any]", call.arguments)
     for hook in live.agent.rules.before:
         changed = await _called("a before= hook", hook, turn, call._replace(arguments=given))
@@ -261,7 +261,7 @@ async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, A
 
 
 def _value(name: str, given: object) -> ToolAnswer:
-    """Take what a tool gives back; a command is no answer to the model but the end of its turn."""
+    """Return a tool's result. A command is no result for the model but the end of its turn: raise `HandedOver`."""
     if isinstance(given, Command):
         raise HandedOver(given)
     if isinstance(given, Rendered):
@@ -270,20 +270,20 @@ def _value(name: str, given: object) -> ToolAnswer:
 
 
 def _failed(call: ToolCall, error: Exception) -> ToolAnswer:
-    """Take what a tool raised. A tool that says by `ToolFailed` why it did not deliver quotes others itself."""
+    """Return the result of a tool that raised. A `ToolFailed` quotes foreign text itself."""
     said = f"{_head(call)}{type(error).__name__}: {error}"
     return ToolAnswer(said, "failed", place=place(error, library=False), told=isinstance(error, ToolFailed))
 
 
 def _take_in(live: LiveTask, name: str, value: Json) -> None:
-    """Note that a tool brought something from outside, though its code did not say so."""
+    """Record that a tool brought untrusted input, although its code did not say so."""
     live.take(UNTRUSTED)
     text = value if isinstance(value, str) else encode(value)
     live.receipt.mark_untrusted(f"tool {name}", text, live.operations.call_under_way)
 
 
 def _let_out(live: LiveTask, call: ToolCall, answer: ToolAnswer) -> ToolAnswer:
-    """Return an answer as the model is told it: this is the one way out for the words of tools."""
+    """Return a result as the model gets it: the only way out for a tool's text."""
     value, trust = answer.value, answer.trust
     if trust != TRUSTED:
         live.take(trust)  # also the call that this one is inside of
@@ -306,7 +306,7 @@ def _head(call: ToolCall) -> str:
 
 
 async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
-    """Call what comes after a tool, whatever came of it; each may give back what the model is told instead."""
+    """Run the hooks after a tool, whatever its result; each may replace the text for the model."""
     for hook in live.agent.rules.after:
         try:
             changed = await _called("an after= hook", hook, turn, call, told.value)
@@ -328,7 +328,7 @@ async def _called(role: str, hook: Any, *args: object) -> Any:
 
 
 async def _give_up(live: LiveTask, failed: OwnersFunctionFailed) -> NoReturn:
-    """Fail the task: what its owner's function would have said is not known, and no model can mend that."""
+    """Fail the task: the result of the owner's function is unknown, and no model can fix that."""
     live.control.give_up(failed)
     await checkpoint()
     raise failed
@@ -355,8 +355,8 @@ def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:
 
 
 def _read(call: ToolCall) -> tuple[ToolCall, str, str | None]:
-    """Take what a model wrote as arguments, also as text, or say what is wrong with it: it may be larger or deeper than
-    is kept."""
+    """Return the call with checked arguments, their text, and what is wrong with them: they may be too large or too
+    deep."""
     try:
         given, text = checked_with_text({**call.arguments}, f"the arguments of '{call.name}'")
     except BadInput as wrong:
@@ -369,13 +369,13 @@ def _begin(op: str) -> str:
 
 
 def may_be_done(name: str) -> str:
-    """Say that a tool may have been used, by an attempt that was interrupted."""
+    """Return the sentence for a tool call that an interrupted attempt may have made."""
     return f"'{name}' was begun before the task was interrupted and may have been done; it was not used again"
 
 
 class Toolset:
-    """Which tools a holder may use this time: `in` asks for one, iteration lists them, `any` says that all may be used
-    but those its card denies."""
+    """The tools that an agent may use in this turn: `in` checks one, iteration lists them, `any` says that all may be
+    used except those its card denies."""
 
     __slots__ = ("_kit", "_names")
 

@@ -1,4 +1,4 @@
-"""Waiting for something to happen in the store, whoever makes it happen."""
+"""Waiting for a change in the store, made by any process."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ _BEHIND: Final = 1_000  # events read in one look; after more than that everyone
 
 
 class Bell:
-    """Rings for whoever waits for a task when something is recorded about it, here or in another process."""
+    """Wakes waiting callers when an event about their task is recorded, here or in another process."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class Bell:
         self._look_again = False
 
     async def until(self, about: str, look: Callable[[View], T | None]) -> T:
-        """Wait until `look` finds something, and give that back."""
+        """Wait until `look` returns something, and return that."""
         event = asyncio.Event()
         self._open()
         self._waiting.setdefault(about, []).append(event)
@@ -47,7 +47,7 @@ class Bell:
             self._forget(about, event)
 
     def listen(self, heeds: frozenset[str] = QUEUES) -> "Listener":
-        """Make a listener for a loop that has other reasons to wake up too."""
+        """Return a listener for a loop that also has other reasons to wake up."""
         return Listener(self, self._clock, heeds)
 
     def enter(self, listener: "Listener") -> None:
@@ -60,9 +60,8 @@ class Bell:
         self._close_if_idle()
 
     def ring(self) -> None:
-        """Wake those who wait for anything, and look for the others whether their tasks are among those that have
-        moved: something may have happened in another process, and a thousand who wait must not look a thousand
-        times."""
+        """Wake the callers that wait for anything, and check for the others whether their tasks have moved: the change
+        may come from another process, and a thousand waiting callers must not read a thousand times."""
         self._wake(ANYTHING)
         for listener in self._listeners:
             listener.wake()
@@ -82,8 +81,8 @@ class Bell:
                 self._wake(task)
 
     def _since(self, view: View) -> tuple[Head, set[str] | None]:
-        """Tell where the journal ends, and which tasks have moved since what is known; None if any of them may have:
-        nothing is known yet, or too much has happened, or it is not the journal that it was."""
+        """Return the end of the journal, and the tasks that have moved since the known position; None if any may have:
+        nothing is known yet, too much has happened, or the journal was replaced."""
         known, head = self._known, view.head()
         if known is None or head.seq - known.seq > _BEHIND:
             return head, None
@@ -144,8 +143,8 @@ class Bell:
 
 
 class Listener:
-    """Someone the bell wakes: `async with bell.listen() as listener`, then `await listener.wait(seconds)`. Every task
-    that moves wakes it; with `heeds_all` off, only the kinds of events it `heeds`, and what other processes do."""
+    """A waiting loop: `async with bell.listen() as listener`, then `await listener.wait(seconds)`. Every task that
+    moves wakes it; with `heeds_all` off, only the kinds of events it `heeds`, and changes by other processes."""
 
     def __init__(self, bell: Bell, clock: Clock, heeds: frozenset[str]) -> None:
         self.heeds_all = True
@@ -165,7 +164,7 @@ class Listener:
         self._event.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait until the bell rings, or that long."""
+        """Wait until the bell rings, or at most this long."""
         timer = self._clock.call_later(seconds, self._event.set)
         try:
             await self._event.wait()

@@ -1,9 +1,9 @@
 """Heartbeats. Each process writes one every few seconds; when they stop, other processes take over its tasks.
 
-With the first one of a worker, the cards of its agents are published.
+With the first heartbeat of a worker, the cards of its agents are published.
 
-By the real clock a thread writes them, whatever the loop is busy with. A clock that was given, as in tests, writes them
-with its timers on the loop: time passes as that clock says, and a thread could not wait for it.
+With the real clock, a thread writes them, even while the event loop is blocked. With a given clock, as in tests, timers
+on the loop write them: a thread could not wait for such a clock.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _log = logging.getLogger("remit")
 
 
 class BeatThread:
-    """Writes heartbeats while it is wanted; started anew when that is so again. `next_beat` gives what to write."""
+    """Writes heartbeats while it is wanted; it is restarted when needed again. `next_beat` returns what to write."""
 
     def __init__(self, pulse: Pulse, clock: Clock, silence: float, next_beat: Callable[[], Beat]) -> None:
         self._pulse = pulse
@@ -45,7 +45,7 @@ class BeatThread:
         self._beating: _Beating | None = None
 
     def begin(self) -> None:
-        """Start to beat for the running event loop."""
+        """Start to write heartbeats for the running event loop."""
         with self._lock:
             self._wanted = True
             beating = self._beating
@@ -57,11 +57,11 @@ class BeatThread:
                 self._beating = _Beating(watch, self._run)
 
     def pause(self) -> None:
-        """Stop beating. The thread and its connection stay for a moment, in case it begins again."""
+        """Stop writing. The thread and its connection stay for a moment, in case it starts again."""
         self._wanted = False
 
     def stop(self) -> threading.Thread | None:
-        """Stop beating at once; return the thread if it is still running."""
+        """Stop writing at once. Return the thread if it is still running."""
         with self._lock:
             self._wanted = False
             beating, self._beating = self._beating, None
@@ -80,7 +80,7 @@ class BeatThread:
             self._pulse.close()
 
     def _ends(self, beating: "_Beating") -> bool:
-        """Whether nobody wants it any more."""
+        """Whether the thread is no longer wanted."""
         with self._lock:
             ends = not self._wanted or beating.watch.loop.is_closed()
             if ends and self._beating is beating:
@@ -98,7 +98,7 @@ class BeatThread:
 
 
 class _Beating:
-    """One run of the beating thread."""
+    """One run of the heartbeat thread."""
 
     def __init__(self, watch: "LoopWatch", run: "Callable[[_Beating], None]") -> None:
         self.watch = watch
@@ -111,7 +111,7 @@ class _Beating:
 
 
 class LoopWatch:
-    """Asks a loop for an answer, again and again, and says once if there is none for longer than `silence`."""
+    """Checks whether an event loop responds, and reports once if it does not for longer than the heartbeat timeout."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, silence: float) -> None:
         self.loop = loop
@@ -122,7 +122,7 @@ class LoopWatch:
         self._told = False
 
     def alive(self) -> bool:
-        """Ask, and tell whether the loop is at work, or was until not too long ago."""
+        """Ask the loop for a response. Return whether it responds, or did until recently."""
         if not self.loop.is_running():  # whoever runs it now and then does nothing in between
             return False
         now = self._clock.ticks()
@@ -151,7 +151,7 @@ class LoopWatch:
 
 
 def _place(thread: int) -> str:
-    """Say where a thread is, in code that is neither Python's own nor an installed package's if there is any."""
+    """Return where a thread is: the last frame outside of Python and installed packages, if there is one."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - documented so
     places = traceback.extract_stack(frame)
     own = [place for place in places if not place.filename.startswith((*_LIBRARIES, "<"))]
@@ -163,8 +163,8 @@ _LAST: Final = 1.0  # seconds that a heartbeat may take which is being written w
 
 
 class Heartbeat:
-    """This process, as others see it. `lasting` is False where nobody else could see it; `pulse` is what a thread
-    writes heartbeats with, `server_time` what the database's server says that the time is."""
+    """The heartbeat of this process. `lasting` is False for a store in memory, which no other process can see; `pulse`
+    lets a thread write the heartbeat; `server_time` returns the database server's time."""
 
     def __init__(
         self,
@@ -194,11 +194,11 @@ class Heartbeat:
             self._thread = BeatThread(pulse, self._clock, silence, self._next)
 
     def first_beat(self) -> Beat | None:
-        """Give the first heartbeat, to go along with the first thing this process writes; None once it was written."""
+        """Return the first heartbeat, to be written with this process's first transaction; None once it was written."""
         return Beat(self.worker, process_address(), 1, self.hands) if self.lasting and not self._count else None
 
     def beat_written(self) -> None:
-        """Note that what the first heartbeat went along with is written."""
+        """Record that the first heartbeat has been written."""
         self._count = self._count or 1
 
     def while_working(self) -> While:
@@ -214,8 +214,8 @@ class Heartbeat:
             self._begin()
 
     async def set_clock(self, *, idle: bool) -> None:
-        """Read the machine's clock again while nothing runs here: it may have been set right since we began. If it
-        jumped, the server's clock is asked."""
+        """Read the machine's clock again while nothing runs here: it may have been corrected. If it jumped, ask the
+        server's clock."""
         clock = self._clock
         if not idle or clock is None:
             return
@@ -251,7 +251,7 @@ class Heartbeat:
 
     @contextmanager
     def while_serving(self, hands: int) -> Generator[None]:
-        """Do the same, and tell others how many tasks from the queue are run here."""
+        """Write heartbeats while the body runs, with the number of queued tasks that this process runs at once."""
         self.hands = hands
         try:
             with self.while_working():
@@ -266,7 +266,7 @@ class Heartbeat:
             await self._ground.store.tx(self._ground.ids.new(), lambda _view: Decision(None, (), beat))
 
     async def publish(self) -> None:
-        """Publish the cards of this process's agents that the store does not have, or has otherwise."""
+        """Publish the cards of this process's agents that are missing in the store or have changed."""
         ground = self._ground
         cards = ground.directory.cards()
 
@@ -278,8 +278,8 @@ class Heartbeat:
             await ground.store.tx(ground.ids.new(), decide)
 
     async def leave(self) -> None:
-        """Remove this process from the list of workers, unless it still holds tasks. A store that cannot be reached is
-        only logged: the others will notice the silence."""
+        """Remove this process from the list of workers, unless it still holds tasks. If the store cannot be reached,
+        only log it: the others notice the missing heartbeat."""
         if not self.lasting or not self._count:
             return
         thread = self._thread.stop() if self._thread is not None else None
@@ -295,7 +295,7 @@ class Heartbeat:
             self._thread.begin()
 
     def close(self) -> None:
-        """Beat no more: the store is about to be closed."""
+        """Write no more heartbeats: the store is about to be closed."""
         self._end()
         thread = self._thread.stop() if self._thread is not None else None
         if thread is not None:

@@ -1,4 +1,4 @@
-"""A store that is busy or away: it is told what has happened until it keeps it, and waited for by whoever serves."""
+"""Retrying writes while the store is busy or unreachable, and waiting for a store at the start."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ class Releasable(Protocol):
 
 
 class Insisting:
-    """Does a write again while the store says what may pass: it is busy, away, or its disk is full.
+    """Retries a write while the store is busy, unreachable or out of disk space.
 
-    It gives up after `seconds`, when the task goes back into the queue, and when whoever awaits it is cancelled.
-    `tasks` are those whose end is under way. `unkept` are those that nobody here runs any more although their end is
-    not on record; the caretaker sees to them.
+    It gives up after `seconds`, when the task is requeued, or when the caller is cancelled. `tasks` are the tasks whose
+    end is being written; `unkept` are those whose end could not be written, and which the caretaker requeues or fails.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -42,7 +41,7 @@ class Insisting:
         self._beside: set[asyncio.Task[object]] = set()
 
     async def insist(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write, and write again until it is kept. `what` is told in a warning, such as `the end of task b7k2`."""
+        """Write, with retries. `what` is used in the warning, such as `the end of task b7k2`."""
         try:
             return await write()
         except StoreError as error:
@@ -51,7 +50,7 @@ class Insisting:
             return await self._again(life, what, write, error)
 
     def go_on(self, writing: Coroutine[object, object, object]) -> None:
-        """Insist in the background, for a caller that cannot wait."""
+        """Retry in the background, for a caller that cannot wait."""
         task = asyncio.get_running_loop().create_task(writing)
         self._beside.add(task)
         task.add_done_callback(self._forget)
@@ -95,7 +94,7 @@ class Insisting:
 
 
 async def until_there(clock: Clock, open_: Callable[[], Awaitable[T]]) -> T:
-    """Open a store; one that is not there yet, because its server starts or another process holds it, is waited for."""
+    """Open a store. Wait if it is not available yet, because its server is starting or another process holds it."""
     tries, told = 0, clock.ticks() - REMIND
     while True:
         try:

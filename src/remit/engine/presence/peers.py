@@ -20,7 +20,7 @@ _STOPPED: Final = "Tt"
 
 
 class Fate(Enum):
-    """What is known of a process. One that is stopped by a signal is there and does nothing."""
+    """What is known of a process. A process stopped by a signal exists and does nothing."""
 
     UNKNOWN = "unknown"
     ENDED = "ended"
@@ -29,16 +29,16 @@ class Fate(Enum):
 
 
 class ProcessTable:
-    """The processes of a machine, as far as `folder` tells of them."""
+    """The processes of a machine, as far as `folder` shows them."""
 
     def __init__(self, folder: Path = _TABLE) -> None:
         self._folder = folder
 
     def fate(self, address: str) -> Fate:
-        """Tell what became of the process with this address; of other machines nothing is known.
+        """Return the state of the process with this address; unknown for other machines.
 
-        A process has ended only if the table has no line for it, and the system knows no such number either: a table
-        may be hidden, and a line unreadable for want of a file descriptor.
+        A process has ended only if the table has no line for it and the system does not know its number either: the
+        table may be hidden, and a line unreadable for lack of a file descriptor.
         """
         machine, number, began = _parts(address)
         if not machine or machine != _machine():
@@ -54,7 +54,7 @@ class ProcessTable:
         return Fate.STOPPED if state in _STOPPED else Fate.ALIVE
 
     def address(self) -> str:
-        """Say where this process is: machine, number, and when it began."""
+        """Return the address of this process: machine, number and start time."""
         try:
             began = self._line(os.getpid())[1]
         except (OSError, IndexError):
@@ -62,31 +62,31 @@ class ProcessTable:
         return f"{_machine()}:{os.getpid()}:{began}"
 
     def _line(self, process: int) -> tuple[str, str]:
-        """Give the state of a process, and when it began in ticks since the machine did."""
+        """Return the state of a process, and its start in ticks since the boot."""
         text = (self._folder / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
         fields = text.rpartition(")")[2].split()  # its name comes before, and may have spaces
         return fields[0], fields[19]
 
 
 def process_address() -> str:
-    """Say where this process is."""
+    """Return the address of this process."""
     return ProcessTable().address()
 
 
 def process_ended(address: str) -> bool:
-    """Whether a process of this machine has ended; of others nothing is known."""
+    """Whether a process of this machine has ended; False for other machines, of which nothing is known."""
     return ProcessTable().fate(address) is Fate.ENDED
 
 
 def process_number(address: str) -> str:
-    """Give the number of a process of this machine; empty for another machine's."""
+    """Return the number of a process of this machine, or "" for another machine's."""
     machine, number, _ = _parts(address)
     return str(number) if machine and machine == _machine() else ""
 
 
 @cache
 def _machine() -> str:
-    """Name this boot of this machine, as far as processes see each other; empty where that cannot be known."""
+    """Return an id of this boot and process namespace, or "" if it is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -95,14 +95,14 @@ def _machine() -> str:
 
 
 def _parts(address: str) -> tuple[str, int, str]:
-    """Split an address into machine, number and start; a malformed one has no machine."""
+    """Return the machine, number and start of an address; a malformed one has no machine."""
     machine, _, began = address.rpartition(":")
     machine, _, number = machine.rpartition(":")
     return (machine, int(number), began) if number.isascii() and number.isdigit() and began else ("", 0, "")
 
 
 def _exists(process: int) -> bool:
-    """Whether a process with this number exists, whoever owns it."""
+    """Whether a process with this number exists, of any user."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -117,7 +117,8 @@ _ROUNDS: Final = 3  # looks that may fail to take place before what was heard co
 
 
 class Peers:
-    """Watches the heartbeats of the others: after so many seconds of `silence`, looking every `look` seconds."""
+    """Watches the heartbeats of other processes: a process is gone after `silence` seconds without one. Polls every
+    `look` seconds."""
 
     def __init__(self, clock: Clock, silence: float, look: float, processes: ProcessTable | None = None) -> None:
         self._clock = clock
@@ -128,8 +129,8 @@ class Peers:
         self._heard: dict[str, tuple[int, int]] = {}
 
     def gone(self, beats: Iterable[Beat], unseen: Iterable[str] = ()) -> list[Beat]:
-        """List those whose process has ended, or who have been silent for too long while we watched. `unseen` are
-        workers that have something and of whom there is no heartbeat."""
+        """Return the processes that have ended, or have had no heartbeat for too long while we watched. `unseen` are
+        workers that hold tasks without a heartbeat."""
         now = self._clock.ticks()
         if now - self._looked > self._gap:
             self.watch_anew()
@@ -139,7 +140,7 @@ class Peers:
         return [beat for beat in all_ if self._is_gone(beat, now)]
 
     def watch_anew(self) -> None:
-        """Restart the silence of all peers at zero."""
+        """Restart the heartbeat timeouts of all peers."""
         self._heard.clear()
 
     def may_have_died(self, beat: Beat) -> bool:
@@ -162,8 +163,8 @@ T = TypeVar("T")
 
 
 class TimelyStore(StoreAround):
-    """A store that is written to only when this machine's clock has been compared with another's: the server's, or
-    that of whoever wrote last, which cannot have been in the future."""
+    """A store that checks this machine's clock before the first write, against the server's clock or the newest event,
+    which cannot be in the future."""
 
     __slots__ = ("_clock", "_right", "_server_time")
 
@@ -201,7 +202,7 @@ class TimelyStore(StoreAround):
 
 
 def _last(view: View) -> int:
-    """Tell when the newest event of the journal happened; 0 if none did."""
+    """Return the time of the newest event, or 0 if there is none."""
     event = view.event(view.head().seq)
     return 0 if event is None else event.at
 

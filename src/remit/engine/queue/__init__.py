@@ -1,1 +1,1 @@
-"""Tasks that outlive the process that asked for them."""
+"""Queued tasks, which outlive the process that requested them."""

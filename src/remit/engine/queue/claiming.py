@@ -1,4 +1,4 @@
-"""Choosing what this process begins next, and claiming it."""
+"""Choosing the queued tasks that this process starts next, and claiming them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LOOKED_AT: Final = 256  # plans in the queue; the first of them may all be for 
 def _due_here(
     view: View, directory: Directory, room: tuple[str, int], now: int, losses: int = INT_LIMIT
 ) -> list[Record]:
-    """List the tasks that are first in the queue of a holder, as far as it has room, and that this process can carry
-    out; only those that were not lost more often than so."""
+    """Return the first tasks in the queue of a holder that fit its free capacity and that this process can run, without
+    those that were lost more than `losses` times."""
     holder, most = room
     if holder != STAND_IN:
         return view.due(holder, "", now, most, losses)
@@ -42,17 +42,18 @@ def _due_here(
 
 
 def is_here(view: View, directory: Directory, record: Record) -> bool:
-    """Whether this process can carry out a task whose holder it has."""
+    """Whether this process can run a task of an agent that it has."""
     return record.holder != STAND_IN or _has_all(view, directory, record)
 
 
 def has_members(directory: Directory, plan: Plan) -> bool:
-    """Whether everyone who is to do a step of a plan is here."""
+    """Whether this process has the agents of all steps of a plan."""
     return all(directory.get(step.agent) is not None for step in plan.steps)
 
 
 def _has_all(view: View, directory: Directory, record: Record) -> bool:
-    """Whether all members of a plan are here. What cannot be read is anybody's, who then says so and ends it."""
+    """Whether this process has all members of a plan. A record that cannot be read may be claimed by any process, which
+    then fails the task."""
     try:
         began = view.event(record.began)
         assert began is not None  # a row points at the event that made it
@@ -78,7 +79,8 @@ class ClaimedTask(NamedTuple):
 
 
 class Claims:
-    """What a worker claims. `suspects` are those it has in its hands."""
+    """Decides which queued tasks this worker claims. `suspects` are the claimed tasks that have lost several
+    processes."""
 
     def __init__(self, services: Services, hands: int) -> None:
         self.suspects = Suspects(hands)
@@ -86,8 +88,8 @@ class Claims:
         self._ground = services.ground
 
     def decide(self, view: View, free: int) -> Decision[int]:
-        """Claim everything this process may begin now, as far as it has hands free; what can never be begun is
-        ended. Aside are the tasks that are claimed."""
+        """Claim all tasks that this process may start now, up to its free slots; end tasks that can never start. The
+        aside has the claimed tasks."""
         events: list[Unsealed] = []
         claims: list[ClaimedTask] = []
         now = self._ground.clock.now()
@@ -103,10 +105,11 @@ class Claims:
         return Decision(len(events), events, self._services.heartbeat.first_beat() if events else None, claims)
 
     def _due(self, view: View, now: int, free: int) -> list[Record]:
-        """List who is first: in the order of asking, as far as each agent and the workspace have room.
+        """Return the tasks to claim next, oldest first, within the limits of each agent and of the workspace.
 
-        All queues together tell that at once as long as those in front have room and nobody there is a suspect;
-        otherwise every queue is looked at, so that nobody is held up by who stands before it."""
+        One query over all queues is enough while the oldest tasks fit and none is a suspect. Otherwise query each
+        queue, so that a blocked queue does not hold up the others.
+        """
         most = min(free, BATCH, self._services.admission.room(view, resuming=True))
         if most <= 0:
             return []
@@ -125,7 +128,7 @@ class Claims:
         return min(room, admission.trusted(view, holder, now)) if room > 0 else 0
 
     def _with_room(self, view: View, front: list[Record], now: int, most: int) -> list[Record]:
-        """Take those that this process can carry out, as many of each agent as there is room for."""
+        """Return the tasks that this process can run, up to the free capacity of each agent."""
         left: dict[str, int] = {}
         taken: list[Record] = []
         for record in front:
@@ -155,7 +158,7 @@ class Claims:
         return live is not None and live.control.own_line.rests
 
     def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
-        """Take a task through the door; what can never be begun is ended."""
+        """Request admission for a task. Return its events and the claim; a task that can never start is ended."""
         claim = Claim(self._services.heartbeat.worker, record.fence + 1, record.attempt + 1)
         if now >= record.until:
             return [ended_unrun(record, "task.failed", LATE, now)], []
@@ -183,7 +186,7 @@ def _asked_first(record: Record) -> int:
 
 
 def _within(due: list[Record], rooms: list[tuple[str, int]], most: int) -> list[Record]:
-    """Take as many of each agent as there is room for."""
+    """Return the tasks up to the free capacity of each agent."""
     left = dict(rooms)
     taken: list[Record] = []
     for record in due:

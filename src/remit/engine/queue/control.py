@@ -1,4 +1,4 @@
-"""A hand on tasks, wherever they run: looking, waiting, cancelling, retrying. It needs no agents."""
+"""Status, wait, cancel and retry of tasks, wherever they run. It needs no agents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "anew"))
 
 
 class TaskControl:
-    """`lend` has this process lend a hand: whoever waits helps, so that no task is waited for that nobody runs."""
+    """Status, wait, cancel and retry of tasks. `lend` starts this process's worker, so that a process that waits for a
+    queued task can also run it."""
 
     def __init__(self, ground: Ground, bell: Bell, slots: Slots, alive: LiveTasks, worker: str) -> None:
         self.lend: Callable[[], object]
@@ -70,7 +71,7 @@ class TaskControl:
         return await self._ground.store.browse(look)
 
     async def outcome(self, task: str, seconds: float | None = None) -> Outcome:
-        """Wait for what comes of a task, in a person's name."""
+        """Wait for the outcome of a task, for a person."""
         ended = await self._ground.store.read(lambda view: self._outcome(view, task))
         if ended is not None:
             return ended
@@ -82,7 +83,7 @@ class TaskControl:
         raise TimeoutError  # never reached: `fail_after` raises it
 
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None = None) -> Outcome:
-        """Wait in an agent's name: it gives up its slot, and gets one again before it goes on."""
+        """Wait for a task on behalf of an agent: it releases its slot, and takes one again before it continues."""
         asker.must_be_at_work()
 
         def look(view: View) -> Outcome | None:
@@ -99,15 +100,16 @@ class TaskControl:
         raise TimeoutError  # never reached: `fail_after` raises it
 
     async def settled(self, run: str) -> None:
-        """Wait until nothing is open any more in a run. What is open is waited for one by one, and only then is the
-        tree looked at again for what these have submitted meanwhile: once more for each level that it has."""
+        """Wait until no task of a run is open. The open tasks are awaited one by one; then the tree is read again for
+        tasks that these have submitted meanwhile, once for each level."""
         read = self._ground.store.read
         while open_ := await read(lambda view: [record.id for record in view.below(run)]):
             for task in open_:
                 await self._bell.until(task, lambda view, task=task: _has_ended(view, task) or None)
 
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None = None) -> PlanOutcome:
-        """Tell what became of every step of a plan or a team that has ended like this."""
+        """Return the outcome of every step of a plan or team that has ended like this. Raise `Conflict` if the task is
+        neither."""
 
         def look(view: View) -> PlanOutcome | None:
             record = self._record(view, outcome.id, asker)
@@ -124,7 +126,8 @@ class TaskControl:
     # -- cancelling ---------------------------------------------------------------------------------------------
 
     async def cancel(self, task: str, why: str, asker: LiveTask | None = None, act: Act = ONCE) -> int:
-        """Fence the task and everything below it in one transaction; the work itself is stopped where it runs."""
+        """Fence the task and all its subtasks in one transaction; the work itself is stopped where it runs. Return the
+        number of tasks."""
         plain(why, "why", 200)
         if asker is not None:
             asker.must_be_at_work()
@@ -149,7 +152,8 @@ class TaskControl:
         return count
 
     def _cancelled(self, view: View, below: list[Record], why: str, by: str) -> list[Unsealed]:
-        """Cancel what nobody runs at once, and the rest when its process says that it has stopped."""
+        """Return the events of a cancellation: tasks that no process runs end at once, the others when their process
+        has stopped them."""
         now = self._ground.clock.now()
         said: dict[str, Json] = {"why": why, "by": by} if by else {"why": why}
         events: list[Unsealed] = []
@@ -164,7 +168,7 @@ class TaskControl:
         return events
 
     def _is_idle(self, view: View, record: Record) -> bool:
-        """Whether nobody runs it: it waits in the queue, or its asker was requeued and has not asked again."""
+        """Whether no process runs it: it is queued, or its asker was requeued and has not requested it again."""
         if record.asked_how != "delegate" or not record.parent:
             return not record.worker
         if record.worker == self._worker:
@@ -174,8 +178,9 @@ class TaskControl:
     # -- retrying -----------------------------------------------------------------------------------------------
 
     async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE, *, anew: bool = False) -> str:
-        """Run the same assignment again, as a new task: what it finished before is not done again. An agent cannot give
-        it more time than it has itself. With `anew`, conversations that cannot be continued begin again."""
+        """Run the same assignment again as a new task, without repeating its finished work. Return the id of the new
+        task. An agent cannot give it more time than it has itself. With `anew`, conversations that cannot be continued
+        restart."""
         ground = self._ground
         until = asker.remit.bounds.deadline if asker is not None else None
         if asker is not None:
@@ -205,7 +210,7 @@ class TaskControl:
 
     @staticmethod
     def _record(view: View, task: str, asker: LiveTask | None = None) -> Record:
-        """Find a task; for an agent only one that is below its own, and another's as if there were none."""
+        """Return a task. For an agent, raise `NotFound` unless it is below the agent's own task."""
         record = view.record(task)
         if asker is not None and (record is None or not _is_below(view, record, asker)):
             raise NotFound(f"there is no task {shown(task)} that '{asker.remit.holder}' has asked for")
@@ -218,7 +223,7 @@ class TaskControl:
 
 
 def _outcome_of(view: View, line: TaskLine) -> Outcome | None:
-    """Return what came of a task in a list. One damaged event must not hide the others."""
+    """Return the outcome of a listed task. One damaged event must not hide the other tasks."""
     try:
         return outcomes.of_record(view, line.record)
     except StoreError as error:
@@ -231,7 +236,7 @@ def _has_ended(view: View, task: str) -> bool:
 
 
 def _is_below(view: View, record: Record, asker: LiveTask) -> bool:
-    """Whether a task was asked for by the asker's, by one it was retried from, or by what these asked for."""
+    """Whether a task was requested by the asker's task, by one it is a retry of, or by a subtask of these."""
     origin = asker.attempt.origin or asker.remit.id
     above = view.record(record.parent) if record.parent else None
     while above is not None:
@@ -254,7 +259,8 @@ def _word(state: str) -> str:
 
 
 def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
-    """Give the first event of a task that may be retried, and the lineage of its retry."""
+    """Return the first event of a task that may be retried, and the lineage of its retry. Raise `Conflict` if it may
+    not be."""
     task = record.id
     if record.state not in lifecycle.GONE:
         raise Conflict(f"task {task} is {record.state}; only what failed, died or was cancelled is retried")
@@ -270,8 +276,8 @@ def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
 
 
 def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: int | None) -> dict[str, Json]:
-    """Make the first event's data of a retried task: the same bounds, with as much time as there was,
-    but no later than `until`."""
+    """Return the first event's data of a retried task: the same bounds, with the same amount of time, but not beyond
+    `until`."""
     first = read(began, FirstData)
     bounds = remits.restored(began).bounds.later(now - record.asked_at)
     if until is not None:

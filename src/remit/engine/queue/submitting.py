@@ -1,4 +1,4 @@
-"""Putting tasks into the queue: what a person asks for, and what an agent does not wait for."""
+"""Queueing tasks: requests of people, and of agents that do not wait."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEY_LIMIT: Final = 200
 
 
 class Submission(NamedTuple):
-    """What is said about a submitted task besides the wish itself."""
+    """The options of a submitted task."""
 
     wish: Pass
     timeout: int
@@ -53,17 +53,16 @@ class Submission(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """The id of a submitted task; `existing` if the same request had made it before."""
+    """The id of a submitted task; `existing` if an equal request had created it before."""
 
     id: str
     existing: bool = False
 
 
 class Request(NamedTuple):
-    """What is brought to the door: which way, what is wanted, how it is queued, and what makes it the same request as
-    another: its dedup key, and its content if the caller gave a key. `origin` is the first task of those that were
-    tried for it before and did not complete, `position` where in its asker it is asked for, if its operation does not
-    tell."""
+    """A request for admission: the kind of hop, the proposal, the queue options, and its identity: its dedup key, and
+    its content if the caller gave a key. `origin` is the first task of its retry lineage, if an earlier one did not
+    complete; `position` is where in its asker's turn it was requested, if the operation id does not tell."""
 
     passage: Passage
     proposal: Proposal
@@ -75,32 +74,31 @@ class Request(NamedTuple):
 
 
 class TakesTasks(Protocol):
-    """Who runs tasks from the queue in this process."""
+    """The worker of this process, as the queue sees it."""
 
     def free(self) -> bool: ...
     def taking(self) -> None:
-        """Note that a task may be begun here; whoever drains waits until it was, or was not."""
+        """Record that a task may start here; a draining worker waits until that is decided."""
         ...
 
     def taken(self) -> None:
-        """Note that this is settled."""
+        """Record that it is decided."""
         ...
 
     def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None, lead: Lead | None) -> None:
-        """Run a task that is on record as begun here; `lineage` is there if it is tried again for another, `lead` if
-        something is led in its holder's place."""
+        """Run a task that is recorded as started here; `lineage` is set for a retry, `lead` for a plan or team."""
         ...
 
 
 class AtOnce(NamedTuple):
-    """A task was begun here and now."""
+    """A task was started here at once."""
 
     lineage: Lineage | None
 
 
 class TaskQueue:
-    """`hands` gives who runs tasks in this process, if anyone does; that knot is tied where the engine is put
-    together."""
+    """Accepts submitted tasks. `hands` returns this process's worker, or None; assembly.py sets it, to avoid an import
+    cycle."""
 
     def __init__(self, services: Services, *, spawns: int, spawn_wait: float) -> None:
         self.hands: Callable[[], TakesTasks | None]
@@ -113,7 +111,7 @@ class TaskQueue:
         self._spawn_wait = spawn_wait
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
-        """Queue a person's task. The same one asked for again under the same key is the same task."""
+        """Queue a person's task. An equal request with the same key returns the same task."""
         proposal = first_proposed(self._ground, submission.wish, ceiling, session)
         if submission.lead is not None and submission.lead.plan is not None:
             proposal = proposal._replace(brought=PLANNER.card)
@@ -123,8 +121,8 @@ class TaskQueue:
     async def begin_for(
         self, asker: str, submission: Submission, ceiling: Bounds, session: str, under: str = ""
     ) -> Accepted:
-        """Queue a task in the name of a card: as a part of the task `under` that its agent holds, or as a run of its
-        own in which that agent is the asker."""
+        """Queue a task in the name of a card: as part of the task `under` that its agent holds, or as a run with that
+        agent as the asker."""
         ground = self._ground
         card = await self._card(asker)
         if under:
@@ -136,7 +134,7 @@ class TaskQueue:
         return await self._accepted_at_once(_request(SUBMIT, proposal, submission, where))
 
     async def submit(self, asker: LiveTask, submission: Submission) -> Accepted:
-        """Queue a part of the asker's task that it does not wait for."""
+        """Queue a part of the asker's task, without waiting for it."""
         asker.must_be_at_work()
         wish = submission.wish
         ops = asker.operations.ids(submission.asked_how, *question(wish), submission.key)
@@ -159,7 +157,7 @@ class TaskQueue:
         return accepted
 
     async def _as_approved(self, asker: LiveTask, request: Request, op: str) -> Request:
-        """Propose the same again, with the text that was approved."""
+        """Return the same request with the approved text."""
         said = await self._ground.store.read(lambda view: said_under(view, op))
         wish, proposal = request.proposal.wish, request.proposal
         if said is None or not said.approved or not isinstance(said.value, str):
@@ -168,8 +166,8 @@ class TaskQueue:
         return request._replace(proposal=proposal._replace(child=again.child, now=again.now))
 
     async def _known(self, asker: LiveTask, ops: list[str]) -> tuple[str, str]:
-        """Find the task that was submitted when the asker was run before; or of one that did not complete in an
-        earlier try, the first of those that were tried for it."""
+        """Return the task that was submitted in an earlier attempt, and the first task of its lineage if it did not
+        complete."""
 
         def look(view: View) -> tuple[str, str]:
             asker.must_hold(view)
@@ -191,7 +189,7 @@ class TaskQueue:
         return accepted
 
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted | None:
-        """Bring a request to the door; None if a person was asked first: then it is to be brought again."""
+        """Request admission. Return None if a person was asked first: then the request must be repeated."""
         proposal, lead = request.proposal, request.submission.lead
         queued, hands = self._queued(request), self.hands()
         if hands is not None:
@@ -250,14 +248,14 @@ class TaskQueue:
     def _begun_at_once(
         self, view: View, proposal: Proposal, queued: Queued, begun: Begun, admitted: Admitted
     ) -> Decision[Json]:
-        """Begin a task here: a hand is free and nothing is queued before it, so going through the queue is a waste."""
+        """Start a task here: a slot is free and nothing is queued before it, so the queue would only cost time."""
         child, now = proposal.child, proposal.now
         event = started(child, now, begun._replace(worker=self._heartbeat.worker), queued)
         events = (event, *admitted.events, *self._admission.probe(view, proposal))
         return Decision([child.id, False], events, self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
 
     async def _wait_for_spawned(self, asker: LiveTask) -> None:
-        """Wait until one of those it spawned has ended, but not for ever."""
+        """Wait, for a limited time, until one of the caller's spawned tasks has ended."""
         task = asker.remit.id
         if await self._ground.store.read(lambda view: view.spawned(task)) < self._spawns:
             return
@@ -290,7 +288,7 @@ class TaskQueue:
 
 
 def _proposed_by(ground: Ground, card: Card, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
-    """Propose a run that an outsider's card starts: the card is the asker, but there is no task that it holds."""
+    """Return the proposal of a run that an outside agent's card starts: the card is the asker, but holds no task."""
     now = ground.clock.now()
     origin = Origin("", ground.store.workspace, session or ground.ids.new())
     outside = remits.begin(origin, Pass(card.name, wish.task), ceiling)
@@ -304,9 +302,9 @@ def _child(ground: Ground, parent: Remit, card: Card, wish: Pass, now: int) -> R
 
 
 def _request(passage: Passage, proposal: Proposal, submission: Submission, where: AskedFrom) -> Request:
-    """Put a request together with what makes it the same as another: the caller's key, or all that is asked, and by
-    whom. In code two requests are the same only if the caller says so; what an agent submits is known by its content,
-    too, so that it is taken up if it did not complete."""
+    """Return a request with its identity: the caller's key, or its whole content and asker. In code, two requests are
+    the same only if the caller says so; an agent's submission is also identified by its content, so that it is
+    continued if it did not complete."""
     wish, asked_how, key = submission.wish, submission.asked_how, submission.key
     if not key and not submission.same_within and (asked_how == "spawn" or not where.task):
         return Request(passage, proposal, submission, "", "")
@@ -333,7 +331,8 @@ def _begun(request: Request, until: int, lineage: Lineage | None, admitted: Admi
 
 
 def _same(view: View, request: Request) -> str | None:
-    """Find the task that the same request made before: under a key for ever, without one for as long as is said."""
+    """Return the task of an equal earlier request, or None: with a key, forever; without one, for `same_within`. Raise
+    `Conflict` if the key was used for another request."""
     key, content, within = request.dedup_key, request.content, request.submission.same_within
     if not content:
         same = view.same_requests(key, request.proposal.now - within) if within else ()
@@ -345,8 +344,8 @@ def _same(view: View, request: Request) -> str | None:
 
 
 def _lineage(view: View, request: Request, asker: LiveTask | None) -> Lineage | None:
-    """Tell for which task this one is tried again: that an earlier try of the asker submitted, or that it asked for in
-    the same words a moment ago, and that did not complete."""
+    """Return the lineage if this task is a retry: of one that an earlier try of the asker submitted, or that it
+    requested in the same words a moment ago, and that did not complete."""
     origin, key = request.origin, request.dedup_key
     if asker is not None and not origin and key and not request.content:
         same = view.same_requests(key, request.proposal.now - SAME)

@@ -1,4 +1,4 @@
-"""Tasks whose process is gone: who takes them over, what becomes of them, and who is to blame."""
+"""Tasks whose process is gone: takeover, their fate, and which task is to blame."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _SHARE: Final = 16  # of its hands, a worker has one of so many for suspects tha
 
 
 class Chosen(NamedTuple):
-    """What a worker may begin now; `whole` unless suspects were left out."""
+    """The tasks that a worker may start now; `whole` is False if suspects were left out."""
 
     records: list[Record]
     whole: bool
 
 
 class Suspects:
-    """The suspects in the hands of one worker: few at a time, and one that was lost three times is the only one."""
+    """The suspects that one worker runs: few at a time; a task that was lost three times is the only one."""
 
     def __init__(self, hands: int) -> None:
         self._few = max(1, hands // _SHARE)
@@ -55,8 +55,8 @@ class Suspects:
         self._held.pop(task, None)
 
     def choose(self, due: Iterable[Record], waits: Callable[[str], bool]) -> Chosen:
-        """Choose what may be begun now. Suspects take turns: none overtakes another. One that waits for another task
-        does nothing that could end its process, and what it waits for may be a suspect too."""
+        """Return the tasks that may start now. Suspects keep their order. A suspect that waits for another task does
+        not count: it cannot kill its process, and the task it waits for may be a suspect too."""
         records: list[Record] = []
         at_work = [losses for task, losses in self._held.items() if not waits(task)]
         count, worst, whole = len(at_work), max(at_work, default=0), True
@@ -72,8 +72,8 @@ class Suspects:
 
 
 def blamed(held: Sequence[Record]) -> str:
-    """Tell which task a process most likely died of: the only one that it had, or its only suspect. Empty if that
-    cannot be told. Whoever is lost for the first time is not to blame: machines are switched off."""
+    """Return the id of the task that most likely killed its process, or "" if that is unclear. Blame a task only if it
+    was the only one running, or the only suspect, and only from its second loss on: the first may be a reboot."""
     own = [record for record in held if not _is_part(record)]  # what is delegated is a part of what its asker does
     own = [record for record in own if record.state == "running"] or own  # whoever waits does nothing
     if len(own) != 1:
@@ -82,7 +82,7 @@ def blamed(held: Sequence[Record]) -> str:
 
 
 def why_dead(record: Record, most: int) -> str:
-    """Say why a task is not begun once more; empty if it may be."""
+    """Return the reason why a task is dead, or "" if it may start again."""
     if most == 1 and record.losses:
         return "the process that carried it out died, and it may be begun only once (attempts=1)"
     if record.attempt < most:
@@ -93,8 +93,8 @@ def why_dead(record: Record, most: int) -> str:
 
 
 def all_left_behind(view: View, held: Sequence[Record], now: int, *, died: bool) -> list[list[Unsealed]]:
-    """Say what becomes of the tasks of a process that is gone; nothing for one that waits for others to stop. Of one
-    that did not die, but stands still, nobody is to blame."""
+    """Return the events for the tasks of a process that is gone; none for a task that waits for others to stop. If the
+    process stands still and did not die, no task is to blame."""
     ending: set[str] = set()
     to_blame = blamed(held) if died else ""
     # What is below comes first.
@@ -102,8 +102,8 @@ def all_left_behind(view: View, held: Sequence[Record], now: int, *, died: bool)
 
 
 def not_run(view: View, record: Record, now: int) -> list[Unsealed]:
-    """Say what becomes of a task that is on record as run by this process, and is not. Whoever waited for one that was
-    delegated or run in the foreground was told that the store failed, so it is not run again."""
+    """Return the events for a task that the store assigns to this process but that does not run. Delegated and
+    foreground tasks fail, because their caller already got a `StoreError`; queued tasks are requeued."""
     if record.state == "cancelling":
         return ended_when_alone(view, record.id, set(), now)
     if record.asked_how == "delegate":
@@ -125,7 +125,7 @@ def _left_behind(view: View, record: Record, ending: set[str], now: int, *, blam
 
 
 def _lost(view: View, record: Record, now: int, *, returned: int, losses: int) -> Unsealed:
-    """Make the event of a task that goes back into the queue because nobody runs it any more."""
+    """Return the event that requeues a task which no process runs any more."""
     back = Requeue("", record.fence + 1, AT_ONCE, max(0, record.attempt - returned), record.failures)
     data: dict[str, Json] = {"lost_by": record.worker, "losses": losses}
     began = view.event(record.began)
@@ -139,7 +139,7 @@ def _is_part(record: Record) -> bool:
 
 
 def ended_when_alone(view: View, task: str, ending: set[str], now: int) -> list[Unsealed]:
-    """Cancel a task, once nothing is left under it that is not ending with it."""
+    """Return the event that cancels a task, once all its subtasks are ending too."""
     first, *rest = view.below(task)
     if any(record.id not in ending for record in rest):
         return []
@@ -158,11 +158,11 @@ _log = logging.getLogger("remit")
 
 
 class HeldByGone(Refused):
-    """Something is refused that a process holds which is gone. It is freed, and the decision is made once more."""
+    """A request is refused because of what a dead process holds. That is released, and the decision is repeated."""
 
 
 class Succession(StoreAround):
-    """A store in which nothing is refused because of a process that is gone. `own` is the worker of this process."""
+    """A store in which nothing is refused because of a dead process. `own` is the worker of this process."""
 
     __slots__ = ("_clock", "_ids", "_peers", "_tried", "own")
 
@@ -191,13 +191,14 @@ class Succession(StoreAround):
         return await self.transact(op, decide, wants)
 
     def check(self, view: View, rule: str, sentence: str) -> None:
-        """Stop a decision that is about to refuse something, if freeing what the gone ones hold may help."""
+        """Raise `HeldByGone` in a decision that is about to refuse something, if releasing what dead processes hold may
+        help."""
         if rule in SCARCE and (self._gone(view) or (rule in MONEY and any(_kept_for_nobody(view)))):
             raise HeldByGone(sentence, rule=rule)
 
     async def relieve(self, rule: str = BUSY) -> bool:
-        """Free what processes hold that are gone, and for want of money what is kept for programs that are; tells
-        whether there was anything."""
+        """Release what dead processes hold and, for lack of money, what is reserved for dead programs. Return whether
+        there was anything."""
         gone = await self._store.read(self._gone)
         for beat in gone:
             await take_over(self._store, self._ids, self._clock, beat, died=self._peers.may_have_died(beat))
@@ -205,13 +206,13 @@ class Succession(StoreAround):
         return bool(gone) | (rule in MONEY and await self._give_back())
 
     async def take_over_all(self) -> None:
-        """Take over from every process that is gone, also once more."""
+        """Take over from every dead process, also a second time."""
         self._tried.clear()
         await self.relieve()
 
     async def _changed_since(self, error: Refused) -> bool:
-        """Free what there is to free, and tell whether to decide once more. Who was stopped by `check` always does: if
-        there is nothing left to free, someone else was refused at the same time and has done it."""
+        """Release what can be released. Return whether to decide again. A caller that `check` stopped always does: if
+        nothing is left, another caller was refused at the same time and has released it."""
         return error.rule in SCARCE and (await self.relieve(error.rule) or isinstance(error, HeldByGone))
 
     def _gone(self, view: View) -> list[Beat]:
@@ -220,8 +221,8 @@ class Succession(StoreAround):
         return [beat for beat in self._peers.gone(others, unseen) if beat.worker not in self._tried]
 
     async def _give_back(self) -> bool:
-        """End runs whose program died while it waited for them, and that nobody has taken up since: nobody waits for
-        their result, and their money is needed."""
+        """End runs whose program died while it waited for them, and that no worker has claimed since: their result has
+        no reader, and their money is needed. Return whether there were any."""
         if not await self._store.read(lambda view: any(_kept_for_nobody(view))):
             return False
 
@@ -238,7 +239,7 @@ class Succession(StoreAround):
 
 
 async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: bool) -> None:
-    """Take over what a process has left behind."""
+    """Take over the tasks of a dead process."""
 
     def decide(view: View) -> Decision[int]:
         heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
@@ -254,7 +255,7 @@ async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: b
 
 
 def _kept_for_nobody(view: View) -> Iterator[Record]:
-    """Find runs with money set aside that a program waited for, that were lost with it, and that nobody runs."""
+    """Yield runs with reserved money that a program waited for, that were lost with it, and that no process runs."""
     after = ("", "")
     while page := view.leases(after, _PAGE):
         after = (page[-1].id, page[-1].unit)
@@ -273,7 +274,7 @@ _BATCH: Final = 64
 
 
 class Caretaker:
-    """One in every worker. `busy` is what that worker runs."""
+    """Cleans up in every worker. `busy` are the tasks that this worker runs."""
 
     def __init__(self, services: Services, busy: MutableMapping[str, Any], serving: Serving) -> None:
         self._services = services
@@ -288,7 +289,7 @@ class Caretaker:
         self._strays: dict[str, int] = {}
 
     async def tidy(self) -> None:
-        """Look, now and then: it is called much more often than there is something to do."""
+        """Clean up if it is time: this is called much more often than needed."""
         now = self._ground.clock.ticks()
         if self._looked is not None and now - self._looked < self._look_every:
             return
@@ -303,7 +304,7 @@ class Caretaker:
             raise
 
     async def look(self) -> None:
-        """Do whatever there is to do."""
+        """Do everything that is due."""
         heartbeat = self._services.heartbeat
         await heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
@@ -322,7 +323,7 @@ class Caretaker:
             await self._take_over(beat)
 
     async def requeue(self, tasks: set[str]) -> None:
-        """Return to the queue the tasks that the store says we run, but that we do not."""
+        """Requeue tasks that the store assigns to this worker but that it does not run."""
         await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
         alive = self._services.conductor.alive
         self._services.insisting.unkept -= tasks
@@ -333,7 +334,7 @@ class Caretaker:
                 alive.leave(live)
 
     async def _end_late(self) -> None:
-        """End what nobody has begun in time, and what is cancelled and in nobody's hands."""
+        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds."""
         ground = self._ground
 
         def decide(view: View) -> Decision[int]:
@@ -348,18 +349,18 @@ class Caretaker:
             await ground.store.tx(ground.ids.new(), decide)
 
     async def _expire(self) -> None:
-        """End what is held or asked and whose time is up."""
+        """End holds and questions whose time is up."""
         await Accounts(self._ground).expire()
         await self._services.questions.answers.expire_all()
 
     async def requeue_all_strays(self) -> None:
-        """Do so at once when this process leaves and no claim is on its way: nobody looks for what it leaves behind."""
+        """Requeue them at once when this process leaves and no claim is pending: no later check would find them."""
         if strays := set(await self._ground.store.read(self._idle)):
             await self.requeue(strays)
 
     async def requeue_claimed_unheard(self) -> None:
-        """Do the same when nobody here heard what came of a claim: it may be written only now, so this looks after it,
-        in a transaction of its own."""
+        """Requeue tasks after a claim whose result this process never saw. The claim may commit late, so check in a new
+        transaction that runs after it."""
         ground = self._ground
         try:
             await ground.store.tx(ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
@@ -373,8 +374,8 @@ class Caretaker:
         return Decision(len(events), events)
 
     def _idle(self, view: View) -> list[str]:
-        """List what is on record as ours and nobody here runs. What a task delegated goes on with that task, unless its
-        end could not be recorded."""
+        """Return the tasks that the store assigns to this worker but that it does not run. Skip delegated tasks: they
+        run inside their parent. Exception: delegated tasks whose end could not be written."""
         insisting, alive = self._services.insisting, self._services.conductor.alive
         held = view.held(self._services.heartbeat.worker)
         idle = (record.id for record in held if record.asked_how != "delegate" or record.id in insisting.unkept)
@@ -382,7 +383,7 @@ class Caretaker:
         return [task for task in ours if alive.get(task) is None]
 
     async def _stop_what_is_lost(self) -> None:
-        """Stop what others have taken over from here: nothing of it counts any more."""
+        """Stop tasks that other processes have taken over: their results no longer count."""
         alive, worker = self._services.conductor.alive, self._services.heartbeat.worker
         before = {live.remit.id for live in alive.lost({})}
         held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
@@ -391,8 +392,8 @@ class Caretaker:
                 live.control.stop(TAKEN_OVER)
 
     async def _requeue_strays(self) -> None:
-        """Requeue what is on record as ours and nobody here runs: we were torn down before we knew of our claim, or its
-        end could not be recorded. It must be seen twice, as a claim may be on its way."""
+        """Requeue tasks that are assigned to this worker but do not run: it was torn down before it knew of its claim,
+        or their end could not be written. They must be seen twice, because a claim may be in progress."""
         now = self._ground.clock.ticks()
         self._strays = {task: self._strays.get(task, now) for task in await self._ground.store.read(self._idle)}
         if strays := {task for task, since in self._strays.items() if now - since >= self._look_every}:
@@ -404,7 +405,7 @@ class Caretaker:
 
 
 def _messengers(services: Services, serving: Serving) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-    """Give what tells channels of questions, if there are any."""
+    """Return the function that delivers questions to channels, if there are any."""
     if not serving.channels:
         return []
     desk = AnswerDesk(services.ground, services.questions.answers)

@@ -1,4 +1,4 @@
-"""The handle of a task that someone submitted."""
+"""The handle of a submitted task."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,11 +18,11 @@ from remit.ports import TaskLine
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A task at this moment. `state` is the word it is in, `attempt` how often it was begun; times are microseconds.
+    """A task at one moment. `attempt` is how often it was started; times are microseconds.
 
-    `asker` is the agent that asked for it, empty for a person. `result` is what it completed with, and `error` the
-    sentence that tells why it did not; `trust` is "untrusted" if its agent had taken in something from outside.
-    `seen_at` is when this was read; a task that has not changed since is equal to what it was.
+    `asker` is the agent that requested it, empty for a person. `result` is its result, or `error` the reason why it has
+    none; `trust` is "untrusted" if its agent had read untrusted input. `seen_at` is when this was read; it does not
+    count for equality.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Status:
 
     @property
     def asked(self) -> datetime:
-        """When it was asked for."""
+        """When it was requested."""
         return aware(self.asked_at)
 
     @property
@@ -64,7 +64,7 @@ class Status:
 
     @property
     def running_for(self) -> int | None:
-        """How many microseconds its present attempt has been running; None if it does not run."""
+        """How many microseconds its present attempt has been running; None if it is not running."""
         if self.state not in ("running", "waiting"):
             return None
         return max(0, self.seen_at - (self.asked_at if self.claimed_at is None else self.claimed_at))
@@ -99,7 +99,7 @@ class Status:
 
 
 class KnowsTasks(Protocol):
-    """Who knows the tasks of a workspace."""
+    """Access to the tasks of a workspace."""
 
     async def status(self, task: str, asker: LiveTask | None = None) -> Status: ...
     async def outcome(self, task: str, seconds: float | None) -> Outcome: ...
@@ -110,9 +110,9 @@ class KnowsTasks(Protocol):
 
 
 class Task:
-    """A task that someone submitted. The handle can be made again from its id at any time: `workspace.task(id)`.
+    """A submitted task. You can create the handle again from its id at any time: `workspace.task(id)`.
 
-    `existing` says that asking for it found a task that was there already.
+    `existing` says that the request found a task that existed already.
     """
 
     def __init__(self, tasks: KnowsTasks, task: str, asker: LiveTask | None = None, *, existing: bool = False) -> None:
@@ -122,14 +122,14 @@ class Task:
         self._asker = asker
 
     async def status(self) -> Status:
-        """Return where it stands, with its result or its error if it has ended."""
+        """Return its state, with its result or its error if it has ended."""
         status = await self._tasks.status(self.id, self._asker)
         if self._asker is not None:
             self._asker.take(status.trust)
         return status
 
     async def wait(self, seconds: float | None = None) -> Outcome:
-        """Wait until it has ended and tell what came of it; raises TimeoutError after `seconds`.
+        """Wait until the task has ended, and return its outcome. Raise `TimeoutError` after `seconds`.
 
         An agent that waits holds no slot meanwhile.
         """
@@ -141,28 +141,29 @@ class Task:
         return await self._tasks.outcome(self.id, seconds)
 
     async def plan_outcome(self, seconds: float | None = None) -> PlanOutcome:
-        """Wait until a plan or a team has ended and tell what became of every step, like `run_plan`; raises what ended
-        it if that was before its steps were done: a cancel, for one."""
+        """Wait until a plan or a team has ended, and return the outcome of every step, like `run_plan`. Raise the error
+        of a task that ended before its steps were done, for example by a cancellation."""
         outcome = await self.wait(seconds)
         return await self._tasks.plan_outcome(outcome, self._asker)
 
     async def result(self, seconds: float | None = None) -> Any:
-        """Wait for its result; raises `Failed` if there is none."""
+        """Wait for its result and return it. Raise `Failed` if there is none."""
         return (await self.wait(seconds)).unwrap()
 
     async def cancel(self, why: str = "cancelled by its asker", *, op: str = "", by: str = "") -> int:
-        """Stop it and everything below it; tells how many tasks that is. An owner may say under which operation, so
-        that a repeated request is one act, and who asks for it, as for `workspace.cancel`."""
+        """Cancel the task and all its subtasks. Return the number of tasks. An owner may pass an operation id, so that
+        a repeated request is one action, and a name, as for `workspace.cancel`."""
         return await self._tasks.cancel(self.id, why, self._asker, self._act("cancel", op, by))
 
     async def retry(self, *, anew: bool = False, op: str = "", by: str = "") -> "Task":
-        """Run it again as a new task, if it did not complete, as `workspace.retry` does. An agent's handle gives an
-        agent's handle: within its deadline, and while its turn lasts."""
+        """Run the task again as a new task, if it did not complete, as `workspace.retry` does. An agent gets an agent's
+        handle: within its deadline, and while its turn lasts."""
         act = self._act("retry", op, by)
         return Task(self._tasks, await self._tasks.retry(self.id, self._asker, act, anew=anew), self._asker)
 
     def _act(self, verb: str, op: str, by: str) -> Act:
-        """Read what an owner says; an agent's acts are told apart by its task, and are its own."""
+        """Return the action of an owner. Raise `BadInput` if an agent passes `op` or `by`: its actions are identified
+        by its task."""
         if self._asker is not None and (op or by):
             raise BadInput(f"{verb} takes op and by of an owner only; '{self._asker.remit.holder}' is an agent")
         return act_of(op, by)

@@ -1,4 +1,4 @@
-"""The worker of a process: claim, run, requeue; there while it is needed, in any event loop."""
+"""The worker of a process: it claims, runs and requeues tasks; started when needed, in any event loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger("remit")
 
 
 class Worker:
-    """Runs tasks from the queue. `serve` works until it is cancelled or drained; then what is left is requeued."""
+    """Runs queued tasks. `serve` works until it is cancelled or drained; then the rest is requeued."""
 
     def __init__(self, services: Services, serving: Serving, dispatcher: Dispatcher | None = None) -> None:
         self._services = services
@@ -59,7 +59,7 @@ class Worker:
 
     @property
     def closing(self) -> bool:
-        """Whether what is torn down now is to be run by someone else."""
+        """Whether tasks that are cancelled now should be requeued for another worker."""
         return self._task is not None and (self._draining or self._task.cancelling() > 0)
 
     def __len__(self) -> int:
@@ -69,20 +69,20 @@ class Worker:
         return not self._draining and self._free() > 0
 
     def taking(self) -> None:
-        """Note that a submission may begin a task here."""
+        """Record that a submission may start a task here."""
         self._taking += 1
 
     def taken(self) -> None:
-        """Note that it did or did not."""
+        """Record that it did or did not."""
         self._taking -= 1
         self._changed.set()
 
     def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None, lead: Lead | None) -> None:
-        """Run a task that is on record as begun here: tried again for another, or with something that is led."""
+        """Run a task that is recorded as started here; `lineage` is set for a retry, `lead` for a plan or team."""
         self._start(ClaimedTask(Resumed(remit, begun(queued, lineage), lead=lead), now))
 
     async def serve(self) -> None:
-        """Work until cancelled or drained, or until a newer remit has changed the store (NewerStore, in a group)."""
+        """Work until cancelled or drained, or until a newer remit has migrated the store (`NewerStore`, in a group)."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
@@ -98,15 +98,16 @@ class Worker:
                 group.cancel_scope.cancel()
 
     async def wake(self) -> None:
-        """Look for something to claim. Comes back when this process has looked and has hands free, so that whoever
-        wakes it does not offer what it is about to claim, nor more than it can take."""
+        """Scan the queue. Return after a scan that started after this call has finished and at least one slot is free,
+        so that the dispatcher does not offer more than this worker can claim."""
         self._wake_listener()
         wanted = self._rounds_begun + 1
         while (self._rounds_done < wanted or self._free() <= 0) and not self._draining:
             await self._next_change()
 
     async def drain(self, seconds: float) -> int:
-        """Take nothing more, give what runs that long to end, and requeue the rest; tells how many that were."""
+        """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
+        tasks."""
         self._draining = True
         async with self._claiming:  # what was being claimed is in our hands now, and nothing is claimed after it
             self._changed.set()
@@ -127,7 +128,7 @@ class Worker:
         return self._released + self.unreturned
 
     async def _put_back(self, writing: Awaitable[None]) -> None:
-        """Requeue something; a store that is away is only logged, because stopping must not fail for it."""
+        """Requeue something. If the store cannot be reached, only log it: stopping must not fail for that."""
         try:
             await writing
         except StoreError as error:  # others take it over when this process is silent
@@ -155,7 +156,7 @@ class Worker:
             await self._listener.wait(pause)
 
     async def _round(self) -> float:
-        """Do what there is to do, and tell for how long there will be nothing."""
+        """Do everything that is due. Return the seconds until the next round."""
         await self._caretaker.tidy()
         self._rounds_begun += 1
         self._heed_all(True)  # what ends while it looks may make room for what it finds
@@ -167,12 +168,12 @@ class Worker:
         return self._pace.poll_interval if self._draining or self._free() <= 0 else await self._until_due()
 
     def _heed_all(self, crowded: bool) -> None:
-        """Look again at whatever happens if something waits, and otherwise only at what comes into the queue."""
+        """Wake on every event if a task waits for capacity, otherwise only on events of the queue."""
         assert self._listener is not None
         self._crowded = self._listener.heeds_all = crowded
 
     async def _claim_and_start(self) -> bool:
-        """Claim what there is and start it; whoever drains waits for a claim that is under way."""
+        """Claim tasks and start them. Draining waits for a claim in progress."""
         async with self._claiming:
             if self._draining or self._free() <= 0:
                 return False
@@ -192,7 +193,7 @@ class Worker:
     # -- claiming ---------------------------------------------------------------------------------------------
 
     async def _claim(self) -> list[ClaimedTask]:
-        """Claim everything this process may begin now, in one transaction."""
+        """Claim all tasks that this process may start now, in one transaction."""
         store, heartbeat = self._ground.store, self._services.heartbeat
         now = self._ground.clock.now()
 
@@ -218,7 +219,7 @@ class Worker:
     # -- running ----------------------------------------------------------------------------------------------
 
     def _start(self, claim: ClaimedTask) -> None:
-        """Give each task an asyncio task of its own; a task group would cost more than the rest of it."""
+        """Start a task in its own asyncio task; a task group would cost more than the rest of it."""
         resumed = claim.resumed
         agent = self._ground.directory.holder(resumed.remit.holder)
         assert agent is not None  # nothing is claimed for an agent that is not here
@@ -253,7 +254,7 @@ class Worker:
                 self._wake_listener()
 
     async def _stop_all(self) -> None:
-        """Let nothing run on when `serve` is left; what was claimed is requeued on its way out."""
+        """Cancel all running tasks when `serve` exits. Each task requeues itself."""
         with anyio.CancelScope(shield=True):
             await asyncio.sleep(0)  # what is cancelled before its first step could not requeue itself
             running = list(self._busy.values())
@@ -277,7 +278,7 @@ def _log_unrecorded(task: str, error: StoreError) -> None:
 
 
 def _bear(error: Exception, pause: float) -> None:
-    """Log a store error that may pass; raise NewerStore, which does not: others take over."""
+    """Log a store error that may pass. Raise `NewerStore`, which does not: other workers take over."""
     if isinstance(error, NewerStore):
         raise error
     if isinstance(error, StoreError):  # it may come back
@@ -287,7 +288,7 @@ def _bear(error: Exception, pause: float) -> None:
 
 
 class ResidentWorker:
-    """Starts the worker when it is first needed, and lets it go."""
+    """Starts the process's worker when it is first needed, and stops it."""
 
     def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
         self.worker: Worker | None = None
@@ -298,20 +299,19 @@ class ResidentWorker:
         self._dispatcher = dispatcher
 
     def lend(self) -> Worker | None:
-        """Lend a hand unless told not to: whoever submits something helps with it, but not while this process takes
-        nothing more."""
+        """Return this process's worker; start it if it has slots and is not draining."""
         return self._start() if self._settings.concurrency and not self._draining else self._current()
 
     async def serve(self) -> None:
-        """Serve until cancelled, together with whoever does so already."""
+        """Serve until cancelled, together with other callers that serve already."""
         async with self.serving():
             assert self._serving is not None
             await asyncio.shield(self._serving)
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
-        """Serve while the body runs. Asked for twice it is one worker, which may have been lent before; it stops with
-        the last who serves."""
+        """Serve while the body runs. Nested calls share one worker, which may have been started before; it stops with
+        the last of them."""
         worker = self._start()
         worker.served += 1
         try:
@@ -323,7 +323,8 @@ class ResidentWorker:
                     await self._stop()
 
     async def drain(self, seconds: float) -> int:
-        """Take nothing more, give what runs that long to end, and requeue the rest; tells how many that were."""
+        """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
+        tasks."""
         worker = self._current()
         left = kept = 0
         self._draining += 1
@@ -340,13 +341,13 @@ class ResidentWorker:
         return left
 
     def let_go(self) -> None:
-        """Stop at once; what runs is requeued if its loop goes on for a moment."""
+        """Stop at once; running tasks are requeued if the loop runs on for a moment."""
         if self._serving is not None and not self._serving.get_loop().is_closed():
             self._serving.cancel()
 
     @property
     def closing(self) -> bool:
-        """Whether what is torn down now is to be run by someone else."""
+        """Whether tasks that are cancelled now should be requeued for another worker."""
         return self.worker is not None and self.worker.closing
 
     async def _stop(self) -> None:
@@ -356,7 +357,7 @@ class ResidentWorker:
             await asyncio.wait([serving])
 
     def _current(self) -> Worker | None:
-        """Give the worker of this loop; one that ended with an earlier loop is forgotten."""
+        """Return the worker of this loop, or None; one of an earlier loop is dropped."""
         serving = self._serving
         if serving is not None and (serving.done() or serving.get_loop() is not asyncio.get_running_loop()):
             self.worker = self._serving = None
@@ -383,7 +384,7 @@ class ResidentWorker:
 
 
 def _newer(group: BaseExceptionGroup) -> BaseException | None:
-    """Find the one error that callers are to know by its type."""
+    """Return the error that callers should see by its type, or None."""
     found = group.subgroup(NewerStore)
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

@@ -1,1 +1,1 @@
-"""What an owner does to a workspace."""
+"""Upkeep of a workspace: keys, pruning, statistics, integrity."""

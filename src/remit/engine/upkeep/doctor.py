@@ -1,4 +1,4 @@
-"""The doctor: whether a store still keeps what it promises. The same check for users and for every test."""
+"""The doctor: whether a store still keeps its promises. Users and all tests use the same check."""
 
 import asyncio
 import hashlib
@@ -23,10 +23,11 @@ _MOST: Final = 20  # sentences about the moves of tasks
 
 
 class Reading:
-    """Takes the events of one workspace in order, and then tells what is wrong and what should be in the tables."""
+    """Reads the events of one workspace in order. Afterwards it has what is wrong, and what the tables should
+    contain."""
 
     def __init__(self, key: SealKey | None, *, forgets: bool = False) -> None:
-        """Begin to read. A store in memory forgets: what is missing there was forgotten."""
+        """Start reading. A store in memory forgets old events, so missing ones are no error there."""
         self.head = Head()
         self.events = 0
         self.forgotten = 0
@@ -62,12 +63,12 @@ class Reading:
         self.head = Head(event.seq, event.hash)
 
     def pass_over(self, gap: Gap) -> None:
-        """Go on behind a gap, if it begins here."""
+        """Continue after a gap, if it begins here."""
         if gap.first == self.head.seq + 1:
             self.head = Head(gap.last, gap.hash)
 
     def end(self) -> None:
-        """Tell what is wrong with the journal itself."""
+        """Collect what is wrong with the journal itself."""
         self._seals.end()
         self.notices = self._seals.notices
         if self.forgotten:
@@ -79,20 +80,20 @@ class Reading:
             self.sentences = [*self._seals.broken, *self._moves.broken]
 
     def told(self, table: Table, key: Key) -> Row | bytes | None:
-        """Give what the journal tells of a row, of a task that has ended its digest; each is asked for once."""
+        """Return a row as the journal has it, or the digest of an ended task; each can be read once."""
         if table == "task" and key[0] in self._ended:
             return self._ended.pop(key[0])
         return self._tables[table].pop(key, None)
 
     def untold(self, table: Table) -> Iterator[Key]:
-        """List what the journal tells of and no row was seen for."""
+        """Yield the keys that the journal has and for which no row was read."""
         yield from self._tables[table]
         if table == "task":
             yield from ((task,) for task in self._ended)
 
 
 class StatedGaps:
-    """The gaps that the events state, each by the last event that states it or one that it is part of."""
+    """The gaps that events declare, each with the last event that declares it or a part of it."""
 
     def __init__(self) -> None:
         self._lasts: list[int] = []
@@ -108,7 +109,7 @@ class StatedGaps:
             self._gaps[last] = Gap(*gap)
 
     def differences(self, found: Iterable[Gap]) -> Iterator[str]:
-        """Compare with the gaps that there are."""
+        """Yield the differences to the existing gaps."""
         for gap in found:
             if self._gaps.pop(gap.last, None) != gap:
                 yield f"events {gap.first} to {gap.last} are missing, and no event states that they were removed"
@@ -117,7 +118,7 @@ class StatedGaps:
 
 
 class _Seals:
-    """The chain of hashes."""
+    """The check of the chain of hashes."""
 
     def __init__(self, key: SealKey | None) -> None:
         self.broken: list[str] = []
@@ -136,7 +137,7 @@ class _Seals:
             self.broken.append(f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}")
 
     def _key_of(self, event: Event) -> None:
-        """Follow which key seals: once there is one, whatever comes without it is not ours."""
+        """Track the signing key: once there is one, an event without it is not ours."""
         if event.hash.startswith(self._mark) and (self._mark or not event.hash.startswith(KEYED)):
             return
         if self._mark:
@@ -165,7 +166,7 @@ class _Seals:
 
 
 class _Moves:
-    """The life of each task: begun once, under a parent that was there before, and moved as the table allows."""
+    """The check of each task's life: started once, under an existing parent, and moved as the state machine allows."""
 
     def __init__(self) -> None:
         self.broken: list[str] = []
@@ -186,7 +187,7 @@ class _Moves:
             self._state[event.task] = after
 
     def forget(self, tasks: list[str]) -> None:
-        """Forget tasks that are pruned: they have ended, and nothing begins under them."""
+        """Drop pruned tasks: they have ended, and nothing starts under them."""
         for task in tasks:
             self._state.pop(task, None)
 
@@ -196,7 +197,7 @@ def _pruned(event: Event) -> list[PrunedRun]:
 
 
 def digest(row: Row) -> bytes:
-    """Tell rows apart in few bytes."""
+    """Return a 16-byte digest of a row, to compare rows without keeping them in memory."""
     return hashlib.blake2b(repr(sorted(row.items())).encode(), digest_size=16).digest()
 
 
@@ -210,12 +211,12 @@ _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowE
 
 
 def _to_no_one(_workspace: str, _event: int, _of: int) -> None:
-    """Tell no one how far it is."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`broken` means a promise does not hold; `notice` is worth knowing and breaks nothing."""
+    """A finding: `broken` means that a promise is broken; `notice` is worth knowing and harmless."""
 
     level: Literal["broken", "notice"]
     workspace: str
@@ -224,8 +225,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the doctor looked at and what it found. `heads` says where the journal of each workspace ends, `advice` what
-    may hurt the store and is no fault of it."""
+    """The result of the doctor: what was checked and found. `heads` is the end of each workspace's journal, `advice`
+    are outside risks for the store."""
 
     events: int
     tasks: int
@@ -243,8 +244,8 @@ class Health:
 async def examine(
     database: Database, now: int, workspaces: Sequence[str] | None = None, kept: str = "", tell: Tell = _to_no_one
 ) -> Health:
-    """Check every workspace of a database, or those named. `kept` is the hash of an event, kept elsewhere: whether it
-    is still in a journal is told too. `tell` is told now and then how far it is, on another thread."""
+    """Check every workspace of a database, or those named. `kept` is the hash of an event that was noted elsewhere; the
+    result says whether it is still in a journal. `tell` is called with the progress, on another thread."""
     findings = [Finding("broken", "", what) for what in await _beside(database, database.faulty)]
     findings += [Finding("notice", "", what) for what in await _beside(database, database.remarks)]
     events = tasks = entries = messages = 0
@@ -273,12 +274,13 @@ async def examine(
 
 
 async def _beside(database: Database, ask: Callable[[], T]) -> T:
-    """Ask a database on a thread, so that the event loop goes on; one in memory is asked at once, as it is small."""
+    """Query a database in a thread, so that the event loop is not blocked; one in memory is queried directly, because
+    it is small."""
     return await asyncio.to_thread(ask) if database.lasting else ask()
 
 
 class _Part:
-    """The examination of one workspace, as of one moment."""
+    """The check of one workspace, on a snapshot."""
 
     def __init__(self, workspace: str, now: int, kept: str, reading: Reading, tell: Tell) -> None:
         self.findings: list[Finding] = []
@@ -341,7 +343,7 @@ class _Part:
         self.findings += [Finding("notice", self._workspace, sentence) for sentence in sentences]
 
     def _differences(self, view: View, reading: Reading) -> list[str]:
-        """Compare the tables, page by page, with what the journal tells."""
+        """Return the differences between the tables, page by page, and the journal."""
         sentences: list[str] = []
         for table in KEYS:
             wrong = 0
@@ -364,8 +366,8 @@ class _Part:
         return sentences
 
     def _see(self, table: Table, row: Row) -> None:
-        """Note a task that has not ended although its time is up: nobody runs it. A worker would end it. And note a
-        lease whose figures do not balance."""
+        """Record a task that is past its time and has not ended, so that no process runs it (a worker would end it),
+        and a lease that does not balance."""
         if table == "lease" and (sentence := unbalanced(row)):
             self._unbalanced.append(sentence)
         until = row.get("until")
@@ -383,7 +385,7 @@ class _Part:
 
 
 class _Blobs:
-    """The answers that are kept beside their events: each is there, and what its event was sealed with."""
+    """The check of answers that are stored next to their events: each exists and matches its event."""
 
     def __init__(self) -> None:
         self._seen = 0
@@ -421,7 +423,7 @@ def _gaps(view: View) -> Iterator[Gap]:
 
 
 def _spelled_out(view: View, key: Key, told: Row | bytes | None, found: Row) -> Row | None:
-    """Give the row as the journal tells it. Of a task that has ended only a digest was kept: its run is read again."""
+    """Return the row as the journal has it. For an ended task only a digest was kept, so its run is read again."""
     if not isinstance(told, bytes):
         return told
     return fold(view.events(Span(run=str(found["run"]))))["task"].get(key, {})

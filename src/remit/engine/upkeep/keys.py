@@ -1,4 +1,4 @@
-"""A workspace's own keys to providers: sealed in its store, and opened for the engine alone."""
+"""A workspace's own provider keys: encrypted in its store, and decrypted for the engine only."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ENDPOINT_LIMIT: Final = 200  # of a name with a host in it, openai@llm.example.c
 
 
 class Keys(NamedTuple):
-    """The keys of a workspace. `vault` finds what seals them, each time anew: master keys may have been changed since.
+    """The provider keys of a workspace. `vault` returns the vault each time, because master keys may have changed.
 
-    Whatever is set or opened here is redacted from then on: an agent that fails with its key in the error must not
-    write it into the journal.
+    Every key that is stored or decrypted here is redacted from then on: an agent that fails with its key in the error
+    must not write it into the journal.
     """
 
     ground: Ground
@@ -33,7 +33,7 @@ class Keys(NamedTuple):
     redaction: Redaction
 
     async def set(self, name: str, secret: Secret, act: Act = ONCE) -> KeyInfo:
-        """Keep a key under this name, in the place of the one that was there."""
+        """Store a key under this name, and replace an existing one."""
         named = _named(name)
         self.redaction.learn(secret)
         now = self.ground.clock.now()
@@ -50,7 +50,7 @@ class Keys(NamedTuple):
         return KeyInfo._make((await act.perform(self.ground, content, decide)).answer)
 
     async def remove(self, name: str, act: Act = ONCE) -> bool:
-        """Keep the key of this name no more: it is deleted, not marked. Tells whether there was one."""
+        """Delete the key of this name; the row is really removed. Return whether there was one."""
         named, now = _named(name), self.ground.clock.now()
 
         def decide(view: View) -> Decision[bool]:
@@ -61,11 +61,11 @@ class Keys(NamedTuple):
         return (await act.perform(self.ground, ActContent("keys.remove", named), decide)).answer
 
     async def names(self) -> list[KeyInfo]:
-        """List the keys there are, by name, unopened."""
+        """Return the facts about the stored keys, by name, without decrypting them."""
         return await self.ground.store.read(lambda view: view.secrets())
 
     async def rotate(self, act: Act = ONCE) -> int:
-        """Seal anew whatever is not sealed with the newest master key; tells how many. All of them, or none."""
+        """Encrypt all keys again that do not use the newest master key, in one transaction. Return their number."""
         vault, store, now = self.vault(), self.ground.store, self.ground.clock.now()
         stale = await store.read(lambda view: _stale(view, vault.newest))
         fresh = {row: self._sealed_anew(vault, row, now) for row in stale}
@@ -81,7 +81,7 @@ class Keys(NamedTuple):
         return (await act.perform(self.ground, ActContent("keys.rotate", ""), decide)).answer
 
     async def open(self, name: str) -> Secret | None:
-        """Open the key of this name; None if there is none."""
+        """Return the decrypted key of this name, or None."""
         named = _named(name)
         row = await self.ground.store.read(lambda view: view.secret(named))
         return None if row is None else self._opened(self.vault(), row)
@@ -97,19 +97,19 @@ class Keys(NamedTuple):
 
 
 class Coolings(NamedTuple):
-    """Keys and models that rest after a failure."""
+    """Keys and models on cooldown after a failure."""
 
     ground: Ground
 
     async def list(self) -> list[Resting]:
-        """List what rests now, the longest first."""
+        """Return the current cooldowns, the longest first."""
         coolings, now = await self.ground.store.read(lambda view: view.coolings()), self.ground.clock.now()
         found = [what_rests(name, cooling) for name, cooling in coolings.items() if cooling.until > now]
         return sorted(found, key=lambda one: (-one.until, one.name))
 
     async def clear(self, what: str, act: Act = ONCE) -> int:
-        """Let keys and models be asked again at once: all of them, or those of this model, endpoint or mark of a key.
-        Tells how many that are."""
+        """Clear cooldowns, so that keys and models can be used at once: all, or those of this model, endpoint or key
+        digest. Return their number."""
         wanted = what.casefold()
 
         def chosen(one: Resting) -> bool:
@@ -124,18 +124,18 @@ class Coolings(NamedTuple):
 
 
 def _fingerprint(workspace: str, op: str, secret: Secret) -> str:
-    """Tell a secret from another without keeping what it could be guessed from at any speed."""
+    """Return a slow hash of a secret, which distinguishes secrets and is hard to guess from."""
     salt = encode([workspace, op]).encode()
     return hashlib.scrypt(secret.reveal().encode(), salt=salt, n=2**14, r=8, p=1, dklen=16).hex()
 
 
 def own_mark(row: KeyRow) -> str:
-    """Tell a workspace's key from the one that it replaced, without opening either."""
+    """Return an id of a workspace's key that changes when the key is replaced, without decrypting it."""
     return f"{OWN_KEY}{row.name}#{digest(row.sealed.text)[:12]}"
 
 
 class KeysTold:
-    """The keys of a workspace as its journal tells of them, to compare the rows with."""
+    """The keys of a workspace according to its journal, to compare the rows with."""
 
     def __init__(self) -> None:
         self._told: dict[str, KeySet] = {}
@@ -148,7 +148,8 @@ class KeysTold:
             self._told.pop(read(event, KeyRemoved)["name"], None)
 
     def differences(self, view: View) -> list[str]:
-        """Say which rows differ. A journal of an earlier remit has no marks: there a name and a master key count."""
+        """Return which rows differ. A journal of an earlier version has no marks: there, name and master key are
+        compared."""
         found = {info.name: view.secret(info.name) for info in view.secrets()}
         sentences = [f"key {shown(name)} is in the table but not in the journal" for name in found.keys() - self._told]
         for name, told in self._told.items():
@@ -169,14 +170,14 @@ def _told_of(row: KeyRow, by: str) -> Unsealed:
 
 
 def _rested(view: View, named: str, now: int) -> list[Unsealed]:
-    """Forget what the key before this one failed of: it is gone."""
+    """Return the events that clear the cooldowns of the replaced key."""
     row = view.secret(named)
     gone = () if row is None else [name for name in view.coolings() if what_rests(name, FRESH).key == own_mark(row)]
     return [cooling_set(name, cleared(now), now) for name in gone]
 
 
 def _named(name: object) -> str:
-    """Give the one spelling of a key's name."""
+    """Return the canonical spelling of a key's name. Raise `BadInput` if it is invalid."""
     try:
         named = endpoint(name)
     except BadInput:
@@ -190,6 +191,6 @@ def _named(name: object) -> str:
 
 
 def _stale(view: View, newest: str) -> list[KeyRow]:
-    """List what is sealed with another master key than the newest."""
+    """Return the keys that are encrypted with another master key than the newest."""
     rows = [view.secret(info.name) for info in view.secrets() if info.key_id != newest]
     return [row for row in rows if row is not None]

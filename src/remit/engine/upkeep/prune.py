@@ -1,4 +1,4 @@
-"""Pruning: deleting what ended long ago and cutting the journal, by the owner or by a worker in small steps."""
+"""Pruning: deleting old runs and compacting the journal, by the owner or by a worker in small steps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _METERED: Final = LONGEST + 2  # hours
 
 
 def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int) -> list[Unsealed]:
-    """Give the event that states what these events have led to, if they have led to anything."""
+    """Return the event that carries over the results of these events, if they have any."""
     charges = [event for event in events if event.kind in CHARGES or "metered" in event.data]
     uncertain = [_hold_row(hold) for hold in holds]
     if not charges and not uncertain:
@@ -50,7 +50,7 @@ def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int
 
 
 def counted_tasks(view: View, tasks: Iterable[str], now: int) -> list[Event]:
-    """List the events with which those of these tasks began that still count for limits on tasks."""
+    """Return the first events of those tasks that still count for limits on tasks."""
     since = hour_of(now - _METERED * HOUR)
     if not view.metered("workspace", "", TASKS, since):
         return []  # nearly always: nothing limits how many tasks begin
@@ -60,7 +60,7 @@ def counted_tasks(view: View, tasks: Iterable[str], now: int) -> list[Event]:
 
 
 def carried_again(view: View, gone: Iterable[Event], now: int) -> list[Unsealed]:
-    """State once more what events say that are carried and old: the account, and calls that are uncertain still."""
+    """Return the event that carries over old carried results again: the account, and calls that are still uncertain."""
     old = [event for event in gone if event.kind == "ledger.carried"]
     if not old:
         return []
@@ -72,13 +72,13 @@ def carried_again(view: View, gone: Iterable[Event], now: int) -> list[Unsealed]
 
 
 def accounts(view: View) -> list[dict[str, Any]]:
-    """Give the rows of the account."""
+    """Return the rows of the account."""
     found = [view.lease(ACCOUNT, unit) for unit in UNITS]
     return [_lease_row(lease) for lease in found if lease is not None]
 
 
 def is_metered(view: View, event: Event) -> bool:
-    """Whether meters that a carried event states are still looked at."""
+    """Whether the meters of a carried event are still in use."""
     meters = cast("list[dict[str, Any]]", event.data["meters"])
     latest = max(meters, key=lambda row: row["hour"], default=None)
     return (
@@ -116,7 +116,7 @@ _TOLD_ANEW: Final = (*_STATING, "entries.removed")
 
 
 class _Page(NamedTuple):
-    """Some events that were looked at: up to which place, which of them go, and whether there may be more."""
+    """Some events that were checked: up to which number, which of them are removed, and whether there may be more."""
 
     upto: int
     gone: list[Event]
@@ -124,9 +124,10 @@ class _Page(NamedTuple):
 
 
 async def cut(ground: Ground, before: int, after: int = 0) -> int:
-    """Remove what happened before then and nothing needs any more, from behind that event on; tells how far it came.
+    """Remove events from before then that nothing needs, after event number `after`. Return how far it came.
 
-    It goes in small steps, between which it may be cancelled."""
+    It works in small steps, between which it can be cancelled.
+    """
     store = ground.store
     counted = False
     while True:
@@ -144,8 +145,8 @@ async def cut(ground: Ground, before: int, after: int = 0) -> int:
 
 
 def gaps_left_by(view: View, gone: Iterable[Event | Mark], restated: Sequence[Gap] = ()) -> list[Gap]:
-    """Give the gaps that there are when these events are gone: those that are new, joined with what they touch, and
-    those whose event is among what goes, so that they have to be stated anew."""
+    """Return the gaps after the removal of these events: new ones, joined with those they touch, and those whose
+    declaring event is removed and which must be declared again."""
     fresh = joined(Gap(event.seq, event.seq, event.hash) for event in gone)
     known = {gap for first, last in _stretches(fresh) for gap in view.gaps_around(first, last)}
     found = [gap for gap in joined({*fresh, *known}) if gap not in known]
@@ -153,7 +154,8 @@ def gaps_left_by(view: View, gone: Iterable[Event | Mark], restated: Sequence[Ga
 
 
 def _stretches(gaps: list[Gap]) -> Iterator[tuple[int, int]]:
-    """Tell from where to where gaps lie; apart where they are far apart, so that what is between need not be read."""
+    """Yield the ranges in which gaps lie; distant gaps are in separate ranges, so that the events between need not be
+    read."""
     if not gaps:
         return
     first, last = gaps[0].first, gaps[0].last
@@ -170,7 +172,7 @@ def _holds(outer: Gap, inner: Gap) -> bool:
 
 
 def outlives(view: View, event: Event, going: Container[str] = ()) -> bool:
-    """Tell whether an event says something that is still so when its run is gone, and the messages that go with it."""
+    """Whether an event says something that is still valid when its run and the messages in `going` are gone."""
     says = _SAYS.get(event.kind)
     return says is not None and says(view, event, going)
 
@@ -188,7 +190,7 @@ def _expires_then(view: View, event: Event, _going: Container[str]) -> bool:
 
 
 def _message_stays(view: View, event: Event, going: Container[str]) -> bool:
-    """What was taken in another run: by a task that was tried again."""
+    """Whether a message was taken in another run, by a retried task."""
     ids = read(event, kinds.MessagesTaken)["ids"]
     return any(id_ not in going and view.has_message(id_) for id_ in ids)
 
@@ -211,7 +213,7 @@ def _is_metered(view: View, event: Event, _going: Container[str]) -> bool:
 
 
 def _key_stands(view: View, event: Event, _going: Container[str]) -> bool:
-    """Who put in what is kept now."""
+    """Whether the event set the key that is stored now."""
     key = view.secret(read(event, kinds.KeySet)["name"])
     return key is not None and key.set_at == event.at
 
@@ -239,7 +241,8 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
 
 
 def _looked_at(view: View, after: int, before: int) -> _Page:
-    """Look at some events, up to the first that is young: what took back something must not go before that has gone."""
+    """Return some events, up to the first recent one: an event that took something back must not be removed before the
+    event it concerns."""
     runs: dict[str, bool] = {"": False}  # those that are not pruned: in them everything may be asked for again
     gone: list[Event] = []
     upto, gaps = after, 0
@@ -256,7 +259,7 @@ def _looked_at(view: View, after: int, before: int) -> _Page:
 
 
 def _cut_step(view: View, after: int, before: int, now: int) -> Decision[int]:
-    """Remove what goes of some events; all that they say and is so is said once more."""
+    """Remove the unneeded ones of some events; everything in them that is still valid is recorded again."""
     gone = _looked_at(view, after, before).gone
     if not gone:
         return Decision(0)
@@ -282,9 +285,12 @@ _TASK: Final = 200  # characters
 
 
 class Pruning(NamedTuple):
-    """What is to be pruned: runs in which everything ended before then. `told` hears how many are gone so far.
+    """What to prune: runs in which everything ended before then. `told` is called with the number of runs deleted so
+    far.
 
-    Unless it is `thorough`, nothing but the events of the runs that are pruned is cut out of the journal.
+    Runs start nearly in the order of time; clocks differ. A worker that checks every hour need not read all recent
+    runs: unless `thorough`, the search ends with a page of runs that are all too recent, and only the events of pruned
+    runs are removed from the journal.
     """
 
     before: int
@@ -295,7 +301,8 @@ class Pruning(NamedTuple):
 
 
 async def prune(ground: Ground, pruning: Pruning) -> int:
-    """Delete the runs in which everything ended before then; tells how many. It may be cancelled between two steps."""
+    """Delete the runs in which everything ended before then. Return their number. It can be cancelled between two
+    steps."""
     store, (before, op, thorough, told, by) = ground.store, pruning
     pruned = await _done(store, op) if op else 0
     kept = False
@@ -319,8 +326,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
 
 
 async def old_runs(store: Store, before: int) -> AsyncGenerator[list[str]]:
-    """Give the runs that ended before then, some at a time; parts of them may be open still. No run that began after
-    the last event of that time has."""
+    """Yield the runs that ended before then, some at a time; parts of them may still be open."""
     last, after = await store.read(lambda view: view.last_before(before)), 0
     while after < last and (page := await store.read(lambda view, after=after: view.roots(after, _PAGE))):
         after = page[-1].began
@@ -330,7 +336,7 @@ async def old_runs(store: Store, before: int) -> AsyncGenerator[list[str]]:
 
 
 async def _done(store: Store, op: str) -> int:
-    """Tell how many runs it has deleted when the same was asked for earlier."""
+    """Return how many runs an earlier request with the same operation id has deleted."""
     pruned = 0
     while (done := await store.read(methodcaller("done", _id(op, pruned)))) is not None:
         pruned += done[0]
@@ -342,7 +348,7 @@ def _id(op: str, pruned: int) -> str:
 
 
 def _step(view: View, old: list[str], before: int, now: int, by: str) -> Decision[int]:
-    """Delete the first of these runs, as many as make a step; aside is how many of them were looked at."""
+    """Delete the first of these runs, as many as make a step; the aside is how many were checked."""
     runs: list[PrunedRun] = []
     keys: list[UsedKey] = []
     gone: list[Mark] = []
@@ -376,7 +382,7 @@ def _step(view: View, old: list[str], before: int, now: int, by: str) -> Decisio
 
 
 def _summary(view: View, run: str, tasks: list[tuple[str, str, int]], messages: list[str]) -> PrunedRun:
-    """Sum up what is told of a run."""
+    """Return the facts that are kept about a run."""
     record = view.record(run)
     assert record is not None
     began = view.event(record.began)
@@ -399,7 +405,7 @@ def _summary(view: View, run: str, tasks: list[tuple[str, str, int]], messages: 
 
 
 def _keys(view: View, run: str, tasks: list[tuple[str, str, int]]) -> list[UsedKey]:
-    """List the idempotency keys that were used in a run, each with how its task ended."""
+    """Return the idempotency keys that were used in a run, each with the end of its task."""
     used = view.keys_of_run(run)
     ends = {task: (state, ended) for task, state, ended in tasks} if used else {}
     return [key._replace(state=ends[key.task][0], ended_at=ends[key.task][1]) for key in used]
@@ -412,7 +418,7 @@ _log = logging.getLogger("remit")
 
 
 class Upkeep:
-    """One in every worker. A process that is here for a moment does none of it."""
+    """The upkeep of a long-running worker. A short-lived process does none of it."""
 
     def __init__(self, ground: Ground, serving: Serving) -> None:
         self._ground = ground
@@ -424,7 +430,7 @@ class Upkeep:
         self._wanted = asyncio.Event()
 
     def look(self) -> None:
-        """See to it that what is due is done; this is called more often than that."""
+        """Trigger the work that is due; this is called more often than needed."""
         now = self._ground.clock.ticks()
         if now - self._cleaned >= _CLEANUP_EVERY or self._prunes(now):
             self._wanted.set()

@@ -1,8 +1,8 @@
-"""The tally: what the journal comes to in figures, rolled up by hour and day, so that asking does not read all of it.
+"""Statistics of the journal, kept by hour and day, so that a query does not read all events.
 
-Nothing is counted while events are written. Workers roll up a slice now and then, whoever asks rolls up what is
-missing, and pruning rolls up what it is about to empty. A slice is counted outside of any transaction, and written if
-nobody else was quicker: the tally says up to which event it counts. It can be dropped and counted anew.
+Nothing is counted while events are written. Workers process a slice now and then, queries process what is missing, and
+pruning processes what it is about to delete. A slice is counted outside of any transaction, and written unless another
+process was faster: the statistics record the last event that they include. They can be dropped and computed again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger("remit")
 
 
 class Sum(NamedTuple):
-    """What was asked for: the figures of each agent, and the runs that have not ended, by their states."""
+    """The result of a query: the figures of each agent, and the number of open runs by state."""
 
     figures: dict[str, Figures]
     open_runs: Counter[str]
@@ -42,14 +42,14 @@ class _Slice(NamedTuple):
 
 
 class Tallying:
-    """Rolls up now and then, for a worker."""
+    """Updates the statistics now and then, for a worker."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._next = ground.clock.ticks() + EVERY  # a process that is here for a moment never does
 
     async def tidy(self) -> None:
-        """Roll up a slice, if it is time: the next one soon if there is more, and otherwise in a minute."""
+        """Process a slice if it is time: the next one soon if there is more, otherwise in a minute."""
         now = self._ground.clock.ticks()
         if now < self._next:
             return
@@ -62,7 +62,7 @@ class Tallying:
 
 
 async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
-    """Roll up the next events of the journal, so many at most, if there are enough; tells how many there were."""
+    """Process the next events of the journal, at most `most`, if there are at least `least`. Return their number."""
     try:
         found = await store.browse(lambda view: _slice(view, least, most))
         return 0 if found is None else await _written(store, found)
@@ -85,14 +85,14 @@ async def _written(store: Store, found: _Slice) -> int:
 
 
 async def roll_up_all(store: Store, least: int = 1) -> None:
-    """Roll up the journal to its end."""
+    """Process the journal to its end."""
     while await roll_up(store, least) >= SLICE:  # there may be gaps in it
         pass
 
 
 async def keep_figures(store: Store) -> None:
-    """Roll up the journal to its end, because something of it is about to be removed. What cannot be counted is no
-    reason to keep it."""
+    """Process the journal to its end, because events are about to be removed. Events that cannot be counted do not
+    prevent that."""
     try:
         await roll_up_all(store)
     except StoreError as error:
@@ -100,8 +100,8 @@ async def keep_figures(store: Store) -> None:
 
 
 async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
-    """Add up what happened within a time, of one agent or of all. What is not rolled up yet is rolled up first; in a
-    store that may be read only, it is counted each time."""
+    """Return the statistics of a window, of one agent or of all. Missing slices are processed first; in a read-only
+    store they are counted each time."""
     try:
         await roll_up_all(store, ENOUGH)
     except StoreError as error:
@@ -134,7 +134,7 @@ def _slice(view: View, least: int, most: int) -> _Slice | None:
 
 
 def _merged(view: View, fresh: dict[tuple[int, str], TallyRow]) -> list[TallyRow]:
-    """Add the rows of a slice to the hours and days that they belong to."""
+    """Return the hours and days with the rows of a slice added."""
     whole: dict[tuple[int, int, str], TallyRow] = {}
     for row in fresh.values():
         for width in WIDTHS:
@@ -167,8 +167,8 @@ def _asked(view: View, window: Window, agent: str | None) -> Sum:
 
 
 def _add_edge(view: View, edge: Window, found: defaultdict[str, Figures]) -> None:
-    """Count a part of an hour from its events. All between the first and the last of that hour are gone through: a task
-    is followed also where a clock was wrong in between. How it stood before is read from its run."""
+    """Count a part of an hour from its events. All events between the first and the last of that hour are read: a task
+    is followed even if a clock was wrong in between. Its earlier state is read from its run."""
     start = start_of(edge.start, HOUR_WIDE)
     rows = view.tally(Period(HOUR_WIDE, start, start + HOUR_WIDE))
     if rows:
@@ -179,7 +179,7 @@ def _add_edge(view: View, edge: Window, found: defaultdict[str, Figures]) -> Non
 
 
 def _add_rest(view: View, window: Window, agent: str | None, found: defaultdict[str, Figures]) -> Counter[str]:
-    """Count what is newer than the tally; give the runs that are open now."""
+    """Count the events that are newer than the statistics. Return the number of open runs by state."""
     runs = view.open_runs(window, agent)
 
     def recall(first: Event) -> UnderWay | None:
@@ -207,7 +207,7 @@ def _events(view: View, after: int, upto: int) -> Iterator[Event]:
 
 
 def _from_journal(view: View, before: int) -> Recall:
-    """Return a function that restores what was under way in a task by replaying its run's events up to `before`."""
+    """Return a function that restores the state of a task by replaying its run's events up to `before`."""
     seen: dict[str, Counting] = {}
 
     def recall(first: Event) -> UnderWay | None:

@@ -1,4 +1,4 @@
-"""The way to a PostgreSQL server: its address, connections to it, how long we wait for it, and what its errors mean."""
+"""The way to a PostgreSQL server: its address, connections, timeouts, and the meaning of its errors."""
 
 import hashlib
 import os
@@ -21,10 +21,10 @@ _PIPELINE: Final = "pipeline mode"
 
 
 class PatientConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that is given up when the server has not answered for `patience` seconds; 0 waits without end.
+    """A connection that is given up when the server has not answered for `patience` seconds; 0 waits forever.
 
-    A network that swallows everything looks like a server that thinks. Whoever waits is told, and the next try makes a
-    new connection.
+    A network that drops all packets looks like a slow server. The caller gets an error, and the next try opens a new
+    connection.
     """
 
     patience: float = 0.0
@@ -41,8 +41,8 @@ class PatientConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _limited(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
-    """Pass on what a conversation waits for; raises TimeoutError when nothing came for so long. Several times a second
-    psycopg asks although nothing has come."""
+    """Pass on what a conversation waits for. Raise `TimeoutError` if nothing came for so long; psycopg resumes this
+    generator several times a second even if nothing has come."""
     try:
         wanted = next(gen)
         until = time.monotonic() + seconds
@@ -126,7 +126,7 @@ STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes: psycopg takes them as they 
 
 @lru_cache(maxsize=4096)
 def digest(workspace: str) -> str:
-    """Name a workspace where names must be short and plain; the same as `job_queue` in the database."""
+    """Return a short plain name of a workspace; the same as `job_queue` in the database."""
     return hashlib.sha256(workspace.encode()).hexdigest()[:32]
 
 
@@ -135,7 +135,7 @@ def lock_key(workspace: str) -> int:
 
 
 class Address:
-    """The address of a database. `where` is what people are shown, and never has the password in it."""
+    """The address of a database. `where` is the text for people, without the password."""
 
     def __init__(self, conninfo: str) -> None:
         try:
@@ -149,12 +149,12 @@ class Address:
         self._secrets = _secrets(parts)
 
     def settings(self) -> dict[str, Any]:
-        """Give the settings for libpq. None of them is one of the session: poolers do not pass those on."""
+        """Return the settings for libpq. None of them is a session setting, because poolers do not pass those on."""
         return {**_DEFAULTS, **self._parts, "autocommit": True}
 
     def connect(self, patience: float = 0.0, **session: str) -> PatientConnection:
-        """Open a connection with these settings of its session, such as lock_timeout; raises what psycopg raises. It is
-        given up when the server does not answer for so many seconds."""
+        """Open a connection with these session settings, such as lock_timeout. Raise psycopg's errors. It is given up
+        when the server does not answer for `patience` seconds."""
         connection = PatientConnection.connect(**self.settings())
         connection.patience = patience
         try:
@@ -165,13 +165,13 @@ class Address:
         return connection
 
     def masked(self, text: str) -> str:
-        """Take out of a server's or a library's words what is secret."""
+        """Return the text of a server or library without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
     def translated(self, error: psycopg.Error) -> StoreError:
-        """Say what the error means, as a sentence."""
+        """Return the error of remit for an error of psycopg."""
         text = self.masked(str(error).strip())
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
             return self._unreachable(text)
@@ -191,14 +191,14 @@ class Address:
 
 
 def _passing(error: StoreError, *, passes: bool) -> StoreError:
-    """Mark whether trying again may help."""
+    """Return the error, marked with whether a retry may help."""
     error.retryable = passes
     return error
 
 
 def prepare(connection: Connection, **session: str) -> None:
-    """Have every statement planned once, and set what holds for the session. All whole numbers have one type, or each
-    size would be planned for."""
+    """Plan every statement once, and set the session settings. All integers have one type, because each size would be
+    planned separately."""
     connection.prepare_threshold = 0
     connection.prepared_max = None
     connection.adapters.register_dumper(int, Int8Dumper)
@@ -207,13 +207,13 @@ def prepare(connection: Connection, **session: str) -> None:
 
 
 def lost(error: psycopg.Error, connection: Connection) -> bool:
-    """Tell whether it was the connection that failed, not the statement."""
+    """Whether the connection failed, not the statement."""
     return connection.closed or (error.sqlstate or "").startswith(("08", "57P"))
 
 
 def _secrets(parts: Mapping[str, str]) -> list[str]:
-    """List what must not be seen, the longest first. An @ or a : that was not written as %40 or %3A puts a part of the
-    password into the host or the user."""
+    """Return the secrets of an address, the longest first. An @ or : that was not written as %40 or %3A puts a part of
+    the password into the host or the user."""
     found = {parts.get("password", ""), parts.get("sslpassword", ""), os.environ.get("PGPASSWORD", "")}
     found |= {parts.get("host", "").rpartition("@")[0], parts.get("user", "").partition(":")[2]}
     return sorted((secret for secret in found if len(secret) >= _SECRET), key=len, reverse=True)
@@ -229,6 +229,6 @@ def _shown(parts: Mapping[str, str]) -> str:
 
 
 def _last_line(text: str) -> str:
-    """Take the newest line: libpq tells everything that it tried, a line each."""
+    """Return the newest line: libpq reports everything that it tried, one line each."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1].removeprefix("connection failed: ") if lines else "it gives no reason"

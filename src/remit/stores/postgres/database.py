@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class PostgresDatabase:
-    """Owns the connections to one database; hands out stores bound to a workspace.
+    """Owns the connections to one database and returns stores bound to a workspace.
 
     `patience` is how many seconds a lost server is waited for. Every `poll` seconds listeners are woken, in case a
     notification was missed.
@@ -88,7 +88,7 @@ class PostgresDatabase:
         return self._writer.key
 
     def seal_with(self, key: SealKey | None) -> None:
-        """Seal what is written from now on with this key."""
+        """Sign everything that is written from now on with this key."""
         self._writer.key = key
 
     def faulty(self) -> list[str]:
@@ -114,7 +114,7 @@ class PostgresDatabase:
             return [str(self._address.translated(error))]
 
     def _look(self, connection: Connection) -> None:
-        """Look now and then whether a newer remit has been here."""
+        """Check from time to time whether a newer remit has migrated the schema."""
         with suppress(NewerStore):  # everyone is told who reads or writes next
             for row in connection.execute(STATEMENTS["version"]).fetchall():
                 self._known.saw(row[0])
@@ -127,7 +127,7 @@ class PostgresDatabase:
             raise self._address.translated(error) from error
 
     def before_fork(self) -> None:
-        """Do nothing: connections stay with the parent, and the server knows nothing of processes."""
+        """Do nothing: connections stay with the parent, and the server does not depend on processes."""
 
     def after_fork(self) -> None:
         """Do nothing."""
@@ -148,7 +148,7 @@ class PostgresDatabase:
 
 
 class Readers(NamedTuple):
-    """The reader of short looks and that of long ones."""
+    """The reader of short reads and that of long ones."""
 
     short: Reader
     long: Reader

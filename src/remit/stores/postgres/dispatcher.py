@@ -1,7 +1,7 @@
 """Waking workers on PostgreSQL, through procrastinate.
 
-Triggers of our own tables write the jobs (migrations/010.sql), so there is one if and only if a task is pending. A job
-carries nothing: it says that there may be something to claim, and who claims what is decided in the journal.
+Triggers on our own tables write the jobs (migrations/010.sql), so there is a job exactly if a task is pending. A job
+has no data: it only says that there may be something to claim; the journal decides who claims what.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _Row = dict[str, Any]
 
 
 class Connector(BaseAsyncConnector):
-    """Has procrastinate's statements run on an ear's thread; procrastinate alone would open five connections."""
+    """Runs procrastinate's statements on an ear's thread; procrastinate alone would open five connections."""
 
     def __init__(self, ear: Ear) -> None:
         self._ear = ear
@@ -37,11 +37,11 @@ class Connector(BaseAsyncConnector):
         return self
 
     async def open_async(self, pool: object = None) -> None:
-        """Find out whether the server can be reached."""
+        """Check whether the server can be reached."""
         await self.execute_query_async("SELECT 1")
 
     async def close_async(self) -> None:
-        """Close nothing: the connection is not ours."""
+        """Do nothing: the connection is not ours."""
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         await self._ask(lambda connection: connection.execute(query, arguments) and None)
@@ -60,7 +60,7 @@ class Connector(BaseAsyncConnector):
         return await self._ask(rows)
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Pass on what is heard, until cancelled."""
+        """Pass notifications on, until cancelled."""
         loop = asyncio.get_running_loop()
         heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
@@ -95,7 +95,7 @@ _LOST: Final = (ConnectorException, psycopg.Error, OSError)
 
 
 class Procrastinate:
-    """Wakes the workers of one workspace. We write a heartbeat every `heartbeat` seconds; a process without one for
+    """Wakes the workers of one workspace. It writes a heartbeat every `heartbeat` seconds; a process without one for
     `stalled` seconds is dead."""
 
     def __init__(self, notices: Notices, workspace: str, *, heartbeat: float = 2.0, stalled: float = 10.0) -> None:
@@ -105,7 +105,7 @@ class Procrastinate:
         self._stalled = stalled
 
     async def serve(self, due: Due) -> None:
-        """Call `due` whenever there may be something to claim, until cancelled; a lost server is waited for."""
+        """Call `due` whenever there may be a task to claim, until cancelled; wait for a lost server."""
         # Not a part of the caller's cancel scope: procrastinate stops in several steps, and each would be cancelled.
         serving = asyncio.ensure_future(self._serve(due))
         try:
@@ -165,9 +165,9 @@ class Procrastinate:
                     rescue.cancel()
 
     async def _rescue(self, manager: "_Jobs", ended: asyncio.Event) -> None:
-        """Requeue the jobs of dead workers; procrastinate would leave them `doing` for ever.
+        """Requeue the jobs of dead workers; procrastinate would leave them in `doing` forever.
 
-        It looks at `ended` as well: a cancellation that comes while an answer does can get lost, and a task group
+        It also checks `ended`: a cancellation that arrives together with an answer can get lost, and a task group
         cancels only once.
         """
         while not ended.is_set():
@@ -182,9 +182,9 @@ class Procrastinate:
 
 
 class _Jobs(JobManager):
-    """Records what became of jobs. Procrastinate drops an error of this, so it is kept in `broken`.
+    """Records the ends of jobs. Procrastinate swallows an error of this, so it is kept in `broken`.
 
-    Whoever finds it there starts anew. The job stays with a worker that is no more, and is requeued.
+    The caller that finds it starts again. The job belongs to a worker that is gone, and is requeued.
     """
 
     broken: ConnectorException | None = None
@@ -208,7 +208,7 @@ class _Jobs(JobManager):
 
 def _waking(due: Due) -> Callable[[], Awaitable[None]]:
     async def wake() -> None:
-        """Wake the worker. The job is done once it has looked; if we die before, the job comes back."""
+        """Wake the worker. The job is done once the worker has scanned; if we die before, the job is requeued."""
         for pause in (*_PAUSES, None):
             try:
                 return await due()
@@ -228,7 +228,8 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _hush() -> None:
-    """Silence procrastinate's log: a line for every job, several for a lost connection. We log what matters of it."""
+    """Silence procrastinate's log: it has a line for every job and several for a lost connection. We log what
+    matters."""
     logger = logging.getLogger("procrastinate")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)

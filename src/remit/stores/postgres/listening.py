@@ -1,4 +1,4 @@
-"""Listening to what other processes write: PostgreSQL's notifications, on a connection with a thread of its own."""
+"""Listening to the writes of other processes: PostgreSQL's notifications, on a connection with its own thread."""
 
 import asyncio
 import selectors
@@ -28,7 +28,7 @@ _CALM: Final = 0.02  # after something was heard: every listener that is woken r
 
 
 class Ear:
-    """Calls whoever wants to hear a channel, on its own thread; a lost connection is made anew.
+    """Calls the listeners of a channel, on its own thread; a lost connection is reopened.
 
     `look` is called with the connection in case a notification was missed: after connecting, and every `poll` seconds.
     """
@@ -46,7 +46,7 @@ class Ear:
         self._started = False
 
     def hear(self, channel: str, call: Call) -> None:
-        """Call for every notification on this channel from now on."""
+        """Call this function for every notification on this channel from now on."""
         self._calls[channel] = call
         if self._started:
             self.ask(lambda connection: _listen_to(connection, channel))
@@ -59,7 +59,8 @@ class Ear:
         self._calls.pop(channel, None)
 
     def ask(self, use: Callable[[Connection], T]) -> "Future[T]":
-        """Run a function with the connection, on the listening thread; the future fails if the server is away."""
+        """Run a function with the connection, on the listening thread; the future fails if the server is
+        unreachable."""
         answer: Future[T] = Future()
         self._questions.append((use, answer))
         with suppress(OSError):  # stopped meanwhile: then nobody is left who would answer
@@ -69,7 +70,7 @@ class Ear:
         return answer
 
     def stop(self) -> None:
-        """Stop listening. The thread ends by itself: it may be in the middle of connecting."""
+        """Stop listening. The thread ends by itself: it may be connecting."""
         self._stopping.set()
         self._wake.close()
         self._refuse(psycopg.OperationalError("the store was closed"))
@@ -121,11 +122,11 @@ class Ear:
                 self._heard[notice.relname.decode(), notice.extra.decode(), notice.be_pid] = None
 
     def _note(self, notice: psycopg.Notify) -> None:
-        """Keep what came along with the answer to a question."""
+        """Keep a notification that came with the answer to a query."""
         self._heard[notice.channel, notice.payload, notice.pid] = None
 
     def _tell(self) -> bool:
-        """Pass on what was heard, each notification once; return whether any of it was news."""
+        """Pass notifications on, each once. Return whether any was new."""
         heard, self._heard = self._heard, {}
         calls = [(self._calls.get(channel), text, backend) for channel, text, backend in heard]
         news = [call(text, backend) for call, text, backend in calls if call is not None]  # all, before anyone waits
@@ -147,7 +148,7 @@ class Ear:
                 answer.set_result(found)
 
     def _refuse(self, error: Exception) -> None:
-        """Fail all questions that are not answered yet."""
+        """Fail all unanswered queries."""
         with suppress(IndexError):
             while True:
                 _, answer = self._questions.popleft()
@@ -169,10 +170,10 @@ class _Listener(NamedTuple):
 
 
 class Notices:
-    """Rings when another process has written, and every `poll` seconds in case a notification was missed.
+    """Notifies listeners when another process has written, and every `poll` seconds in case a notification was missed.
 
-    `own` tells which backend is our writer's: what it writes is known here already. `look` is called with the
-    connection each time it rings for everyone.
+    `own` returns our writer's backend id: its writes are known here already. `look` is called with the connection each
+    time all listeners are notified.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class Notices:
 
     @contextmanager
     def ear(self) -> Generator[Ear]:
-        """Use the connection that listens, while the body runs."""
+        """Use the listening connection while the body runs."""
         self._users += 1
         try:
             yield self._listening()
@@ -216,7 +217,7 @@ class Notices:
             self._ear = None
 
     def leave(self) -> None:
-        """Forget who listens, in a child process: the thread and the connection are the parent's."""
+        """In a child process, drop the listeners: the thread and the connection belong to the parent."""
         forks.keep(self._ear)
         self._listeners.clear()
         self._users = 0
@@ -233,7 +234,7 @@ class Notices:
             self.close()
 
     def _heard(self, workspace: str, backend: int) -> bool:
-        """Ring the listeners of a workspace; tell whether it was news."""
+        """Notify the listeners of a workspace. Return whether it was news."""
         if backend == self._own():
             return False
         self._ring(workspace)
@@ -244,13 +245,13 @@ class Notices:
         self._ring(None)
 
     def _ring(self, workspace: str | None) -> None:
-        """Ring the listeners of a workspace, all of them if it is None."""
+        """Notify the listeners of a workspace, or all if it is None."""
         for number, listener in tuple(self._listeners.items()):
             if workspace in (None, listener.workspace):
                 with suppress(RuntimeError):  # its loop has closed: nobody is there to hear it
                     listener.loop.call_soon_threadsafe(self._ring_one, number)
 
     def _ring_one(self, number: int) -> None:
-        """Ring a listener in its own loop, unless it has stopped listening since that was decided in our thread."""
+        """Notify a listener in its own loop, unless it has stopped listening since our thread decided that."""
         if (listener := self._listeners.get(number)) is not None:
             listener.ring()

@@ -1,6 +1,6 @@
-"""Reading from PostgreSQL: a few connections, each look in a transaction of its own, on threads of their own.
+"""Reading from PostgreSQL: a few connections, each read in its own transaction, on separate threads.
 
-Short looks and long ones have readers of their own, so that no short look waits behind a long one.
+Short and long reads have separate readers, so that no short read waits behind a long one.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _IDLE_SECONDS: Final = 5.0  # after which the connection of a long look is let g
 
 
 class Reader:
-    """Reads. A connection that has died is replaced and the read done again: it changes nothing. With `long`, for looks
+    """Reads. A dead connection is replaced and the read repeated, because it changes nothing. With `long`, for reads
     that take long: it has no connection while there are none."""
 
     def __init__(self, address: Address, size: int, patience: float, known: KnownSchema, *, long: bool = False) -> None:
@@ -64,7 +64,7 @@ class Reader:
         self._is_open = True
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
-        """Answer all that `look` asks as of one moment."""
+        """Run `look` on a snapshot and return its result."""
         self._known.check()
         asker = _Asker()
         try:
@@ -78,7 +78,7 @@ class Reader:
             raise
 
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
-        """Run a statement of our own, on this thread."""
+        """Run one of our own statements, on this thread."""
         return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall(), _LONG)
 
     def _must_be_open(self) -> None:
@@ -86,7 +86,7 @@ class Reader:
             raise StoreError(self._closed)
 
     def learn(self) -> None:
-        """Let the planner look at the tables, some time soon."""
+        """Let the planner analyze the tables soon."""
         with suppress(RuntimeError):  # closed meanwhile
             self._threads.submit(self._learn)
 
@@ -95,7 +95,7 @@ class Reader:
             self._retried(lambda connection: connection.execute(STATEMENTS["analyze"]), _LONG)
 
     def close(self) -> None:
-        """Wait for the looks that are under way; a long one is not waited for, and ends at its next question."""
+        """Wait for the running reads; a long one is not waited for, and ends at its next query."""
         if self._long:
             self._is_open = False
         self._threads.shutdown(wait=not self._long)
@@ -103,7 +103,7 @@ class Reader:
         self._pool.close()
 
     def leave(self, why: str) -> None:
-        """Refuse what comes, in a child process: the threads and the connections are the parent's."""
+        """In a child process, refuse all calls: the threads and the connections belong to the parent."""
         forks.keep((self._pool, self._threads))
         self._is_open = False
         self._closed = why
@@ -128,7 +128,8 @@ class Reader:
         return self._retried(use, _LONG if self._long else 1)
 
     def _retried(self, use: Callable[[Connection], T], longer: int = 1) -> T:
-        """Use a connection, and another if that one is lost; `longer` is for what makes the server think."""
+        """Use a connection, and another if that one is lost; `longer` is a factor on the timeout, for slow
+        statements."""
         until = time.monotonic() + self._patience
         while True:
             self._must_be_open()
@@ -151,7 +152,7 @@ class Reader:
                 raise self._address.translated(reason(error)) from error
 
     def _unanswered(self) -> StoreError:
-        """Say why the pool has no connection: it does not say itself, so one is tried."""
+        """Return why the pool has no connection: the pool does not say, so try to open one."""
         try:
             self._address.connect().close()
         except psycopg.Error as error:
@@ -160,7 +161,7 @@ class Reader:
 
 
 class _Asker:
-    """Whoever waits for a look; when it has gone, the look ends at its next question."""
+    """The caller of a read; when it has gone, the read ends at its next query."""
 
     __slots__ = ("is_there",)
 
@@ -169,7 +170,7 @@ class _Asker:
 
 
 def _one_picture(connection: Connection, look: Callable[[], T]) -> T:
-    """Answer all that `look` asks as of one moment."""
+    """Run `look` in one snapshot and return its result."""
     try:
         with connection.pipeline():
             connection.execute(STATEMENTS["look"])

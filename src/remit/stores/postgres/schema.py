@@ -1,4 +1,4 @@
-"""The schema of a PostgreSQL store: made once, brought up to date, and refused if it is not ours, older or newer."""
+"""The schema of a PostgreSQL store: created, migrated, and refused if it is foreign, too old or too new."""
 
 import re
 from typing import Any, Final
@@ -20,10 +20,10 @@ _SHARED: Final = (
 
 
 def refuse_shared_sessions(connection: Connection, address: Address) -> None:
-    """Refuse a pooler that does not keep sessions together; raises what psycopg raises.
+    """Raise if a pooler does not keep sessions together. Raise psycopg's errors.
 
-    Whether there is a pooler at all shows at once: it makes up the number of the server's process. If there is, a
-    second connection begins a transaction. Then either it was lent our session, or we are lent another one meanwhile.
+    A pooler shows itself at once: it invents the number of the server process. If there is one, a second connection
+    begins a transaction. Then either it was given our session, or we are given another one meanwhile.
     """
     own = _backend(connection)
     if own == connection.info.backend_pid:
@@ -48,7 +48,7 @@ _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 
 
 def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
-    """Make the tables as this remit expects them, or refuse the schema; raises what psycopg raises."""
+    """Create or migrate the tables, or refuse the schema. Raise psycopg's errors."""
     steps = migrations("postgres")
     _refuse_strangers(connection, where)
     if _version(connection, where) == newest():
@@ -70,12 +70,13 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
 
 
 def newest() -> int:
-    """Give the number of the newest schema that this remit knows."""
+    """Return the number of the newest schema that this remit knows."""
     return max(migrations("postgres"))
 
 
 def _refuse_strangers(connection: Connection, where: str) -> None:
-    """Refuse a schema into which somebody else could put functions or triggers: they would run with our rights."""
+    """Raise `NotAStore` for a schema into which another user could put functions or triggers: they would run with our
+    rights."""
     strangers = [row[0] for row in _rows(connection, "strangers")]
     if strangers:
         who = ", ".join(strangers)
@@ -86,7 +87,7 @@ def _refuse_strangers(connection: Connection, where: str) -> None:
 
 
 def differences(connection: Connection) -> list[str]:
-    """Compare our schema with what the migrations make, and name each difference."""
+    """Return the differences between the schema and what the migrations create."""
     there, wanted = _catalogue(connection), _made(connection)
     both = wanted.keys() & there.keys()
     sentences = [f"{name} is missing" for name in wanted.keys() - both]
@@ -96,7 +97,7 @@ def differences(connection: Connection) -> list[str]:
 
 
 def advice(connection: Connection) -> list[str]:
-    """Name what procrastinate would miss: its tables were made once, by the version of it that was there then."""
+    """Return what procrastinate would miss: its tables were created once, by the version that was installed then."""
     there = {row[0] for row in _rows(connection, "procrastinate_functions")}
     missing = sorted(set(_FUNCTIONS.findall(SchemaManager.get_schema())) - there)
     sentence = (
@@ -111,8 +112,8 @@ def may_compare(connection: Connection) -> bool:
 
 
 def _made(connection: Connection) -> dict[str, str]:
-    """Tell what the migrations make: in a schema of their own, in a transaction that is rolled back. It is the same on
-    all servers that write it down in the same way, so a process does it once for each way."""
+    """Return what the migrations create: in a separate schema, in a transaction that is rolled back. It is the same on
+    all servers with the same way of writing it, so a process does it once for each."""
     ((way,),) = _rows(connection, "way_of_writing")
     if way not in _MADE:
         with connection.transaction(force_rollback=True):
@@ -129,7 +130,7 @@ def _catalogue(connection: Connection) -> dict[str, str]:
 
 
 def _version(connection: Connection, where: str) -> int:
-    """Give the number of the schema that is there, 0 if none is; refuse a number we do not know."""
+    """Return the number of the present schema, 0 if there is none. Raise for an unknown one."""
     tables, numbered, _, encoding = _state(connection)
     if encoding != "UTF8":
         raise StoreError(f"{where} keeps text as {encoding}; remit needs a database with the encoding UTF8")
@@ -150,7 +151,7 @@ def _version(connection: Connection, where: str) -> int:
 
 
 def _procrastinate(connection: Connection) -> None:
-    """Make procrastinate's tables beside ours, so that a task and what wakes its worker are written together."""
+    """Create procrastinate's tables next to ours, so that a task and its wake-up are written in one transaction."""
     if not _state(connection)[2]:
         connection.execute(SchemaManager.get_schema().encode(), prepare=False)
 

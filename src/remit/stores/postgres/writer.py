@@ -1,10 +1,10 @@
-"""Writing to PostgreSQL: one thread, and one transaction for everything that is waiting.
+"""Writing to PostgreSQL: one thread, and one transaction for all waiting operations.
 
-Decisions read as they go, so each takes some round trips to the server; on the event loop's thread they would hold up
-everyone. Everything goes through a pipeline: a write waits for no answer and travels with the next question, or with
-the commit. The one round trip that begins a transaction also tells which operations have been done and where each
-journal ends. A lost connection is made again and the batch repeated: operations are done once, so the second time finds
-out what became of the first.
+Decisions read while they run, so each needs some round trips to the server; on the event loop's thread they would block
+it. Everything goes through a pipeline: a write waits for no answer and travels with the next query, or with the commit.
+The round trip that begins a transaction also returns which operations have been done and where each journal ends. A
+lost connection is reopened and the batch repeated: operations are idempotent, so the second try finds out what became
+of the first.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
 
 
 class _Asked(NamedTuple):
-    """What was asked of a workspace when a transaction began; the answers are on their way."""
+    """The queries that were sent when a transaction began; the answers are on their way."""
 
     workspace: str
     ops: list[str]
@@ -59,7 +59,7 @@ class _Asked(NamedTuple):
 
 
 class Transactions:
-    """A connection that writes. It is what the journal calls `Sql`."""
+    """A writing connection. It implements the journal's `Sql`."""
 
     def __init__(self, connection: PatientConnection, fault: Fault, known: KnownSchema) -> None:
         self.connection = connection
@@ -72,8 +72,8 @@ class Transactions:
         self.writes = 0  # in this transaction
 
     def begin(self, wanted: Mapping[str, Sequence[tuple[str, Wants]]]) -> None:
-        """Lock the journals of these workspaces; learn where they end, which operations are done, and what the
-        decisions will ask for."""
+        """Lock the journals of these workspaces; fetch where they end, which operations are done, and the rows that the
+        decisions will read."""
         self._done.clear()
         self._changed.clear()
         self.writes = 0
@@ -117,13 +117,13 @@ class Transactions:
         )
 
     def _head(self, cursor: _Cursor) -> Head:
-        """Read the journal's head; refuse a schema that is newer than ours."""
+        """Return the journal's head. Raise `NewerStore` for a schema that is newer than ours."""
         number, seq, seal = cursor.fetchall()[0]
         self._known.saw(number)
         return Head() if seq is None else Head(seq, seal)
 
     def _notice_others(self, heads: Mapping[str, Head]) -> None:
-        """Forget what the journal remembers unless it ends where we left it: every change is an event."""
+        """Drop the journal's caches unless it ends where we left it: every change is an event."""
         if any(self._heads.get(workspace, head) != head for workspace, head in heads.items()):
             self._forget()
         self._heads.update(heads)
@@ -136,7 +136,7 @@ class Transactions:
         return self._journal.apply(workspace, op, decide)
 
     def commit(self) -> None:
-        """Commit. If this raises a loss of the connection, it is not known whether it was committed."""
+        """Commit. If the connection is lost here, it is unknown whether the transaction was committed."""
         self._journal.flush()
         for workspace in self._changed:
             self._send("notify", (digest(workspace),))
@@ -144,7 +144,7 @@ class Transactions:
         self._pipeline.close()  # waits for all the answers
 
     def rollback(self) -> None:
-        """Roll back. Raises what psycopg raises if the connection is lost."""
+        """Roll back. Raise psycopg's errors if the connection is lost."""
         self._forget()
         with suppress(psycopg.Error):  # raised before: what is under way fails with the first error
             self._pipeline.close()
@@ -158,18 +158,18 @@ class Transactions:
     # -- what the journal uses ----------------------------------------------------------------------
 
     def head(self, workspace: str) -> Head:
-        """Tell where a journal of this transaction ends; `begin` has asked."""
+        """Return the end of a journal of this transaction, which `begin` has fetched."""
         return self._heads[workspace]
 
     def done(self, workspace: str, op: str) -> Recorded | None:
-        """Look an operation up; the server is asked only about those that `begin` did not ask for."""
+        """Return an operation, or None; the server is asked only about those that `begin` did not fetch."""
         if (workspace, op) in self._done:
             return self._done[workspace, op]
         rows = self.query("done", (workspace, op))
         return Recorded(*rows[0]) if rows else None
 
     def append(self, event: Event) -> bool:
-        """Write an event. The server's answer is not waited for: a place that is taken fails the transaction."""
+        """Write an event without waiting for the server's answer: a taken number fails the transaction."""
         workspace, op = event.workspace, event.op
         if op is not None:
             if self._done.get((workspace, op)) is not None:
@@ -188,7 +188,7 @@ class Transactions:
         self._send(name, row)
 
     def erase(self, name: str, row: Sequence[Any]) -> None:
-        """Write; the server keeps what was there before until it vacuums."""
+        """Write; the server keeps the old data until it vacuums."""
         self.write(name, row)
 
     def _send(self, name: str, row: Sequence[Any] | None = None) -> _Cursor:
@@ -205,7 +205,7 @@ _FILL: Final = queries()["worker_beat"].fill
 
 
 class PostgresPulse:
-    """Writes the heartbeats of one worker; gives up after so many seconds of `patience`."""
+    """Writes the heartbeats of one worker; gives up after `patience` seconds."""
 
     def __init__(self, address: Address, workspace: str, patience: float) -> None:
         self._address = address
@@ -264,9 +264,9 @@ _BROKEN_OFF: Final = ("40001", "40P01")  # it could not be serialised, or there 
 
 
 class BatchWriter:
-    """Takes operations from any event loop and answers there, after the commit.
+    """Takes operations from any event loop and resolves their futures there, after the commit.
 
-    `grown` is called a few times while the tables grow from nothing, `patience` is how many seconds a lost server is
+    `grown` is called a few times while the tables grow from empty, `patience` is how many seconds a lost server is
     waited for.
     """
 
@@ -299,7 +299,7 @@ class BatchWriter:
         self.backend = 0  # the server's process for us, as its notifications name it
 
     def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Decided[Any]]":
-        """Put an operation into the next batch; the future is done when it is on the server's disk."""
+        """Add an operation to the next batch; the future is done when it is on the server's disk."""
         if self._closing.is_set():
             raise StoreError(self._closed)
         future: asyncio.Future[Decided[Any]] = asyncio.get_running_loop().create_future()
@@ -309,7 +309,7 @@ class BatchWriter:
         return future
 
     def open(self) -> Transactions:
-        """Open a connection to write on; raises what psycopg raises."""
+        """Open a writing connection. Raise psycopg's errors."""
         wait = int(self._patience * 1000)
         # A process that hangs in the middle of a transaction must not keep the others out for ever.
         session = {"lock_timeout": str(wait), "idle_in_transaction_session_timeout": str(max(wait, 1) * 3)}
@@ -324,7 +324,7 @@ class BatchWriter:
         return self._transactions
 
     def close(self) -> None:
-        """Wait for the transaction that is under way; tell those that have not begun that they will not."""
+        """Wait for the running transaction and fail all operations that have not started."""
         self._closing.set()
         self._waiting.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -334,7 +334,7 @@ class BatchWriter:
         self._drop()
 
     def leave(self, why: str) -> None:
-        """Refuse what comes, in a child process: the thread, its locks and the connection are the parent's."""
+        """In a child process, refuse all calls: the thread, its locks and the connection belong to the parent."""
         forks.keep((self._transactions, self._waiting, self._closing, self._starting))
         self._closed = why
         self._closing = threading.Event()
@@ -357,7 +357,7 @@ class BatchWriter:
             self._fail([first], StoreError("the store was closed"))
 
     def _more(self) -> Iterable[Operation]:
-        """Take what else is waiting, as far as it fits into one transaction."""
+        """Return further waiting operations, as far as they fit into one transaction."""
         for _ in range(min(BATCH - 1, self._waiting.qsize())):
             operation = self._waiting.get()
             if operation is None:
@@ -366,7 +366,7 @@ class BatchWriter:
             yield operation
 
     def _see_through(self, batch: list[Operation]) -> None:
-        """Try until each operation has its answer or its error."""
+        """Retry until each operation has its answer or its error."""
         try:
             self._until_done(batch)
         except StoreError as error:
@@ -428,7 +428,7 @@ class BatchWriter:
         self._count(transactions.writes)
 
     def _count(self, writes: int) -> None:
-        """Let the planner look at tables that grow from nothing a few times; later the server does that by itself."""
+        """Let the planner analyze growing tables a few times; later the server does that by itself."""
         self._written += writes
         if self._growth < self._written < _MANY:
             self._growth = self._written * 4
@@ -487,9 +487,9 @@ class BatchWriter:
 
 
 def _is_there(transactions: Transactions, operation: Operation) -> bool:
-    """Tell whether an attempt before this one was committed: then its first event is in the journal, with our seal.
+    """Whether an earlier try was committed: then its first event is in the journal, with our hash.
 
-    Our locks are held now, so an attempt whose connection was lost has come to its end.
+    Our locks are held now, so a try whose connection was lost has ended.
     """
     done = transactions.done(operation.workspace, operation.op) if operation.events else None
     return done is not None and done.hash == operation.events[0].hash

@@ -1,9 +1,9 @@
-"""Committing. In memory at once; on a file, everything that is waiting goes into one transaction.
+"""Committing. In memory at once; on a file, all waiting operations go into one transaction.
 
 SQL runs on the event loop's own thread, where it is fastest: statements are short, and a second thread would only
-fight for the interpreter. The commit waits for the disk, so it runs on a thread of its own, and what arrives meanwhile
-forms the next batch. Only where the disk has shown to be as fast as a few statements, and a single operation is
-waiting, is that thread not worth its two wake-ups.
+compete for the interpreter. The commit waits for the disk, so it runs on a separate thread, and operations that arrive
+meanwhile form the next batch. If the disk is as fast as a few statements, and a single operation is waiting, that
+thread is not worth its two wake-ups.
 """
 
 import asyncio
@@ -40,7 +40,8 @@ _FORGET: Final = (
 
 
 class Forgetting:
-    """What is old in a database in memory. `keep` is how many events of each workspace are kept; None for all."""
+    """Removes old data from a database in memory. `keep` is how many events of each workspace are kept; None for
+    all."""
 
     def __init__(self, connection: WritingConnection) -> None:
         self.keep: int | None = None
@@ -49,7 +50,7 @@ class Forgetting:
         self._steps = 0
 
     def look(self, written: list[Values]) -> None:
-        """Forget a little, if enough is old; to be called when these have been written and no transaction is open."""
+        """Remove a little, if enough is old; call it after these were written, while no transaction is open."""
         if self.keep is None:
             return
         for workspace, head in {row[0]: row[1] for row in written}.items():
@@ -86,10 +87,10 @@ QUICK_SECONDS: Final = 0.001  # a commit that takes no longer than this may hold
 
 
 class ImmediateCommit:
-    """For a database in memory: each operation is applied at once, and there is nothing to wait for.
+    """The commit of a database in memory: each operation is applied at once.
 
-    The transaction stays open for some hundred operations, because SQLite copies a page the first time each
-    transaction changes it. An operation that the database refuses is undone by writing those before it once more.
+    The transaction stays open for some hundred operations, because SQLite copies a page the first time each transaction
+    changes it. An operation that the database refuses is undone by writing those before it again.
     """
 
     def __init__(self, connection: WritingConnection, feed: Feed, fault: Fault) -> None:
@@ -105,7 +106,7 @@ class ImmediateCommit:
         self.one = OneLoop()
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, Any]:
-        """Apply an operation; give its answer and its aside."""
+        """Apply an operation. Return its answer and its aside."""
         connection = self._connection
         if self._broken is not None:
             raise StoreError(f"the store in memory cannot go on: {self._broken}")
@@ -143,7 +144,7 @@ class ImmediateCommit:
         self._connection.journal.unrepeatable = False
 
     def _undo(self) -> None:
-        """Take back the operation that failed and nothing else."""
+        """Undo only the operation that failed."""
         try:
             self._connection.rollback()
             self._connection.begin()
@@ -152,11 +153,11 @@ class ImmediateCommit:
             self._broken = error
 
     def close(self) -> None:
-        """Refuse what comes; nothing is ever under way between two calls."""
+        """Refuse all further calls; nothing is pending between two calls."""
         self._broken = StoreError("it is closed")
 
     def leave(self, why: str) -> None:
-        """Refuse what comes, in a child process."""
+        """In a child process, refuse all calls."""
         self._broken = StoreError(why)
 
 
@@ -164,7 +165,7 @@ _Commit: TypeAlias = tuple[asyncio.AbstractEventLoop, list[Operation]]
 
 
 class GroupCommit:
-    """Group commit: one transaction for all the operations that are waiting when the last one is on disk."""
+    """Group commit: one transaction for all operations that are waiting when the last one is on disk."""
 
     def __init__(self, connection: WritingConnection, feed: Feed, fault: Fault, *, busy_seconds: float) -> None:
         self._connection = connection
@@ -184,7 +185,7 @@ class GroupCommit:
         self._closed = ""  # why, if it is
 
     def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Decided[Any]]":
-        """Put an operation into the next batch; the future is done when it is on disk."""
+        """Add an operation to the next batch; the future is done when it is on disk."""
         if self._closed:
             raise StoreError(self._closed)
         loop = self.one.enter()
@@ -199,7 +200,7 @@ class GroupCommit:
         return future
 
     def close(self) -> None:
-        """Wait for the commit that is under way; tell those that have not begun that they will not."""
+        """Wait for the running commit and fail all operations that have not started."""
         self._closed = self._closed or "the store is closed"
         if self._thread is not None:
             self._commits.put(None)
@@ -210,7 +211,7 @@ class GroupCommit:
         self._waiting.clear()
 
     def leave(self, why: str) -> None:
-        """Refuse what comes, in a child process: those who wait, the thread and the loop are the parent's."""
+        """In a child process, refuse all calls: the callers, the thread and the loop belong to the parent."""
         self._closed = why
         self._thread = None
         self._locked_out, self._alone, self._waiting = [], deque(), deque()
@@ -218,9 +219,9 @@ class GroupCommit:
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         """Serve this event loop from now on.
 
-        A store outlives event loops: each `asyncio.run` makes one and closes it, perhaps in the middle of a batch. What
-        that loop left waiting is dropped, because whoever awaited it is gone; what was on its way to the disk arrives
-        there first. Two loops at the same time are refused: batches, and the SQL in them, belong to one thread.
+        A store outlives event loops: each `asyncio.run` creates one and closes it, perhaps in the middle of a batch.
+        Operations that the old loop left waiting are dropped, because their callers are gone; a running commit finishes
+        first. Two loops at the same time are refused: batches, and the SQL in them, belong to one thread.
         """
         if self._busy and self._loop is not None and not self._loop.is_closed():
             raise StoreError("this store is in use by another event loop; open the file once per loop")
@@ -233,7 +234,7 @@ class GroupCommit:
         self._loop = loop
 
     def _wait_for_disk(self) -> None:
-        """Wait until the commit that an earlier loop left behind is done."""
+        """Wait until the commit that an earlier loop left is done."""
         if self._thread is not None:
             done = threading.Event()
             self._commits.put(done)

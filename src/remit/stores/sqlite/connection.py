@@ -1,4 +1,4 @@
-"""The connections to a SQLite database: one that writes, on a file another that reads, and those of long looks."""
+"""The connections to a SQLite database: one that writes, on a file another that reads, and those of long reads."""
 
 import asyncio
 import sqlite3
@@ -24,7 +24,7 @@ _APPEND: Final = _STATEMENTS["append"]
 
 
 def connect(where: str) -> sqlite3.Connection:
-    """Open a connection that begins and commits only when told to."""
+    """Open a connection that begins and commits only explicitly."""
     try:
         # Two threads use the writing connection, never both at once: the loop's for SQL, the committer's for COMMIT.
         return sqlite3.connect(where, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=0)
@@ -33,7 +33,7 @@ def connect(where: str) -> sqlite3.Connection:
 
 
 class WritingConnection:
-    """Begins, applies operations, commits or rolls back. It is what the journal calls `Sql`."""
+    """Begins, applies operations, commits or rolls back. It implements the journal's `Sql`."""
 
     def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
         self._where = where
@@ -49,14 +49,14 @@ class WritingConnection:
         self.use(connection)
 
     def use(self, connection: sqlite3.Connection) -> None:
-        """Use this connection, which is ready, from now on; forget what is remembered."""
+        """Use this prepared connection from now on; drop the caches."""
         self.place.settle()
         self.connection = connection
         self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
         self._journal.forget()
 
     def rest(self, seconds: float) -> bool:
-        """Wait until no transaction is open and let none begin; False if one takes longer than that."""
+        """Wait until no transaction is open and let none begin. Return False if one takes longer than that."""
         return self._transaction.acquire(timeout=seconds)
 
     def go_on(self) -> None:
@@ -66,7 +66,7 @@ class WritingConnection:
     # -- transactions -------------------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Begin to write; False if another process is writing."""
+        """Begin to write. Return False if another process is writing."""
         if self._lasting:
             self._transaction.acquire()  # before anything else: around a fork the files are others
             self._holds = True
@@ -87,8 +87,8 @@ class WritingConnection:
         return True
 
     def _notice_others(self) -> None:
-        """Forget what is remembered if another connection has written: SQLite counts that in `data_version`. It may
-        have brought the file to a schema that we do not know."""
+        """Drop the caches if another connection has written, which SQLite counts in `data_version`. It may also have
+        migrated the file to a schema that we do not know."""
         version = self._execute("PRAGMA data_version").fetchone()[0]
         if version != self._seen:
             self._known.saw(self._execute("PRAGMA user_version").fetchone()[0])
@@ -96,18 +96,18 @@ class WritingConnection:
             self._journal.forget()
 
     def changed(self) -> bool:
-        """Tell whether there is anything to commit."""
+        """Whether there is anything to commit."""
         return self.connection.total_changes != self._changes
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
-        """Apply an operation. Raises StoreError if the database fails; any other error is the operation's own."""
+        """Apply an operation. Raise `StoreError` if the database fails; any other error is the operation's own."""
         try:
             return self._journal.apply(workspace, op, decide)
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 
     def restore(self, events: list[Event]) -> None:
-        """Write events again that a rollback took away."""
+        """Write events again that a rollback removed."""
         try:
             self._journal.restore(events)
         except sqlite3.Error as error:
@@ -118,7 +118,7 @@ class WritingConnection:
         return self._journal
 
     def commit(self) -> None:
-        """Commit; raise StoreError also if the file was moved or removed meanwhile."""
+        """Commit. Raise `StoreError` also if the file was moved or removed meanwhile."""
         try:
             self._journal.flush()
             self.connection.execute("COMMIT")
@@ -130,8 +130,8 @@ class WritingConnection:
         self._ended()
 
     def _wipe(self) -> None:
-        """Empty the log, which still has the pages as they were, into the file. While others read that cannot be; then
-        it is tried again after the next commit, and SQLite does it at the latest when all have closed."""
+        """Move the write-ahead log, which still has the old pages, into the file. That fails while others read; then it
+        is retried after the next commit, and SQLite does it at the latest when all have closed."""
         try:
             busy = self._execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         except sqlite3.Error:
@@ -176,7 +176,7 @@ class WritingConnection:
         self._execute(_STATEMENTS[name], row)
 
     def erase(self, name: str, row: Sequence[Any]) -> None:
-        """Write, and have SQLite fill with zeros what is free in the file afterwards."""
+        """Write, and let SQLite overwrite the freed space with zeros."""
         self._execute("PRAGMA secure_delete = ON").fetchall()
         self.write(name, row)
         self._execute("PRAGMA secure_delete = OFF").fetchall()
@@ -184,7 +184,7 @@ class WritingConnection:
 
 
 class ReadingConnection:
-    """Sees what is committed, and changes nothing."""
+    """A read-only connection; it sees committed data only."""
 
     def __init__(self, where: str, connection: sqlite3.Connection, known: KnownSchema) -> None:
         self.connection = connection
@@ -197,7 +197,7 @@ class ReadingConnection:
         return self.connection.execute(_STATEMENTS[name], row).fetchall()
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement that is about the file, not about a workspace."""
+        """Run a statement about the file, not about a workspace."""
         try:
             with self.looking:
                 return self.connection.execute(sql).fetchall()
@@ -205,7 +205,7 @@ class ReadingConnection:
             raise translated(error, self._where) from error
 
     def look(self, view: View, look: Callable[[View], T]) -> T:
-        """Answer all that `look` asks as of one moment."""
+        """Run `look` on a snapshot and return its result."""
         self._known.check()
         try:
             with self.looking:
@@ -220,7 +220,8 @@ class ReadingConnection:
             raise translated(error, self._where) from error
 
     def version(self) -> int:
-        """Give a number that changes when any other connection has written; refuse a file that is newer since then."""
+        """Return a number that changes when any other connection has written. Raise `NewerStore` if the file has been
+        migrated since."""
         version: int = self.rows("PRAGMA data_version")[0][0]
         if version != self._seen:
             self._known.saw(self.rows("PRAGMA user_version")[0][0])
@@ -229,7 +230,8 @@ class ReadingConnection:
 
 
 class LostConnection(sqlite3.Connection):
-    """Stands for a connection that is lost, such as a parent's in a child process: what is asked of it is refused."""
+    """A stand-in for a connection that cannot be used any more, for example the parent's after a fork. Every call
+    raises `StoreError`."""
 
     in_transaction = False  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride] - what there was is not ours
     total_changes = 0  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
@@ -244,7 +246,7 @@ class LostConnection(sqlite3.Connection):
         return self
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 _AT_ONCE: Final = 4  # looks; the next one waits
@@ -257,11 +259,11 @@ _AT_ONCE: Final = 4  # looks; the next one waits
 
 
 class _Stopped(Exception):
-    """A look was told to stop."""
+    """A read was told to stop."""
 
 
 class _Browse(Generic[T]):
-    """One look. It can be stopped from another thread: at its next question, or in the middle of one."""
+    """One long read. It can be stopped from another thread: at its next query, or in the middle of one."""
 
     def __init__(self, use: Callable[["_Browse[T]", ReadingConnection], T]) -> None:
         self._use = use
@@ -297,7 +299,7 @@ class _Browse(Generic[T]):
 
 
 class Browser:
-    """Owns the threads and the connections for long looks. The first look makes them."""
+    """Owns the threads and connections of long reads. The first read creates them."""
 
     def __init__(self, where: str, place: Whereabouts, known: KnownSchema, busy_seconds: float) -> None:
         self._where = where
@@ -312,7 +314,7 @@ class Browser:
         self._closed = ""  # why, if it is
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
-        """Answer all that `look` asks as of one moment, on another thread."""
+        """Run `look` on a snapshot, in another thread, and return its result."""
         self._known.check()
         if self._closed:
             raise StoreError(self._closed)
@@ -328,7 +330,7 @@ class Browser:
             raise
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement that is about the file, on this thread."""
+        """Run a statement about the file, on this thread."""
         return self._answer(_Browse[list[tuple[Any, ...]]](lambda _, reader: reader.rows(sql)))
 
     def _answer(self, browse: _Browse[T]) -> T:
@@ -376,8 +378,8 @@ class Browser:
             self._state.notify_all()
 
     def close(self) -> None:
-        """Stop the looks that are under way and let go of the file. A look that does not ask anything now cannot be
-        stopped; it is left after a while, and lets go of the file when it does."""
+        """Stop the running reads and close the file. A read that is not in a query cannot be stopped; it is abandoned
+        after a while, and closes the file when it ends."""
         with self._state:
             self._closed = self._closed or "the store is closed"
             self._let_go()
@@ -395,19 +397,19 @@ class Browser:
     # -- forks ----------------------------------------------------------------------------------------
 
     def rest(self) -> bool:
-        """Let go of the file, before a fork: looks that are under way begin anew afterwards. False if one of them does
-        not stop."""
+        """Close the file before a fork. Interrupt running reads; they restart afterwards. Return False if one does not
+        stop."""
         with self._state:
             self._resting = True
             return self._let_go()
 
     def go_on(self) -> None:
-        """Let looks begin again."""
+        """Let reads begin again."""
         with self._state:
             self._resting = False
 
     def leave(self, why: str) -> None:
-        """Refuse what comes, in a child process: looks, threads and connections are the parent's."""
+        """In a child process, refuse all calls: reads, threads and connections belong to the parent."""
         forks.keep((self._threads, self._under_way))
         self._closed = why
         self._threads = None

@@ -1,4 +1,4 @@
-"""SQLite: one file, no server; or `:memory:`, the same thing without the file."""
+"""SQLite: one file, no server; or `:memory:`, the same without the file."""
 
 import asyncio
 import logging
@@ -27,8 +27,8 @@ POLL_SECONDS: Final = 0.2
 
 
 class Poll:
-    """Looks a few times a second whether a file was changed, and rings if so; our own writes ring too, which does no
-    harm."""
+    """Polls a file for changes a few times a second and notifies listeners; our own writes notify too, which is
+    harmless."""
 
     def __init__(self, version: Callable[[], int], ring: Callable[[], None]) -> None:
         self._version = version
@@ -55,7 +55,7 @@ _BEAT: Final = queries()["worker_beat"]
 
 
 class SqlitePulse:
-    """Writes the heartbeats of one worker. `file` is which file it was when the database was opened."""
+    """Writes the heartbeats of one worker. `file` identifies the file that was opened."""
 
     def __init__(self, where: str, file: Identity | None, workspace: str, busy_seconds: float) -> None:
         self._where = where
@@ -71,7 +71,8 @@ class SqlitePulse:
             self._open()
 
     def _written(self, beat: Beat) -> bool:
-        """Write, unless the connection has to be opened first: nobody may wait for that while a process forks."""
+        """Write the heartbeat, unless the connection must be opened first, which must not be waited for while a process
+        forks. Return whether it was written."""
         with self._using:
             if self._connection is None:
                 return False
@@ -115,7 +116,7 @@ class SqlitePulse:
     # -- forks ----------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Close the file, once nothing is being written; the next heartbeat opens it again."""
+        """Close the file once nothing is being written; the next heartbeat opens it again."""
         self._using.acquire()
         self._drop()
 
@@ -128,9 +129,9 @@ class SqlitePulse:
 
 
 def back_up(source: Path, target: Path) -> int:
-    """Copy a store as it is at one moment into a new file, for its owner only; give the number of its schema.
+    """Copy a snapshot of a store into a new file, readable by its owner only. Return its schema number.
 
-    The store is not changed, nor brought up to date: this is what one does before that.
+    The store is neither changed nor migrated: a backup comes before that.
     """
     prepare(source, create=False)
     _make_anew(target)
@@ -154,7 +155,7 @@ def _copied(source: Path, target: Path) -> int:
 
 
 def _make_anew(target: Path) -> None:
-    """Make an empty file that SQLite writes the copy to; whatever is there already stays as it is."""
+    """Create an empty file for the copy; an existing file is not touched."""
     there = [name for name in (target, *(Path(f"{target}{end}") for end in COMPANIONS)) if os.path.lexists(name)]
     if there:
         raise BadInput(f"{there[0]} is there already, and a backup overwrites nothing; name another file")
@@ -201,7 +202,7 @@ _log = logging.getLogger("remit")
 
 
 class SqliteDatabase:
-    """Owns the connections to one file, or to a database in memory; hands out stores bound to a workspace."""
+    """Owns the connections to one file, or to a database in memory, and returns stores bound to a workspace."""
 
     def __init__(
         self,
@@ -246,8 +247,8 @@ class SqliteDatabase:
             raise
 
     def keep(self, events: int | None) -> None:
-        """In memory, keep so many of the newest events of each workspace and forget the rest, except what belongs to
-        runs in which something is open; None keeps all. What is in a file is kept."""
+        """In memory, keep this many of the newest events of each workspace and drop the rest, except for runs with
+        something open; None keeps all. A file keeps everything."""
         if isinstance(self._commits, ImmediateCommit):
             self._commits.forgetting.keep = events
 
@@ -259,7 +260,7 @@ class SqliteDatabase:
     # -- forks ----------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Close the file, once nobody reads or writes: SQLite must not be open in two processes by one opening."""
+        """Close the file once no read or write runs: two processes must not share an open SQLite file."""
         if not self.lasting or not self.writer.rest(self._busy_seconds):
             return
         if not self._browser.rest():
@@ -312,7 +313,7 @@ class SqliteDatabase:
         self.reader.connection.execute("PRAGMA query_only = ON")
 
     def dispatcher(self, workspace: str) -> None:
-        """Give none: whoever listens to the store is woken by it."""
+        """Return None: the store itself wakes its listeners."""
         return
 
     def pulse(self, workspace: str) -> SqlitePulse | None:
@@ -321,7 +322,7 @@ class SqliteDatabase:
         return SqlitePulse(self.where, self.writer.place.main, workspace, self._busy_seconds)
 
     def server_time(self) -> None:
-        """Tell nothing: a file has no clock."""
+        """Return None: a file has no clock."""
         return
 
     def workspaces(self) -> list[str]:
@@ -332,7 +333,7 @@ class SqliteDatabase:
         return self.writer.journal.key
 
     def seal_with(self, key: SealKey | None) -> None:
-        """Seal what is written from now on with this key."""
+        """Sign everything that is written from now on with this key."""
         self.writer.journal.key = key
 
     def faulty(self) -> list[str]:
@@ -360,7 +361,7 @@ class SqliteDatabase:
 
 
 class MemoryStore:
-    """One workspace in memory, where nothing waits for anything: an operation is done when it returns."""
+    """One workspace in memory: an operation is done when it returns."""
 
     __slots__ = ("_commits", "_sinks", "_view", "workspace")
 
@@ -384,19 +385,19 @@ class MemoryStore:
             raise translated(error, MEMORY) from error
 
     async def browse(self, look: Callable[[View], T]) -> T:
-        """Look in the same way: there is one connection, and whoever writes is on it."""
+        """Read in the same way as `read`: there is only one connection."""
         return await self.read(look)
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(self.workspace, sink)
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
-        """Never ring: no other process can write here."""
+        """Never notify: no other process can write here."""
         return _nothing
 
 
 class FileStore:
-    """One workspace on a file, where an operation is done when it is on disk."""
+    """One workspace on a file: an operation is done when it is on disk."""
 
     __slots__ = ("_browser", "_commits", "_reader", "_sinks", "_view", "workspace")
 
@@ -432,4 +433,4 @@ class FileStore:
 
 
 def _nothing() -> None:
-    """Stop nothing."""
+    """Do nothing."""

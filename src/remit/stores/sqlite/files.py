@@ -1,4 +1,4 @@
-"""A file as a store: what may be opened, whether it is still where it was, and what SQLite's errors mean."""
+"""A file as a store: what may be opened, whether it is still in its place, and the meaning of SQLite's errors."""
 
 import os
 import sqlite3
@@ -31,7 +31,7 @@ _PASSING: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_CANTOP
 
 
 def translated(error: sqlite3.Error, where: str) -> StoreError:
-    """Say what an error of SQLite means, as a sentence."""
+    """Return the error of remit for an error of SQLite."""
     name = getattr(error, "sqlite_errorname", "")
     base = next((known for known in _MEANING if name.startswith(known)), "")
     meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
@@ -43,12 +43,12 @@ def translated(error: sqlite3.Error, where: str) -> StoreError:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether another process is in the way."""
+    """Whether another process holds the file."""
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def prepare(path: Path, *, create: bool) -> None:
-    """Say what is wrong with a path before SQLite says it in fewer words; make a new file for its owner only.
+    """Raise what is wrong with a path, with more detail than SQLite; create a new file for its owner only.
 
     The file is not opened here: closing it would drop the locks that another connection of this process has on it.
     """
@@ -72,7 +72,7 @@ def prepare(path: Path, *, create: bool) -> None:
 
 
 def others(where: str) -> list[str]:
-    """Tell who else may read or write the file, as sentences."""
+    """Return who else may read or write the file, as sentences."""
     try:
         status = os.stat(where)  # noqa: PTH116 - the path is text here
     except OSError:
@@ -89,7 +89,8 @@ def others(where: str) -> list[str]:
 
 
 def _refuse_links(path: Path) -> None:
-    """Refuse what is a link: whoever may write to its folder decides where it leads. Links above it are as they are."""
+    """Raise `NotAStore` for a symbolic link: everyone who may write to its folder decides where it leads. Links in its
+    parent folders are allowed."""
     for name in (path, *(Path(f"{path}{end}") for end in COMPANIONS)):
         if name.is_symlink():
             raise NotAStore(f"{name} is a symbolic link, and remit follows none to a store; name the file itself")
@@ -134,14 +135,14 @@ class Whereabouts:
         self.settle()
 
     def settle(self) -> None:
-        """Remember the files as they are now: they have just been opened."""
+        """Record the files as they are now: they have just been opened."""
         self.main, self._written = _file(self._where) if self._lasting else (None, 0)
         self._wal = identity(self._wal_name) if self._lasting else None
         self._shared = identity(self._shared_name) if self._lasting else None
         self._lost = ""  # what to tell everyone, once a file beside it is not there any more
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Refuse to go on if a file is not the one that was opened. What was lost once beside it stays lost."""
+        """Raise `StoreError` if a file is not the one that was opened. A lost companion file stays lost."""
         if not self._lasting:
             return
         main, written = _file(self._where)
@@ -154,7 +155,7 @@ class Whereabouts:
         self._written = written
 
     def check_file(self) -> None:
-        """Refuse to open the file once more if it is not the one that was opened."""
+        """Raise `StoreError` if the file to be reopened is not the one that was opened."""
         self._must_be(identity(self._where))
 
     def _must_be(self, main: Identity | None) -> None:
@@ -164,10 +165,10 @@ class Whereabouts:
     def _without(
         self, wal: Identity | None, shared: Identity | None, connection: sqlite3.Connection, *, touched: bool
     ) -> str:
-        """Save what is only in the `-wal`, which this process still has open, and say what became of it.
+        """Save what is only in the `-wal`, which this process still has open, and return the sentence about it.
 
-        That is safe only while nobody can have written without us: other processes share the `-shm` with us, or it is
-        gone and no process has made another one.
+        That is safe only while no process can have written without us: other processes share the `-shm` with us, or it
+        is gone and no process has created another one.
         """
         changed = wal != self._wal
         alone = shared is None and (not changed or not touched)
@@ -188,12 +189,12 @@ def _moved_into_the_file(connection: sqlite3.Connection) -> bool:
 
 
 def identity(name: str) -> Identity | None:
-    """Tell which file has this name now; None if there is none."""
+    """Return the identity of the file that has this name now, or None."""
     return _file(name)[0]
 
 
 def _file(name: str) -> tuple[Identity | None, int]:
-    """Tell which file has this name now, and when it was last written."""
+    """Return the identity of the file that has this name now, and when it was last written."""
     try:
         status = os.stat(name)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
     except OSError:
@@ -211,7 +212,7 @@ _MENDED_TOO: Final[tuple[_Version, ...]] = ((3, 44, 6), (3, 50, 7))
 
 
 def advice(version: _Version) -> list[str]:
-    """Name what this version of SQLite may do to a file that several processes use."""
+    """Return the risks of this version of SQLite for a file that several processes use."""
     mended = version >= _MENDED or any(fixed <= version < (3, fixed[1] + 1, 0) for fixed in _MENDED_TOO)
     number, since = (".".join(map(str, one)) for one in (version, _MENDED))
     sentence = (

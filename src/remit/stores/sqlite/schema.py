@@ -1,4 +1,4 @@
-"""The schema of a SQLite store: made once, brought up to date, and refused if it is not ours, older or newer."""
+"""The schema of a SQLite store: created, migrated, and refused if it is foreign, too old or too new."""
 
 import sqlite3
 import sys
@@ -20,7 +20,7 @@ _PAGE: Final = 2_048
 
 
 def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> None:
-    """Make the tables as this remit expects them, or refuse the file and leave it as it is."""
+    """Create or migrate the tables, or refuse the file and leave it unchanged."""
     run = connection.execute
     # Only while opening: later, waiting for another process is done by the loop, without blocking it.
     run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
@@ -37,7 +37,7 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
 
 
 def pragmas(platform: str) -> list[str]:
-    """List how a file is written on this platform, so that what was acknowledged survives a loss of power."""
+    """Return the settings with which acknowledged writes survive a loss of power on this platform."""
     settings = ["synchronous = FULL", "cache_size = -32768"]
     if platform == "darwin":  # there fsync comes back before the disk has written; this asks the disk itself
         settings += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
@@ -45,13 +45,13 @@ def pragmas(platform: str) -> list[str]:
 
 
 def newest() -> int:
-    """Give the number of the newest schema that this remit knows."""
+    """Return the number of the newest schema that this remit knows."""
     return max(migrations("sqlite"))
 
 
 def recognised(connection: sqlite3.Connection, where: str) -> int:
-    """Give the number of the schema that is there, 0 if none is; refuse the database of another program, and a schema
-    that we do not know."""
+    """Return the number of the present schema, 0 if there is none. Raise for the database of another program, and for
+    an unknown schema."""
     run = connection.execute
     run("BEGIN")  # one picture: another process may be making the store right now
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
@@ -63,7 +63,7 @@ def recognised(connection: sqlite3.Connection, where: str) -> int:
 
 
 def _version(connection: sqlite3.Connection, where: str) -> int:
-    """Give the number of the schema that is there, 0 if none is; refuse a number we do not know."""
+    """Return the number of the present schema, 0 if there is none. Raise for an unknown one."""
     steps = migrations("sqlite")
     version = _pragma(connection, "user_version")
     if version > newest():
@@ -90,8 +90,8 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 def _copy_into(connection: sqlite3.Connection) -> None:
-    """Make the tables in memory. Copying them is twenty times as fast as making them, and many programs and tests open
-    many stores."""
+    """Create the tables in memory. Copying them is twenty times as fast as creating them, and many programs and tests
+    open many stores."""
     with closing(sqlite3.connect(MEMORY)) as made:
         made.deserialize(_empty())
         made.backup(connection)
@@ -99,7 +99,7 @@ def _copy_into(connection: sqlite3.Connection) -> None:
 
 @cache
 def _empty() -> bytes:
-    """Give a store in which nothing is."""
+    """Return an empty store as bytes."""
     with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
         _migrate(connection, MEMORY)
         return connection.serialize()
@@ -135,7 +135,7 @@ OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql 
 
 
 def differences(found: Iterable[Sequence[Any]]) -> list[str]:
-    """Compare what is in a file with what the migrations make, and name each difference."""
+    """Return the differences between a file and what the migrations create."""
     there = {(row[0], row[1]): (row[2], _words(row[3])) for row in found}
     wanted = _wanted()
     sentences = [f"{kind} {name} is missing" for kind, name in wanted.keys() - there.keys()]
