@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai._utils import _transform
+from openai._utils import async_maybe_transform
 
 
 @pytest.fixture
@@ -20,13 +20,15 @@ def plain_requests() -> Iterator[None]:
     """Have openai send lists that are plain JSON as they are. It compares each message with all the types that it might
     have, in every request, which takes half the time of these tests and changes nothing in plain JSON. The tests of
     examples, of the command line and of the model server leave it as it is."""
-    compared = _transform._async_transform_recursive
 
-    async def sent(data: object, **types: Any) -> object:
-        return data if isinstance(data, list) and _is_plain(data) else await compared(data, **types)
+    async def sent(data: dict[str, Any], expected_type: object) -> dict[str, Any]:
+        plain = {name: value for name, value in data.items() if isinstance(value, list) and _is_plain(value)}
+        rest = {name: value for name, value in data.items() if name not in plain}
+        return {**await async_maybe_transform(rest, expected_type), **plain}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_transform, "_async_transform_recursive", sent)
+        patch.setattr("openai.resources.chat.completions.completions.async_maybe_transform", sent)
+        patch.setattr("openai.resources.responses.responses.async_maybe_transform", sent)
         yield
 
 
