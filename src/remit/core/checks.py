@@ -9,7 +9,7 @@ from remit.errors import BadInput
 
 T = TypeVar("T")
 
-_TYPED: Final = 100  # characters: a longer word is no typo
+_TYPED: Final = 100  # characters; a longer word is no typo
 
 
 def of_type(value: object, kind: type[T], what: str) -> T:

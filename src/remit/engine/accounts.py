@@ -19,9 +19,9 @@ from remit.engine.ground import Ground
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision, View
 
-ASKS_FOR: Final = 3_650 * DAY  # a person may take their time: nothing is decided by waiting
+ASKS_FOR: Final = 3_650 * DAY  # effectively no expiry: the question must not decide itself
 _DIGITS: Final = 12  # of a number of tokens
-CALL: Final = "call"  # under this word a question shows which call it is about
+CALL: Final = "call"  # the key of the call's id in a question's `shows`
 
 
 class Charge(NamedTuple):
@@ -191,7 +191,7 @@ def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now
             steps[unit] = book.charge(path, unit, -differ)
     if steps:
         data["steps"] = steps
-    run = hold.run if view.record(hold.run) is not None else ""  # it may be pruned by now
+    run = hold.run if view.record(hold.run) is not None else ""  # the run may have been pruned
     place = Place(run, hold.session, hold.task if run else "")
     event = ledger_event("hold.reconciled", place, hold.agent, now, data)
     return [event, *frozen(steps, place, hold.agent, now)]
@@ -286,7 +286,7 @@ class Accounts(NamedTuple):
         def decide(view: View) -> Decision[list[dict[Unit, int]]]:
             found = _uncertain(view, hold)
             now, note = self.ground.clock.now(), {"why": why, "by": act.by}
-            said: dict[Unit, int] = {**found.amounts, **costs}  # what nothing is said about was charged rightly
+            said: dict[Unit, int] = {**found.amounts, **costs}  # units that are left out were charged correctly
             back: dict[Unit, int] = {unit: found.amounts.get(unit, 0) - cost for unit, cost in said.items()}
             answer = question_answered(view, found, said, note, now)
             return Decision([said, back], [*reconciled(view, found, costs, note, now), *answer])
@@ -296,7 +296,7 @@ class Accounts(NamedTuple):
                 _uncertain(view, hold)
             return Decision(None)
 
-        if act.op:  # it is noted first: the call's own operation keeps what was reconciled, whoever did it
+        if act.op:  # record the owner's action first: the call's own operation keeps only what was reconciled
             await act.perform(self.ground, ActContent("reconcile", hold, [{**costs}, why]), possible)
         first, back = await self.ground.store.tx(id_, decide)
         charged = {unit: cost + back[unit] for unit, cost in first.items()}

@@ -74,7 +74,7 @@ def _used_for_another(op: str) -> Conflict:
         f"the op {shown(op)} was used for another act; repeat exactly that act to get its answer, "
         "or use another op for this one"
     )
-    no.retryable = False  # asking once more for the same is the same mistake
+    no.retryable = False  # the same request would fail again
     return no
 
 
@@ -121,7 +121,7 @@ class Breakers(NamedTuple):
     def _must_be_known(self, view: View, name: str) -> None:
         """Raise `NotFound` for an unknown name: a typo must not look like an agent that was taken out of service."""
         known = {*self.ground.directory.names(), *(card.name for card, _ in view.cards())}
-        if not known:  # a store that is looked at from outside, and nobody has published who is there
+        if not known:  # a store opened without agents, in which no worker has published any
             return
         known.update(agent for agent, _, _ in view.breakers())
         if name not in known:

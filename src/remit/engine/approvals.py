@@ -62,7 +62,7 @@ def said_under(view: View, op: str) -> Said | None:
 def said_of(view: View, question: Question) -> Said:
     """Return the answer to a question. An expired question counts as its `expires` says."""
     event = view.event(question.answered or 0)
-    assert event is not None  # a row points at the event that answered it
+    assert event is not None  # the row refers to its event
     data = read(event, QuestionAnswered)
     return Said(question.id, _counts_as(question), data["by"], data["why"], data.get("value"), question.digest)
 
@@ -103,7 +103,7 @@ def answered(question: Question, reply: Reply, now: int) -> Unsealed:
 
 
 POLICY: Final = "policy"
-_TASK: Final = 7_000  # characters of a task in a summary; what the question shows has all of it
+_TASK: Final = 7_000  # characters of a task in a summary; `shows` has all of it
 
 
 class WantedHop(NamedTuple):
@@ -117,7 +117,7 @@ class WantedHop(NamedTuple):
     card: Card
 
 
-# Says whether a person is to approve a hop: True or False, or the reason why.
+# Returns whether a person must approve a hop: True, False, or the reason.
 Approve: TypeAlias = Callable[[WantedHop], "bool | str"]
 
 
@@ -157,7 +157,7 @@ class Approving(NamedTuple):
             shows["credits"] = f"at most {dollars(child.bounds.credits)}, shared"
         word = {"handoff": f"hand this over to '{wish.to}'"}.get(kind, f"ask '{wish.to}'")
         text = f"'{under.holder}' wants to {word}: {excerpt(wish.task, _TASK)}"
-        about = (under.id, *under.names, *question(wish))  # without its time, which every life works out anew
+        about = (under.id, *under.names, *question(wish))  # without its deadline, which differs in every attempt
         return QuestionDraft("hop", text, expires=self.expires, shows=shows, about=about)
 
 
@@ -220,7 +220,7 @@ def withdrawn(question: Question, now: int) -> Unsealed:
     return answered(question, Reply("withdrawn", "", "", "its task is over"), now)
 
 
-AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
+AT_ONCE: Final = 0  # due at once, by any process's clock
 
 
 def has_question(view: View, event: Unsealed) -> bool:
@@ -266,7 +266,7 @@ def unparked(view: View, task: str, now: int) -> list[Unsealed]:
 
 def _queued(view: View, record: Record, now: int) -> Unsealed:
     began = view.event(record.began)
-    assert began is not None  # a row points at the event that made it
+    assert began is not None  # the row refers to its event
     back = Requeue("", record.fence, AT_ONCE, record.attempt, record.failures)
     place = Place(record.run, record.session, record.id)
     until = expires(restored(began).bounds, now, LASTS)

@@ -29,7 +29,7 @@ How = TypeVar("How", bound=Mapping[str, object])
 
 BY_LIMIT: Final = NAME_LIMIT
 MOST_ATTEMPTS: Final = 1_000
-NO_GOAL: Final = "carry out a plan"  # what a plan without a goal is called
+NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
 
 
 class Along(TypedDict, total=False):

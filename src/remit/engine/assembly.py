@@ -106,8 +106,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         _talking(services, money, Prompting(entries, inbox, offering, Remembering(ground)), keys, finder, policy.loops),
     )
 
-    # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
-    # carries. The knots are tied here and nowhere else.
+    # Delegation is recursive: delegate -> carry -> turn -> delegate. And a submission may start the worker, which
+    # carries tasks. These references are set here and nowhere else, to avoid import cycles.
     def take_turn(live: LiveTask) -> Turn:
         return Turn(turn_services, live)
 

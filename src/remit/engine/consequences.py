@@ -28,7 +28,7 @@ from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 
 T = TypeVar("T")
 
-_ANNOUNCED: Final = 8_000  # characters of a result that an announcement quotes; the whole of it is with the task
+_ANNOUNCED: Final = 8_000  # characters of a result in a result message; the task has all of it
 _WHY: Final = 200
 _ANNOUNCED_WAYS: Final = frozenset(("spawn", "async"))
 
@@ -53,7 +53,7 @@ class Happening(NamedTuple):
         return any(event.task == task and event.kind in lifecycle.ENDS for event in self.events)
 
 
-# A decision, one of its events, and how the event's task stood before it -> what follows.
+# A decision, one of its events, and the earlier state of the event's task -> the follow-up events.
 Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequence[Unsealed]]
 
 
@@ -78,7 +78,7 @@ def delegated_children_end(happening: Happening, event: Unsealed, standing: Stan
     them."""
     seen = "receipt" in event.data and "left" not in event.data
     if standing is not None and seen and not standing.is_rerun:
-        return ()  # whoever ran it in one go has seen the end of all that it delegated
+        return ()  # an attempt without a takeover has seen the end of all its delegations
     gone = {event.task}
     ends: list[Unsealed] = []
     for record in happening.view.below(event.task):
@@ -99,7 +99,7 @@ def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | No
     began = happening.view.event(record.began)
     asker = read(began, FirstData)["asker"] if began is not None else ""
     parent = happening.view.record(record.parent)
-    # Addressed to the first of those that are tried for the same: whichever of them looks into its inbox finds it.
+    # Addressed to the first task of the retry lineage, so that any retry finds it in its inbox.
     return (announcement(event, asker, parent.origin if parent is not None and parent.origin else record.parent),)
 
 
@@ -110,7 +110,7 @@ def questions_withdrawn(happening: Happening, event: Unsealed, standing: Standin
     view = happening.view
     open_ = view.questions_of(event.task)
     events = [withdrawn(question, event.at) for question in open_]
-    if open_:  # whoever was parked for the answer does not get one any more
+    if open_:  # requeue tasks that were parked for the answer
         events += [back for back in unparked(view, event.task, event.at) if not happening.moves(back.task)]
     return events
 
@@ -128,7 +128,7 @@ def calls_end(happening: Happening, event: Unsealed, standing: Standing | None) 
     return holds_resolve(happening.view, event, standing)
 
 
-# Kind of event -> what follows from it, in this order.
+# Kind of event -> its follow-up functions, in this order.
 _END: Final[tuple[Consequence, ...]] = (
     breaker_learns,
     calls_end,
@@ -138,7 +138,8 @@ _END: Final[tuple[Consequence, ...]] = (
 )
 CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     **dict.fromkeys(sorted(lifecycle.ENDS), _END),
-    "task.retrying": (breaker_learns, calls_end),  # only of a probe: the attempts of one task count once, when it ends
+    # Matters only for a probe: a task's attempts count once, when it ends.
+    "task.retrying": (breaker_learns, calls_end),
     "task.handed": (breaker_learns,),
     "task.released": (breaker_learns, calls_end),
     "task.lost": (breaker_learns, calls_end),
@@ -189,7 +190,7 @@ class Consequent(StoreAround):
         """Return the decision with the follow-up events of its events, and of those."""
         events = [*decision.events]
         happening, book = Happening(view, events, self._breaker_policy), None
-        for place, event in enumerate(events):  # which grows meanwhile
+        for place, event in enumerate(events):  # the list grows during the loop
             if event.kind in _PUT_BACK and has_question(view, event):
                 event = events[place] = event._replace(kind="task.parked")  # noqa: PLW2901
             consequences = CONSEQUENCES.get(event.kind)

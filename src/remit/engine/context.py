@@ -27,7 +27,7 @@ from remit.errors import BadInput, Refused
 from remit.ports import Decision, View
 
 CLEANUP_BATCH: Final = 100  # entries removed in one step
-_WRITES: Final = 50  # of one process, before one of them removes what has expired too
+_WRITES: Final = 50  # writes of one process, after which one of them also removes expired entries
 
 
 def anyone(_view: View) -> None:
@@ -425,7 +425,7 @@ class HolderAccess:
             raise self._unseen(f"{namespace}/{key}")
 
     def _unseen(self, what: str) -> Refused:
-        # The same sentence whether or not anything is there: what is withheld leaves no trace.
+        # The same sentence whether or not an entry exists: a refusal must not reveal that.
         self._live.receipt.withhold(what, "asked for, not passed")
         holder = self._live.remit.holder
         sentence = f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"

@@ -48,12 +48,12 @@ class StepOf(NamedTuple):
     """The data of a delegation that is a step of a plan."""
 
     id: str
-    identity: str  # all that is asked with it, by which it is known when the plan is run again
+    identity: str  # the digest of its request, which identifies it in a rerun
     slices: Sequence[Slice]
     team: frozenset[str]
-    messages: tuple[str, ...] = ()  # in its prompt already, and taken when it is admitted
-    trust: Trust = TRUSTED  # of what it is told: its task, and what it depends on
-    again: bool = False  # whether it is tried again if it fails
+    messages: tuple[str, ...] = ()  # messages in its prompt, taken from the inbox at admission
+    trust: Trust = TRUSTED  # the label of its prompt
+    again: bool = False  # whether it is retried if it fails
 
     def taken(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
         """Return the events that take the messages from the inbox, together with the step's admission."""
@@ -121,7 +121,7 @@ class Known(NamedTuple):
     open: Record | None = None
     origin: str = ""
     op: str = ""
-    earlier: bool = False  # whether that came of an earlier try
+    earlier: bool = False  # whether the outcome is from an earlier try
 
 
 UNKNOWN: Final = Known()
@@ -183,14 +183,15 @@ class Delegations:
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Delegate a part of the asker's task. The child's remit is derived here, from the engine's own record."""
-        if step is not None:  # a plan does not repeat itself
+        if step is not None:  # plan steps are not checked for repeats
             return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), Besides(step))
         ops = asker.operations.ids("delegate", *question(wish))
         watch = Watch(asker, action_of(ops[0], wish), self._repeats, wish, self._echo)
         outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again))
         watch.learn((outcome,))
         if outcome.state == "refused":
-            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+            # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
+            await checkpoint()
         return outcome
 
     async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
@@ -200,7 +201,8 @@ class Delegations:
         outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again, lead=lead))
         watch.learn((outcome,))
         if outcome.state == "refused":
-            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+            # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
+            await checkpoint()
         return outcome
 
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE, batch: Batch | None = None) -> Outcome:
@@ -235,7 +237,7 @@ class Delegations:
                 await services.conductor.hold_back(live, batch.wait())
             return self._noted(asker, op, live, await services.conductor.carry(live))
         finally:
-            if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
+            if control.step_up():  # rare: its agent has a limit, or its whole line waited
                 await services.slots.take_again(asker)
 
     @staticmethod
@@ -273,7 +275,7 @@ class Delegations:
         if isinstance(aside, QuestionDraft):
             besides.ticket.judged()
             edit.note(await services.questions.ask(asker, aside, op, stepped_back=True))
-            return Attempted(live, None)  # the door is asked again: much may have changed meanwhile
+            return Attempted(live, None)  # request admission again: the facts may have changed meanwhile
         if aside is not None:
             live.tried_again(aside)
         if slots.concerns(asker) and isinstance(answer, str):
@@ -355,7 +357,7 @@ class Delegations:
         resumed: Resumed = aside
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
         agent = ground.directory.get(resumed.remit.holder)
-        assert agent is not None  # the guards have seen to it
+        assert agent is not None  # the guards refuse an unknown agent
         live = resumed.live(agent).limit_time(ground.clock, now, asker.life)
         live.control.line = asker.control.line
         services.conductor.alive.enter(live)
@@ -367,7 +369,7 @@ def _answered(view: View, answer: Json) -> Known:
     if isinstance(answer, dict):
         return Known(Outcome("", "", "refused", error=Refused.read(answer)))
     record = view.record(str(answer))
-    assert record is not None  # it is not pruned while a task of its lineage is open
+    assert record is not None  # a run is not pruned while a task of its lineage is open
     outcome = outcomes.of_record(view, record)
     return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else origin_of(record))
 

@@ -15,9 +15,9 @@ from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat
 from remit.errors import BadInput
 
-# Called with a Turn. It is not named here, because a turn knows the directory and not the other way round.
+# Called with a Turn, which is not named here to avoid an import cycle.
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
-OnLost: TypeAlias = Literal["fail", "anew"]  # what becomes of a turn whose conversation cannot be continued
+OnLost: TypeAlias = Literal["fail", "anew"]  # what happens to a turn whose conversation cannot be continued
 
 
 class AgentRules(NamedTuple):
@@ -36,7 +36,7 @@ class AgentRules(NamedTuple):
     on_lost: OnLost = "fail"
     expects: frozenset[str] = frozenset()
     varies: bool = False
-    memory: Remembers = ""  # what a run is told of its session, if the run itself does not say
+    memory: Remembers = ""  # default of `remembers`
     polls: frozenset[str] = frozenset()
 
     def repeats(self, tool: str) -> Repeat:
@@ -56,14 +56,14 @@ class Agent:
     answer: AgentFunction
     retry: RetryPolicy = USUAL
     rules: AgentRules = USUAL_RULES
-    stand_in: bool = False  # made by the engine for a person's plan: nobody's failures are its own
+    stand_in: bool = False  # provided by the engine for a person's plan, so failures are no agent's own
 
 
 async def _leads_only(_turn: object) -> object:
     raise AssertionError("whoever stands in for a person carries out a plan, and is asked nothing else")
 
 
-# Whoever carries out a person's plan. Every process has it, and nobody can ask it.
+# The agent that carries out a person's plan. Every process has it, and no agent can ask it.
 PLANNER: Final = Agent(Card(STAND_IN, role="carries out a plan", asks=ANY), _leads_only, stand_in=True)
 
 
@@ -71,7 +71,7 @@ class Directory:
     def __init__(self) -> None:
         self._agents: dict[str, Agent] = {}
         self._index = Index()
-        self._unread: list[Card] = []  # cards that nobody has been looked for in yet
+        self._unread: list[Card] = []  # cards that are not indexed yet
 
     def add(self, agent: Agent) -> None:
         name = agent.card.name

@@ -1,4 +1,4 @@
-"""Admission: every hop is decided here, whoever asks and however. Facts, guards, and all follow-ups of the answer.
+"""Admission: every hop is decided here, for every kind of asker. Facts, guards, and all follow-ups of the answer.
 
 It runs inside the deciding transaction. Everything that is not a plain yes is refused.
 """
@@ -219,7 +219,7 @@ class HopFacts:
 
     @property
     def run_handoffs(self) -> int:
-        return self.run.handoffs - self._proposal.handing.of_parts  # the parts and what joins them are one handoff
+        return self.run.handoffs - self._proposal.handing.of_parts  # the parts and their join count as one handoff
 
     @property
     def sends(self) -> int:
@@ -298,8 +298,9 @@ class Admission:
         self.approving = approving
         self._breaker_policy = breaker_policy
         self._concurrency = concurrency
-        self.about_to_refuse: Callable[[View, str, str], None] | None = None  # may stop the decision: a holder is gone
-        self.asked_for: dict[str, int] = {}  # agents that someone here waits for, and how many do
+        # May interrupt the decision if a dead process holds what is missing.
+        self.about_to_refuse: Callable[[View, str, str], None] | None = None
+        self.asked_for: dict[str, int] = {}  # number of callers here that wait for each busy agent
 
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
         """Judge a hop. After a yes, the caller adds one event of its own: started, submitted, handed or claimed."""
@@ -313,7 +314,7 @@ class Admission:
                 self.about_to_refuse(view, verdict.rule, verdict.sentence)
             return Admitted(verdict, self._refused(passage, proposal, verdict))
         joins = under is not proposal.child and wish.to not in view.run(under.root).members
-        # What is only queued, or sent out in parts, is not the one probe of a breaker.
+        # A queued task, or a part of a parallel handoff, must not become the breaker's only probe.
         probes = view.breaker(wish.to) is not CLOSED and not passage.queued and passage.name != "fan-out"
         funds = facts.funding.data if affordable in passage.guards else None
         if self.limits.begun and affordable in passage.guards and proposal.counts:

@@ -147,6 +147,6 @@ def _nearness(wanted: Sequence[float], cards: dict[str, list[float]]) -> dict[st
         raise ValueError("vectors of different lengths")
     cosines = {name: sum(map(mul, wanted, vector)) for name, vector in cards.items()}
     whole, others = sum(cosines.values()), len(cosines) - 1
-    # The card itself is left out of the average: of two cards it would hide half of the difference.
+    # Leave the card itself out of the average: with two cards it would hide half of the difference.
     usual = {name: min((whole - cosine) / others, 0.999) for name, cosine in cosines.items()}
     return {name: max(0.0, (cosine - usual[name]) / (1 - usual[name])) for name, cosine in cosines.items()}

@@ -45,10 +45,11 @@ class Inbox:
             full = view.unread(live.remit.root, name, message.sender) >= self._most
             return Decision(full, () if full else (sent,))
 
-        # Under the same name in every try: what has been sent is not sent again.
+        # The same operation id in every try, so that a message is sent once.
         if await self.ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
             waiting = f"{self._most} of {self._most} messages of '{message.sender}' wait for '{name}'"
-            await checkpoint()  # whoever sends in vain for ever can be stopped, and holds up nobody else
+            # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
+            await checkpoint()
             raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
     async def take(self, live: LiveTask, *, at: str = "", fresh: bool = True) -> list[Message]:

@@ -31,12 +31,12 @@ from remit.engine.timing import move_on_after
 from remit.errors import BadInput, NewerStore, NotFound, StoreError
 from remit.ports import Channel, Clock, Decision, Down, Hearer, Teller, Undeliverable, View
 
-PATIENCE: Final = 60.0  # seconds for one try of a channel, whatever it does
-AT_ONCE: Final = 4  # questions that one channel is told of at the same time
+PATIENCE: Final = 60.0  # timeout of one try of a channel, in seconds
+AT_ONCE: Final = 4  # concurrent deliveries to one channel
 
 _AGAIN: Final = RetryPolicy(first=1.0, cap=60.0)
-_TAKEN: Final = 5.0  # seconds between two looks at what another process has claimed
-_STEADY: Final = 60 * SECOND  # who could listen for so long begins anew with its tries
+_TAKEN: Final = 5.0  # seconds between two checks of a delivery that another process has claimed
+_STEADY: Final = 60 * SECOND  # after listening for this long, the retry pauses start again
 _ASKED: Final = frozenset(("question.asked",))
 _PAGE: Final = 100
 _ALL: Final = 100_000
@@ -81,7 +81,7 @@ class Route:
     def __init__(self, channel: Teller) -> None:
         self.channel = channel
         self.slots = asyncio.Semaphore(AT_ONCE)
-        self.not_before = 0  # in ticks: it asked to be left alone until then
+        self.not_before = 0  # in ticks: the channel asked for a pause until then
         self._is_down = False
 
     def went_down(self, error: Exception) -> None:
@@ -116,7 +116,7 @@ class Errand:
         self._route = route
         self._op = notice_op(question, route.channel.name)
         self._failures = 0
-        self._told: Told | None = None  # and not yet written down
+        self._told: Told | None = None  # delivered, but not yet recorded
 
     async def run(self) -> None:
         """Retry until the channel has accepted the question, rejected it for good, or the question is closed."""
@@ -127,12 +127,12 @@ class Errand:
         """Try once. Return the seconds until the next try, or None if there is none."""
         try:
             return await self._try()
-        except NewerStore:  # which whoever serves tells
+        except NewerStore:  # reported by the worker
             return None
         except StoreError as error:
             _log.warning("channel '%s' waits for the store, which is tried again: %s", self._route.channel.name, error)
             return self._backoff(error)
-        except Exception as error:  # noqa: BLE001 - it is anyone's channel, and the others go on
+        except Exception as error:  # noqa: BLE001 - a foreign channel may raise anything; the others continue
             self._route.went_down(error)
             return self._backoff(error)
 
@@ -140,7 +140,7 @@ class Errand:
         self._failures += 1
         clock = self._ground.clock
         wanted = wanted_wait(error, clock.now())
-        if wanted:  # whoever wants to be left alone means all questions
+        if wanted:  # a pause that the channel asks for applies to all questions
             self._route.not_before = max(self._route.not_before, clock.ticks() + wanted)
         return max(delay(self._failures, self._ground.ids.chance(), _AGAIN), wanted) / SECOND
 
@@ -188,7 +188,7 @@ class Errand:
             event = self._event(view, "notice.claimed", {**data}) if self._due(view) == ("free", claims) else None
             return Decision(worker, (event,)) if event is not None else Decision("")
 
-        # Numbered, so that of two who find it free at the same time one does it, and the other is told who.
+        # Numbered, so that if two processes find it unclaimed, one wins and the other learns who did.
         claimed_by = await self._ground.store.tx(f"{self._op}/{claims}", decide)
         return "mine" if claimed_by == worker else "taken"
 
@@ -239,7 +239,7 @@ class Messenger:
         self._look = look
         self._routes = [Route(cast("Teller", one)) for one in channels if callable(getattr(one, "tell", None))]
         self._hearers = [cast("Hearer", one) for one in channels if callable(getattr(one, "listen", None))]
-        self._seen: int | None = None  # up to which event questions are known
+        self._seen: int | None = None  # number of the last event that was read for questions
 
     async def serve(self) -> None:
         """Deliver open and new questions to the channels and receive answers, until cancelled."""
@@ -250,10 +250,10 @@ class Messenger:
             while self._routes:
                 try:
                     questions = await self._asked()
-                except NewerStore:  # which whoever serves tells
+                except NewerStore:  # reported by the worker
                     group.cancel_scope.cancel()
                     return
-                except Exception as error:  # noqa: BLE001 - the work goes on, whatever is wrong here
+                except Exception as error:  # noqa: BLE001 - an error here must not stop the work
                     trace = None if isinstance(error, StoreError) else error
                     _log.warning("what is asked could not be looked up, tried again: %s", error, exc_info=trace)
                     questions = []
@@ -266,7 +266,7 @@ class Messenger:
         """Return the open questions that are not known yet: all of them at first, then those asked since."""
         store, seen = self._desk.ground.store, self._seen
         if seen is None:
-            await self._heartbeat.beat_now()  # a claim counts only of those whom others can see
+            await self._heartbeat.beat_now()  # a claim is valid only with a heartbeat
             latest, questions = await store.browse(_all_open)
         else:
             latest, questions = await store.read(lambda view: _asked_since(view, seen))
@@ -283,7 +283,7 @@ class Messenger:
             except (Undeliverable, NewerStore) as error:
                 _log.error("channel '%s' brings no answers any more: %s", hearer.name, error)
                 return
-            except Exception as error:  # noqa: BLE001 - it is anyone's channel, and the others go on
+            except Exception as error:  # noqa: BLE001 - a foreign channel may raise anything; the others continue
                 failures = 1 if clock.ticks() - began >= _STEADY else failures + 1
                 _log_deaf(hearer.name, error, failures)
                 pause = max(delay(failures, ids.chance(), _AGAIN), wanted_wait(error, clock.now()))
@@ -293,7 +293,7 @@ class Messenger:
 
 
 def _log_deaf(name: str, error: Exception, failures: int) -> None:
-    if failures > 1:  # it was said
+    if failures > 1:  # it was logged already
         return
     if isinstance(error, Down | StoreError):
         _log.warning("channel '%s' cannot bring answers, which is tried again: %s", name, error)

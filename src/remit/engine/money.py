@@ -42,7 +42,7 @@ from remit.engine.traces import owners_function
 from remit.errors import BadInput, Conflict, Refused
 from remit.ports import Decision, Prices, View, Wants
 
-HELD_FOR: Final = 900 * SECOND  # until what has not started expires
+HELD_FOR: Final = 900 * SECOND  # lifetime of an unsent hold
 RULE: Final = "credits"
 
 
@@ -76,7 +76,7 @@ class Lack(NamedTuple):
 
 
 _NO_LACK: Final = Lack((), may_pass=False)
-Placing: TypeAlias = Callable[[View, bool], Decision[Json]]  # a patient one answers None as long as waiting may help
+Placing: TypeAlias = Callable[[View, bool], Decision[Json]]  # if patient, returns None while waiting may help
 
 
 class Holding(NamedTuple):
@@ -215,7 +215,7 @@ class Holding(NamedTuple):
             write = self.insisting.insist(live.life, what, lambda: store.tx(f"{hold}/settle", decide))
             done = await shielded(write)
         except Refused:
-            return False  # whoever took the task over, or cancelled it, has settled the call
+            return False  # the takeover or cancellation has settled the call
         finally:
             live.holds.pop(hold, None)
         return done
@@ -286,7 +286,7 @@ def _unpaid(live: LiveTask, lack: Lack) -> Refused:
 
 WHY_LIMIT = 200
 NOT_SENT = "it was not sent"
-MOST_TOKENS = 1_000_000_000_000  # at a time: no model's answer has more, and any number of these can be added up
+MOST_TOKENS = 1_000_000_000_000  # of one report, so that sums stay within 64 bits
 
 
 class InstalledPrices:
@@ -362,7 +362,7 @@ class PaidCall:
         self._started = False
         self._sent = True
         self._costs: dict[Unit, int] | None = None
-        self.hold = ""  # its id, once it is held
+        self.hold = ""  # its id, once placed
 
     async def __aenter__(self) -> Self:
         if self.hold:

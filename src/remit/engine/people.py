@@ -41,7 +41,7 @@ class Answers(NamedTuple):
 
         def decide(view: View) -> Decision[Json]:
             found = _open(view, question)
-            if found.until <= self.ground.clock.now():  # its expiry may not be on record: there may be no worker
+            if found.until <= self.ground.clock.now():  # the expiry may not be recorded, if no worker runs
                 raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
             standing = view.standing(found.task)
             if standing is not None and standing.state == "cancelling":
@@ -139,7 +139,7 @@ def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Uns
 def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
     """Return the changed task or arguments of an approval. Raise `BadInput` if they must not be changed."""
     handing = question.kind == "hop" and shows.get("action") == "handoff"
-    if handing or "step" in shows:  # nothing may be approved in other words and done in the old ones
+    if handing or "step" in shows:  # a changed text would not be used here, so it must not be approved
         about = "handing a task over" if handing else "a step of a plan"
         raise BadInput(
             f"question {question.id} is about {about}, which stays as it is; "
@@ -152,7 +152,7 @@ def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
     return checked(value, "the arguments of a tool")
 
 
-ANSWER_WITHIN: Final = 7 * DAY  # unless someone says otherwise: nothing is open for ever
+ANSWER_WITHIN: Final = 7 * DAY  # default expiry of a question
 
 
 class Questions(NamedTuple):
@@ -202,7 +202,8 @@ class Questions(NamedTuple):
             return Decision(True, (question_used(question, live.place, live.remit.holder, now),), aside=True)
 
         _, first = await self.ground.store.transact(f"{question}/use", decide, live.wants)
-        if first is None:  # by an earlier run of this task: whoever has lost the task since must not act on it too
+        # Consumed by an earlier attempt of this task; a process that has lost the task must not act on it.
+        if first is None:
             await self.ground.store.read(live.must_hold)
 
     async def _asked(self, live: LiveTask, draft: QuestionDraft, op: str) -> str:
@@ -234,7 +235,8 @@ class Questions(NamedTuple):
                     return await self.slots.bell.until(live.remit.id, look)
                 assert patience.ran_out
             await self.answers.expire(question)
-            said = await self.ground.store.read(look)  # directly: a read whose time is up already never succeeds
+            # Not under the timeout: with an expired timeout a read would never succeed.
+            said = await self.ground.store.read(look)
             if said is not None:
                 return said
 
@@ -347,7 +349,7 @@ class PeopleVerbs:
         choices: list[str] | None = None,
         *,
         default: str | None = None,
-        timeout: SpanGiven | None = None,  # noqa: ASYNC109 - of the question, which outlives this process
+        timeout: SpanGiven | None = None,  # noqa: ASYNC109 - the timeout of the question, which outlives this process
     ) -> str:
         """Ask a person, and wait for the answer: `await turn.ask_human("Which?", ["red", "blue"], default="red")`.
 
@@ -376,7 +378,7 @@ class PeopleVerbs:
             raise BadInput(f"the arguments of an action are a dict, not {shown(arguments)}")
         given = cast("dict[str, Any]", checked(arguments or {}, "the arguments of an action"))
         live, remit = self._live, self._live.remit
-        # A summary: each value is shortened by itself, so that none hides the next; `shows` has all of them.
+        # A summary: each value is shortened separately, so that none hides the next; `shows` has all of them.
         listed = ", ".join(f"{excerpt(name, _NAME)}={excerpt(encode(one), _VALUE)}" for name, one in given.items())
         text = f"'{remit.holder}' wants to {action}({listed})"
         shows: dict[str, Json] = {"action": action, "arguments": given, "chain": " > ".join(remit.names)}

@@ -36,7 +36,7 @@ from remit.engine.traces import owners_function
 from remit.errors import BadInput
 from remit.ports import Decision, View
 
-ASK: Final = "ask"  # what a function says that leaves it to a person
+ASK: Final = "ask"  # the value of a function that leaves the decision to a person
 
 
 class Approvals(NamedTuple):
@@ -62,7 +62,7 @@ class Approvals(NamedTuple):
         with owners_function("approve= of this plan"):
             said = ask()
             given = await said if inspect.isawaitable(said) else said
-        approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other word is a yes
+        approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other text counts as yes
         event = effect_done(live.remit, f"approval of step '{step}'", identity, approved, ground.clock.now())
         return await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))
 
@@ -80,7 +80,7 @@ class Approvals(NamedTuple):
         return ""
 
 
-# Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
+# Limits of the whole run: if one of them refuses a step, starting another is pointless.
 _SPENT = frozenset({"deadline", "tier", "tasks", "credits"})
 _PATIENCE = DELEGATION_TIME / SECOND
 
@@ -92,7 +92,7 @@ class Schemas(Protocol):
     def check_schema(self, schema: Mapping[str, Any]) -> None: ...
 
 
-# Says whether a step may start: yes, no, or "ask" for a person to say so.
+# Returns whether a step may start: True, False, or "ask" for a person.
 Approves: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
 
 
@@ -118,7 +118,7 @@ class StepOutcome:
     reason: str = ""
     task_id: str = ""
     trust: Trust = TRUSTED
-    retryable: bool = False  # whether it may go better if it is tried again
+    retryable: bool = False  # whether a retry may help
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class PlanRun:
         self._ready: deque[str] = deque(self._schedule.first())
         self._notes: dict[str, list[Note]] = {}
         self._running = 0
-        self._says: Trust = live.says  # whoever leads it said what the steps are before any of their results came in
+        self._says: Trust = live.says  # the leader's label before any result came in: it wrote the steps then
 
     async def run(self) -> PlanOutcome:
         await self._record_start()
@@ -282,7 +282,7 @@ class PlanRun:
             if outcome.state in ("completed", "refused", "cancelled"):
                 break
             again = await self._with_messages(step, again=tries > 1)
-            if again.state == "refused":  # a rule stopped the trying; what went wrong is still what it was
+            if again.state == "refused":  # a rule refused the retry; keep the earlier failure
                 break
             outcome = again
         return outcome
@@ -298,14 +298,14 @@ class PlanRun:
             identity = self._identities[step.id]
             extra = StepOf(step.id, identity, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
-                wish = Pass(who, text, wait=_PATIENCE)  # the steps of one busy agent are done in turn
-            except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
+                wish = Pass(who, text, wait=_PATIENCE)  # steps of one busy agent run one by one
+            except BadInput as error:  # its dependencies are too long for one task: the step fails, not the plan
                 return Outcome(who, "", "failed", error=error)
             try:
                 outcome = await self._attempt(step, wish, extra)
             except MessagesMoved:
                 continue
-            if outcome.state != "refused":  # otherwise they wait on
+            if outcome.state != "refused":  # otherwise the messages stay in the inbox
                 told[:] = notes
             return outcome
 
@@ -322,7 +322,8 @@ class PlanRun:
         if not outcome.ok or step.payload == "text":
             return outcome
         found = self._structured(step, outcome)
-        if not found.ok and self._live.operations.was_given(outcome.id):  # of an earlier try, so this one asks anew
+        # The result of an earlier try: request it again.
+        if not found.ok and self._live.operations.was_given(outcome.id):
             return await self._attempt(step, wish, extra)
         return found
 
@@ -345,7 +346,7 @@ class PlanRun:
     def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
         """Return the step's prompt, and the parts that came from elsewhere."""
         if step.memory_scope != "own":
-            # In the order of the plan: that in which steps end differs from run to run, and after a crash.
+            # In the order of the plan: the order in which steps end differs from run to run.
             there = self._outcomes
             wanted = self._steps.keys() if isinstance(step.memory_scope, str) else frozenset(step.memory_scope)
             ids = [one for one in self._steps if one in wanted and one in there and there[one].state == "completed"]
@@ -382,7 +383,7 @@ class PlanRun:
         again = outcome.error is not None and outcome.error.retryable
         failed = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id, outcome.trust, again)
         self._outcomes[step.id] = failed
-        # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
+        # Its task records the failure, unless there was no task, or its result was rejected afterwards.
         unsaid = not outcome.id or isinstance(outcome.error, BadInput)
         own = (StepEnd(step.id, "failed", reason),) if unsaid else ()
         await self._give_up([*own, *self._schedule.fail(step.id)])

@@ -167,7 +167,7 @@ class Serving:
     pace: Pace = field(default_factory=Pace)
     channels: tuple[Channel, ...] = ()
 
-    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+    if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
         def __init__(
             self,
@@ -230,9 +230,9 @@ class System:
         _has(self.clock, ("now", "ticks", "call_later"), "clock takes a clock")
         _has(self.ids, ("new", "chance"), "ids takes what makes ids")
         if self.journal_key:
-            SealKey(self.journal_key)  # refused where it is said
+            SealKey(self.journal_key)  # checked here, not at the first use
         if self.vault is not None and not all(callable(getattr(self.vault, name, None)) for name in ("seal", "open")):
-            kind = type(self.vault).__name__  # not what it is: that may be a master key
+            kind = type(self.vault).__name__  # do not show the value: it may be a master key
             raise BadInput(f"vault takes a vault with seal, open and newest, not a value of type {kind}")
         if self.embed is not None:
             callable_(self.embed, "embed is a function from a list of texts to a list of vectors")

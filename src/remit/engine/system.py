@@ -16,10 +16,10 @@ from remit.core.times import SECOND
 from remit.ports import Timer
 
 AWAKE: Final = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # does not run while the machine sleeps
-ALWAYS: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # does, where there is one that does
+ALWAYS: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # runs while it sleeps, where such a clock exists
 _SECOND: Final = 1_000_000_000
-_GAP: Final = 5 * _SECOND  # so long without a sign of life is no busy machine, but a stop
-_IDLE: Final = 10  # pulses after which the thread ends if nobody needs it
+_GAP: Final = 5 * _SECOND  # this long without a sign of life means a stop, not a busy machine
+_IDLE: Final = 10  # unused pulses after which the thread ends
 
 
 class Source(Protocol):
@@ -89,7 +89,7 @@ class UsableTime:
         code that holds the interpreter for long gives no sign of life either."""
         with self._lock:
             used = _SECOND + self._source.process_time_ns() - self._spent
-            if now - self._alive_at > _GAP:  # of two who notice the first has done it
+            if now - self._alive_at > _GAP:  # another caller may have noticed first
                 self._stopped += max(0, now - self._alive_at - used)
                 self._alive_at = now
 
@@ -129,11 +129,11 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
     os.register_at_fork(after_in_child=USABLE.begin_anew)
 
 
-TOLERANCE: Final = 600 * SECOND  # by which two clocks may differ and both be right
-PATIENCE: Final = 3_600.0  # seconds after which a clock that was set is believed
+TOLERANCE: Final = 600 * SECOND  # accepted difference between two clocks
+PATIENCE: Final = 3_600.0  # seconds after which a jump of the clock is accepted
 _NANO: Final = 1e9
 _TOLERANCE: Final = TOLERANCE * 1_000  # in nanoseconds
-_SWEEP: Final = 1_000  # cancelled timers that are kept at most, or as many as there are others
+_SWEEP: Final = 1_000  # cancelled timers that are kept, at least as many as live ones
 
 _log = logging.getLogger("remit")
 
@@ -290,7 +290,7 @@ class SystemClock:
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         loop = asyncio.get_running_loop()
         timers = self._timers
-        if timers is None or timers.loop is not loop:  # of an earlier loop, or of one in another thread
+        if timers is None or timers.loop is not loop:  # timers of an earlier loop, or of another thread
             timers = self._timers = Timers(loop, _usable)
         return timers.call_later(seconds, call)
 
@@ -300,7 +300,7 @@ class SystemClock:
         timers = self._deadlines
         if timers is None or timers.loop is not loop:
             timers = self._deadlines = Timers(loop, _always)
-            USABLE.tell(timers)  # the loop does not know that the machine slept
+            USABLE.tell(timers)  # the loop does not notice that the machine slept
         return timers.call_later(seconds, call)
 
 
@@ -313,7 +313,7 @@ def _always() -> float:
 
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
-_SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text in the order they were made
+_SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text by creation time
 _PAIRS: Final = [a + b for a in _SORTED for b in _SORTED]
 
 

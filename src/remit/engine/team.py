@@ -20,7 +20,7 @@ from remit.ports import Decision, View
 from remit.ports.turn import TurnLike
 
 _FENCE = "```"
-# The turns of a coordinator's task; the second is taken if its first plan is not accepted.
+# The turns of a coordinator's task; the second happens only if its first plan is rejected.
 _PLAN, _PLAN_AGAIN, _WORK, _SYNTHESIS = 1, 2, 3, 4
 
 _ASK = """{goal}
@@ -125,7 +125,7 @@ class TeamRun:
         """Give the coordinator one turn within its own task. Return its answer."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase, turn.composed = phase, True
-        turn.receipt.withhold_all(live.receipt.withheld)  # by whoever asked for the team, from each of its turns
+        turn.receipt.withhold_all(live.receipt.withheld)  # withheld by the asker of the team, from each turn
         turn.receipt.task(text)
         answer = await self._conductor.call(turn, self._agent)
         if isinstance(answer, Command):
@@ -175,7 +175,7 @@ def _about(role: str, can: tuple[str, ...]) -> str:
     return "; ".join(part for part in parts if part) or "no description"
 
 
-_NAMED = 5  # steps that did not complete and are told one by one
+_NAMED = 5  # failed steps that are listed
 
 
 class Leading(NamedTuple):
@@ -187,7 +187,7 @@ class Leading(NamedTuple):
     def agent(self, live: LiveTask) -> Agent:
         """Return the agent for a task whose record says what it leads."""
         lead = live.lead
-        assert lead is not None  # it is asked for those that have one
+        assert lead is not None  # only called for a task with a lead
         options = PlanOptions(lead.concurrency, lead.reveal)
         if lead.plan is not None and not lead.coordinated:
             return self.planner(lead.plan, options)
@@ -220,7 +220,7 @@ class Leading(NamedTuple):
 
     def _live(self, turn: TurnLike) -> LiveTask:
         live = self.conductor.alive.get(turn.remit.id)
-        assert live is not None  # it is running: this is its holder's turn
+        assert live is not None  # the task is running: this is its holder's turn
         return live
 
 

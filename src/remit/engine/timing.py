@@ -108,7 +108,7 @@ def _rest(coroutine: Coroutine[Any, Any, T], waits: object) -> Generator[Any, An
             except GeneratorExit:
                 coroutine.close()
                 raise
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the coroutine is told
+            except BaseException as error:  # noqa: BLE001 - any exception is thrown into the coroutine
                 waits = coroutine.throw(error)
             else:
                 waits = coroutine.send(value)

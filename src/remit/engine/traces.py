@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, cast
 
 from remit.errors import RemitError
 
-TRACE_LIMIT: Final = 8_000  # characters; what is nearest to the failure is kept
-_CHAIN_LIMIT: Final = 8  # errors that led to one another
+TRACE_LIMIT: Final = 8_000  # characters; the part nearest to the failure is kept
+_CHAIN_LIMIT: Final = 8  # causes of an error
 _OURS: Final = str(Path(__file__).parents[2])
 _LIBRARY: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
@@ -47,7 +47,7 @@ def place(error: BaseException, *, library: bool = True) -> str:
     return the last line of a `library`, unless that is False."""
     theirs = _frames(error)
     own = [frame for frame in theirs if not frame.is_library] or (theirs if library else [])
-    if not own or own[-1].path.startswith("<"):  # code that is in no file: there is nothing to open
+    if not own or own[-1].path.startswith("<"):  # code without a file
         return ""
     last = own[-1]
     return f"{Path(last.path).name}:{last.line} in {last.function}"

@@ -156,7 +156,7 @@ class Turn(MoneyVerbs, ModelVerbs):
         most = whole(concurrency, "concurrency", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
         watch = self._services.delegations.watch(self._live, passes)
-        batch = Batch(len(passes)) if limiter is None else None  # what runs later is judged later
+        batch = Batch(len(passes)) if limiter is None else None  # with a limit, later parts are judged later
 
         async def delegate(index: int) -> None:
             if limiter is None:
@@ -171,7 +171,8 @@ class Turn(MoneyVerbs, ModelVerbs):
         self._live.take(least(outcome.trust for outcome in answers))
         if answers:
             watch.learn(answers)
-        await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
+        await checkpoint()
         return answers
 
     async def hand_off(

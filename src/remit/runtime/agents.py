@@ -30,7 +30,7 @@ class HasAgents:
         try:
             return (await self._opening.engine.finder.find_in(wanted, await self.agents()))[:limit]
         except OwnersFunctionFailed as failed:
-            raise failed.error from None  # of the owner, who is asking
+            raise failed.error from None  # the caller is the owner, so raise its function's own error
 
     async def breakers(self) -> dict[str, Breaker]:
         """Return the breakers of the agents that have failed recently, or were taken out of service."""

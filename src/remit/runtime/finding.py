@@ -10,7 +10,7 @@ from remit.ports import View
 
 LAST: Final = "last"
 MANY: Final = 100_000
-_NAMED: Final = 5  # that fit too, in an error
+_NAMED: Final = 5  # matching ids listed in an error
 _LISTED: Final = {
     "task": "remit ps --all",
     "run": "remit runs",

@@ -15,7 +15,7 @@ from remit.ports.models import LISTENER, RunListener, TextChunk
 
 Streamed: TypeAlias = Event | TextChunk | Outcome
 
-LOOK_SECONDS: Final = 0.5  # between two looks, should the store not have said that something has changed
+LOOK_SECONDS: Final = 0.5  # poll interval, in case a notification is missed
 
 
 class Follow:
@@ -105,5 +105,5 @@ async def streamed(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]
     finally:
         stop()
         task.cancel()
-        with suppress(asyncio.CancelledError, Exception):  # whoever has left does not want to know
+        with suppress(asyncio.CancelledError, Exception):  # the caller has left: ignore the outcome
             await task

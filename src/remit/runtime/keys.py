@@ -24,9 +24,9 @@ class KeyRing:
     async def set(self, name: str, secret: Secret, *, op: str = "", by: str = "") -> KeyInfo:
         """Store a key under the name of its provider, and replace an existing one. Pass it as `Secret(...)`, so that
         nothing shows it on the way."""
-        if not isinstance(secret, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - people write what they write
+        if not isinstance(secret, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may pass anything
             kind = type(secret).__name__
-            del secret  # a traceback that lists variables must not show it
+            del secret  # so that a traceback with local variables does not show it
             raise BadInput(f"a key is given as Secret(...), not as {kind}; nothing of it is shown here")
         return await self._opening.engine.keys.set(name, secret, act_of(op, by))
 

@@ -39,7 +39,7 @@ class Leader(NamedTuple):
     ) -> Outcome:
         """Run a plan and return the outcome of the run; `tell` gets the outcome of its steps."""
         leading = self.engine.leading
-        leading.runner.check_schemas(plan)  # before there is a run
+        leading.runner.check_schemas(plan)  # check before the run starts
         return await self._begin(asked, Led(leading.planner(plan, options, tell), STAND_IN))
 
     async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:

@@ -29,12 +29,12 @@ VERBS: Final = f"{GROUP}agents"
 CONTEXT: Final = f"{GROUP}context"
 PEOPLE: Final = f"{GROUP}people"
 _GROUPED: Final[frozenset[str]] = frozenset[str]().union(*GROUPS.values())
-# Names that something else has in an agent: who took one would stand in its place.
+# Names with a fixed meaning in an agent: a tool of this name would replace it.
 _RESERVED: Final = {
     **dict.fromkeys(sorted(GROUPS["agents"] | GROUPS["context"] | GROUPS["people"]), "a verb of remit"),
     "final_result": "how a model hands in its result",
 }
-_HAD: Final = GROUPS["agents"] | GROUPS["context"] | GROUPS["people"]  # verbs that models have without being given them
+_HAD: Final = GROUPS["agents"] | GROUPS["context"] | GROUPS["people"]  # verbs that models have without listing them
 ITERATIONS: Final = 50
 
 
@@ -78,12 +78,12 @@ class AboutGuest(AboutModel, total=False):
     ungoverned: Literal["refuse", "allow"]
 
 
-Said: TypeAlias = Mapping[str, Any]  # the same, as it was given
-# A guest is left as it was made, unless its owner gives it something to share: then it has the verbs of context.
+Said: TypeAlias = Mapping[str, Any]  # the keywords as given
+# A guest is unchanged, unless its owner passes one of these: then it also gets the verbs of context.
 _SHARES: Final = ("asks", "reads", "writes", "ask_person")
 _UNGOVERNED: Final = ("refuse", "allow")
 _ON_LOST: Final = get_args(OnLost)
-# What a guest brings along itself: it would say nothing if it were said here.
+# Settings that a guest brings itself; passing them here would have no effect.
 _BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
 _CARD: Final = ("role", "can", "asks", "reads", "writes", "trusted_output", "concurrency", "instructions", "ask_person")
 
@@ -101,7 +101,7 @@ class ToolShelf:
     """Registered tools, which agents may use by name."""
 
     def __init__(self, grouped: Iterable[Iterable[str]] = ()) -> None:
-        self._grouped = frozenset[str]().union(*grouped)  # names in groups of the owner
+        self._grouped = frozenset[str]().union(*grouped)  # tool names in the owner's groups
         self._tools: dict[str, Any] = {}
         self._repeat: dict[str, Repeat] = {}
         self._polls: set[str] = set()
@@ -150,7 +150,7 @@ class ToolShelf:
 
     def _named(self, name: str) -> list[Any]:
         if name in (VERBS, CONTEXT, PEOPLE):
-            return []  # every model has those of context, one that may ask others those of agents, and so on
+            return []  # models have these verbs without listing them
         if name.startswith(GROUP):
             return self._group(name)
         if name not in self._tools:
@@ -181,7 +181,7 @@ def _own_repeat(tool: Any) -> Repeat | None:
     function = getattr(tool, "function", tool)
     try:
         return "key" if KEY in inspect.signature(function).parameters else None
-    except (TypeError, ValueError):  # of some built-in functions nothing is known
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return None
 
 
@@ -199,7 +199,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
     names = frozenset(map(tool_name, tools))
     card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools), shelf.names)
     rules = rules._replace(polls=rules.polls | shelf.polls(tools))
-    if callable(plain := getattr(model, "answering", None)):  # a script, where there is no framework to ask it through
+    if callable(plain := getattr(model, "answering", None)):  # a script, if no framework is installed
         answer = cast("AgentFunction", plain(tools, verbs=_asks(card), prompt=prompt or _prompt))
         return Registered(card, answer, about.get("retry", USUAL), rules)
     adapter = _adapter("pydantic_ai", "remit[llm]")

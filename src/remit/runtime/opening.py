@@ -68,10 +68,10 @@ class Opening:
         self, store: StoreGiven, workspace: str, directory: Directory, settings: EngineSettings, *, create: bool = True
     ) -> None:
         if not isinstance(store, str | Path) and not hasattr(store, "store"):
-            kind = type(store).__name__  # not what it is: that may have a password in it
+            kind = type(store).__name__  # do not show the value: it may contain a password
             raise BadInput(f"a store is a path, a postgresql:// address, or a database, not a value of type {kind}")
         if isinstance(store, str | Path):
-            is_server(store)  # refused where it is said, not where it is first used
+            is_server(store)  # checked here, not at the first use
         self.workspace = line(workspace, "a workspace", NAME_LIMIT)
         self.directory = directory
         self.settings = settings
@@ -102,7 +102,7 @@ class Opening:
             self._one.enter()
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self._told())
-            _log.addFilter(self._log_filter)  # there may be secrets later, when a key is opened
+            _log.addFilter(self._log_filter)  # secrets may be added later, when a key is decrypted
             watching.tell(self, self._engine.services.ground.store.subscribe)
         return self._engine
 
@@ -118,7 +118,7 @@ class Opening:
             if self._database is None:
                 self._database = database
             else:
-                database.close()  # someone else has opened it meanwhile
+                database.close()  # a concurrent caller has opened it meanwhile
         return self.engine
 
     @property
@@ -172,7 +172,7 @@ class Opening:
     def close(self) -> None:
         """Close the store; it is reopened on the next use."""
         if self._process != os.getpid() and self._database is not None and not self._database.lasting:
-            return  # the parent's
+            return  # it belongs to the parent process
         self._come_home()
         if self._engine is not None:
             self._engine.resident.let_go()

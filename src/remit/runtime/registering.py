@@ -204,7 +204,7 @@ class HasTeam:
 
 
 def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy, rules: AgentRules) -> Agent:
-    call = getattr(answer, "__call__", None)  # noqa: B004 - asking what kind of call it is, not whether it can be called
+    call = getattr(answer, "__call__", None)  # noqa: B004 - checks the kind of call, not whether it is callable
     if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
         raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
     return Agent(card, answer, retry, rules)

@@ -62,14 +62,14 @@ class Runtime(HasTeam):
             refuse_unknown("Runtime", dict.fromkeys(unknown), takes)
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         self._ceiling = ceiling(bounds)
-        if isinstance(store, Opening):  # another runtime's, elsewhere
+        if isinstance(store, Opening):  # created by `at`
             self._opening = store
         else:
             parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
         self._shelf = ToolShelf(self._opening.settings.policy.tool_groups.values())
-        self._starting: set[anyio.CancelScope] = set()  # those who want to serve and wait for the store
+        self._starting: set[anyio.CancelScope] = set()  # `serve` calls that wait for the store
 
     def __repr__(self) -> str:
         return f"<Runtime of {len(self.cards())} agents in workspace {self._opening.workspace}>"
@@ -98,7 +98,7 @@ class Runtime(HasTeam):
         process, use its id: `rt.workspace.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
-        asking.asked("stream", agent, task, how)  # what is wrong is told now, and not when the loop begins
+        asking.asked("stream", agent, task, how)  # check the arguments now, not when the loop starts
         return streamed(self.workspace.store, lambda: self._begun(agent, task, how))
 
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
@@ -205,7 +205,7 @@ class Runtime(HasTeam):
                 engine = await self._opening.wait()
             finally:
                 self._starting.discard(starting)
-        if engine is not None and not starting.cancel_called:  # else it was drained before it had begun
+        if engine is not None and not starting.cancel_called:  # otherwise it was drained before it started
             await engine.resident.serve()
 
     async def available(self) -> None:

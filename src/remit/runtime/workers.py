@@ -10,7 +10,7 @@ from remit.ports import Beat
 
 GONE: Final = "gone"
 _AT_WORK: Final = ("running", "waiting")
-_SHORT: Final = 6  # the end of a worker's id, which differs where its beginning is the time
+_SHORT: Final = 6  # characters from the end of a worker's id, because its beginning is the time
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         checks.yes_or_no(create, "create")
         self._ceiling = ceiling(bounds)
-        if isinstance(store, Opening):  # a runtime's own, on the same engine
+        if isinstance(store, Opening):  # the workspace of a runtime, on the same engine
             self._opening = store
         else:
             parts = settings(policy, _NO_HANDS, system)
@@ -284,7 +284,7 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
         act, ground, now = act_of(op, by), self._opening.engine.services.ground, self.clock.now()
-        if act.op:  # repeated, it is about what was old when it was asked for first
+        if act.op:  # a repetition concerns the runs that were old at the first request
             now = (await act.perform(ground, ActContent("prune", "", older), lambda _: Decision(now))).answer
         return await prune(ground, Pruning(now - older, act.op, told=told, by=act.by))
 

@@ -15,8 +15,9 @@ _SETTING: Final = re.compile(
     r"(host|hostaddr|port|dbname|user|password|passfile|service|sslmode|options)\s*=", re.IGNORECASE
 )
 _SETTINGS_IN_QUERY: Final = tuple(f"{sign}{name}=" for sign in "?&" for name in ("password", "user", "sslmode"))
-_EXPLICIT: Final = re.compile(r"\.{0,2}/(?!/)|~|\.\\")  # /there, ./here, ../over: surely a path
-_ADDRESS: Final = re.compile(r"(?<![^\s'\"(\[{<=,;])([A-Za-z0-9+.-]*://)")  # where one begins in a line of text
+_EXPLICIT: Final = re.compile(r"\.{0,2}/(?!/)|~|\.\\")  # /there, ./here, ../over: certainly a path
+# The beginning of an address in a line of text.
+_ADDRESS: Final = re.compile(r"(?<![^\s'\"(\[{<=,;])([A-Za-z0-9+.-]*://)")
 _WORD: Final = re.compile(r"\S+")
 _AT: Final = re.compile(r"@(?=[^\s'\"])")  # with a host after it
 _COLON: Final = re.compile(r":|%3a", re.IGNORECASE)
@@ -89,7 +90,7 @@ def redacted(text: str) -> str:
 
 def _without_password(line: str) -> str:
     """Return postgresql://user:password@host or user:password@host with *** in place of the password."""
-    before, *rest = _ADDRESS.split(line)  # and then each scheme, and what follows it
+    before, *rest = _ADDRESS.split(line)  # then each scheme with the text after it
     parts = [before, *(part if part.endswith("://") else _masked(part) for part in rest)]
     return _WORD.sub(lambda word: _masked_word(word[0]), "".join(parts))
 

@@ -25,7 +25,7 @@ from remit.ports import KeyRow
 from remit.stores.history import Ask, Values, event_of
 from remit.stores.views import SqlView, lease_of, run_facts
 
-EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
+EVENTS: Final = 1_024  # latest events; a claim reads the first event of its task
 RUNS: Final = 4_096
 _TIES: Final = {"add": 1, "drop": -1, "settle": -1, "answer": -1}
 
@@ -62,8 +62,8 @@ class CachedView(SqlView):
         self._disputes: dict[str, Hold | None] = {}
         self._coolings: dict[str, Cooling] | None = None
         self._secrets: dict[str, KeyRow | None] = {}
-        self._empty: dict[str, int] = {}  # namespaces without entries, and since when that is known
-        self._silent: set[str] = set()  # runs and tasks that nobody has sent a message to
+        self._empty: dict[str, int] = {}  # namespaces without entries, and since when
+        self._silent: set[str] = set()  # runs and tasks without messages
 
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
@@ -119,7 +119,7 @@ class CachedView(SqlView):
 
     def _came_along(self, rows: Sequence[Values]) -> None:
         for row in rows:
-            with suppress(StoreError):  # a damaged event raises when someone needs it
+            with suppress(StoreError):  # a damaged event raises when it is needed
                 self._keep(event_of(row))
 
     def standing(self, task: str) -> Standing | None:
@@ -228,14 +228,14 @@ class CachedView(SqlView):
             self._coolings = None
         elif table == "message" and verb == "add" and not row["reader"]:
             self._silent.discard(row["run"])
-        elif table == "message":  # an announcement may be for a task of another run
+        elif table == "message":  # a result message may be for a task of another run
             self._silent.clear()
 
     def _learn_lease(self, verb: str, key: tuple[str, Unit], row: dict[str, Any]) -> None:
         if verb in ("add", "put"):
             self._leases[key] = lease_of([row[name] for name in Lease._fields])
         elif verb == "drop":
-            self._leases.pop(key, None)  # closed for good: no id is used again
+            self._leases.pop(key, None)  # closed for good: ids are never reused
         elif verb == "set":
             known = self._leases.pop(key, None)
             if known is not None:
@@ -259,7 +259,8 @@ class CachedView(SqlView):
 
     def _learn_task(self, event: Event, verb: str, task: str, row: dict[str, Any]) -> None:
         if self._same_requests:
-            # The records in there may have changed, and this task may belong to them: only what is surely none stays.
+            # Cached records may have changed, and this task may be one of them: keep only keys that are certainly
+            # unaffected.
             own = row.get("dedup_key")
             self._same_requests = {key: known for key, known in self._same_requests.items() if not known and key != own}
         if verb == "add":
@@ -273,7 +274,7 @@ class CachedView(SqlView):
         elif verb in ("end", "drop"):
             self._standings.pop(task, None)
             self._silent.discard(task)
-            self._runs.pop(task, None)  # most runs are over with their root; the others are read again
+            self._runs.pop(task, None)  # most runs end with their root; the others are read again
         elif verb == "fund":
             self._standings.pop(task, None)
         elif verb not in ("hand", "extend", "lose"):

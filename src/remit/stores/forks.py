@@ -39,7 +39,7 @@ class Forking(Protocol):
 
 _open: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _unsafe: set[str] = set()
-_opening = threading.Lock()  # held by whoever opens a file: a fork in the middle of that would inherit half of it
+_opening = threading.Lock()  # held while a file is opened: a fork in between would inherit a half-open file
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def refuse_unsafe(where: str) -> None:
 def keep(thing: object) -> None:
     """Keep an object until this process ends, past the interpreter's shutdown, so that nothing of it is closed or
     run."""
-    ctypes = import_module("ctypes")  # only a child needs it
+    ctypes = import_module("ctypes")  # only needed in a child
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 

@@ -113,7 +113,7 @@ class JournalQueries(Queries):
         """Return events by the narrowest index, page by page: at most one page of unwanted rows is in memory."""
         most = FOREVER if span.limit is None else span.limit
         if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
-            span = replace(span, run=run[0])  # the record of a pruned task is gone: then the journal is walked
+            span = replace(span, run=run[0])  # if the task was pruned, the whole journal is read
         found: list[Event] = []
         for part in self._parts(span):
             self._find(part, most, found)

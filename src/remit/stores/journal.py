@@ -30,10 +30,10 @@ from remit.ports import NOTHING, Beat, Decide, Decided, Fault, KeyChange, Tallie
 from remit.stores.cached import CachedView
 from remit.stores.queries import queries
 
-BATCH: Final = 128  # operations a transaction takes at most, so that nobody waits long for the others
+BATCH: Final = 128  # operations per transaction, so that no caller waits long for the others
 
 Feed: TypeAlias = Callable[[list[Event]], None]
-Applied: TypeAlias = tuple[Any, list[Event], Any]  # the answer, the events appended, and what was said aside
+Applied: TypeAlias = tuple[Any, list[Event], Any]  # answer, appended events and aside
 Apply: TypeAlias = Callable[[str, str, Decide[Any]], Applied]
 
 
@@ -62,7 +62,7 @@ class Operation:
             self.answer, self.events, self.aside = apply(self.workspace, self.op, self.decide)
         except failures:
             raise
-        except StopIteration as error:  # the one exception a future does not take
+        except StopIteration as error:  # the only exception that a future rejects
             self.error = RuntimeError("a decision raised StopIteration")
             self.error.__cause__ = error
         except Exception as error:  # noqa: BLE001 - whatever it is
@@ -101,8 +101,8 @@ def try_one_by_one(batch: Sequence[Operation], error: StoreError) -> bool:
 
 
 # -- what a transaction has yet to write -------------------------------------------------------------
-# A hundred calls that one account pays for in a transaction change its row once, and so it is with the figures of runs
-# and of meters. A hold that ends in the transaction in which it began is never written at all.
+# If an account pays for a hundred calls in one transaction, its row is written once; likewise the figures of runs
+# and meters. A hold that starts and ends in the same transaction is never written.
 
 Write: TypeAlias = Callable[[str, Sequence[Any]], None]
 
@@ -110,7 +110,7 @@ _FIGURES: Final = LeaseMove._fields[2:]
 _METERED: Final = ("workspace", "unit", "hour", "agent", "session")
 _METERED_BY: Final = itemgetter(*_METERED)
 _COUNT, _MOVE, _METER, _HOLD = (queries()[name].fill for name in ("run_count", "lease_move", "meter_count", "hold_add"))
-TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # whose rows may be behind
+TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # tables whose rows may be outdated until the flush
 
 
 def _reads(sql: str) -> bool:
@@ -241,11 +241,11 @@ class Journal:
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
         self._fault = fault
-        self.key: SealKey | None = None  # what events are sealed with, if anything
+        self.key: SealKey | None = None  # the key that signs events, or None
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
         self.unwritten = Unwritten()
-        self.unrepeatable = False  # something was written that no event could restore
+        self.unrepeatable = False  # something was written that cannot be restored from events
 
     def forget(self) -> None:
         """Drop the cached heads and views: another process may have written since."""
@@ -316,15 +316,15 @@ class Journal:
             self._roll_up(workspace, tally)
         if not unsealed:
             return self._answer_of(workspace, op) or (answer, [], aside)
-        # All of it is text before any of it is written: what cannot be written leaves nothing behind.
+        # Encode everything before the first write, so that a value that cannot be encoded leaves nothing behind.
         texts = [encode(event.data) for event in unsealed]
-        # The first event carries the operation: finding it again is finding that all of it was done.
+        # The first event has the operation id: if it exists, the whole operation was done.
         stamp = Stamp(op, None if answer is None else encode(answer))
         try:
             events = self._append_all(workspace, unsealed, texts, stamp)
-        except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction has to go
+        except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction must be rolled back
             raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
-        if vault is not None and events:  # an operation that was done before changes nothing
+        if vault is not None and events:  # a repeated operation has no events and changes nothing
             self._change_keys(workspace, vault)
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
 
@@ -437,7 +437,7 @@ class Journal:
         if self.unwritten.takes(table, verb, key, row):
             return True
         if verb in ("set", "put", "settle", "cut") or table == "run":
-            self.flush()  # otherwise it would be written over what is changed here
+            self.flush()  # otherwise the delayed change would overwrite this one
         return False
 
     def _move(self, view: CachedView, move: LeaseMove) -> None:

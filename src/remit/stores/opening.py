@@ -26,5 +26,5 @@ def _opened(where: str | Path, *, create: bool) -> Any:
     if not is_server(where):
         return SqliteDatabase(where, create=create)
     address = str(where).strip()
-    postgres = import_module("remit.stores.postgres.database")  # raises itself when a package is missing
+    postgres = import_module("remit.stores.postgres.database")  # raises if a package is missing
     return postgres.PostgresDatabase(address, migrate=create)

@@ -79,7 +79,7 @@ def after(prefix: str) -> str:
     while last >= 0 and prefix[last] == "\U0010ffff":
         last -= 1
     if last < 0:
-        return "\U0010ffff" * 200  # beyond any key that keeps within its limit
+        return "\U0010ffff" * 200  # greater than any valid key
     following = ord(prefix[last]) + 1
     if 0xD800 <= following <= 0xDFFF:  # surrogates are not characters
         following = 0xE000
@@ -95,7 +95,7 @@ class KnownSchema:
     def __init__(self, where: str, newest: int) -> None:
         self._where = where
         self._newest = newest
-        self._outgrown = ""  # what to tell everyone, once it is so
+        self._outgrown = ""  # the error for all callers, once the schema is newer
 
     def saw(self, number: int) -> None:
         """Record the store's schema number. Raise `NewerStore` if it is newer, now and from now on."""

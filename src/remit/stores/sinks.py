@@ -30,9 +30,9 @@ class Sinks:
         """Pass on the events of one operation, which belong to one workspace."""
         if not self._by_workspace:
             return
-        fixed = tuple(events)  # a sink may do what it likes with what it gets
+        fixed = tuple(events)  # a tuple: a sink must not change the list for the others
         for sink in tuple(self._by_workspace.get(fixed[0].workspace, ())):
             try:
                 sink(fixed)
-            except Exception:  # noqa: BLE001 - whatever a sink does wrong, the work was done
+            except Exception:  # noqa: BLE001 - an error of a sink must not affect the committed work
                 _log.exception("a sink failed on %s; the work goes on", fixed[0].kind)

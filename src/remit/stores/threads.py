@@ -39,7 +39,7 @@ class OneLoop:
     def _take(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             before, self.loop = self.loop, loop
-            # Asked after ours is in place: a loop that starts again at this moment finds ours there.
+            # Check after ours is set: a loop that restarts at this moment then finds ours.
             if before is not None and before.is_running():
                 self.loop = before
                 raise StoreError(_TWO)
@@ -67,7 +67,7 @@ def quick_switching() -> Generator[None]:
 
 
 def _enter() -> None:
-    global _users, _before  # noqa: PLW0603 - the interpreter has one such setting
+    global _users, _before  # noqa: PLW0603 - the interpreter has only one such setting
     with _lock:
         _users += 1
         if _users == 1:

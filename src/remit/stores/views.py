@@ -36,17 +36,18 @@ from remit.stores.queries import after
 T = TypeVar("T")
 
 TASK_WIDTH: Final = len(COLUMNS["task"])
-_TASK_PAGE: Final = 500  # tasks that are read at a time, when they are looked through for their asker
-_PLACES: Final = 65_536  # events, among which the tasks of an agent are looked for
+_TASK_PAGE: Final = 500  # tasks read per page in a search by asker
+_PLACES: Final = 65_536  # events within which the tasks of an agent are searched
 _BEGAN: Final = itemgetter(COLUMNS["task"].index("began"))
-_LATE: Final = 2_000  # events, among which a session is looked for first
+_LATE: Final = 2_000  # latest events in which a session is searched first
 
 
 class TaskQueries(JournalQueries):
     __slots__ = ()
 
     def standing(self, task: str) -> Standing | None:
-        rows = self._ask("standing", (self.workspace, task))  # read at every write of a turn: filled by hand
+        # On the hot path of every write: placeholders are filled directly.
+        rows = self._ask("standing", (self.workspace, task))
         return Standing(*rows[0]) if rows else None
 
     def record(self, task: str) -> Record | None:
@@ -54,7 +55,7 @@ class TaskQueries(JournalQueries):
         return Record(*row) if row else None
 
     def run(self, run: str) -> RunFacts:
-        rows = self._ask("run", (self.workspace, run))  # read at every hop: filled by hand
+        rows = self._ask("run", (self.workspace, run))  # on the hot path of every hop: placeholders are filled directly
         return run_facts(rows[0]) if rows else NO_RUN
 
     def asks(self, run: str, keys: tuple[str, str, str]) -> dict[str, AskCount]:
@@ -69,7 +70,8 @@ class TaskQueries(JournalQueries):
         return self._count("spawned", parent=parent)
 
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
-        rows = self._ask("same_requests", (self.workspace, dedup_key, since))  # read at every submit: filled by hand
+        # On the hot path of every submission: placeholders are filled directly.
+        rows = self._ask("same_requests", (self.workspace, dedup_key, since))
         return [Record(*row) for row in rows]
 
     def lineage(self, origin: str) -> list[Record]:
@@ -102,7 +104,7 @@ class TaskQueries(JournalQueries):
         while rows := self._task_rows(page):
             yield from (line for line in _lines(rows, which) if line.asker == which.asker)
             if len(rows) < page.limit or which.run is not None or which.parent:
-                return  # of a run and of a parent, all rows are one page
+                return  # a run or a parent fits on one page
             page = replace(page, before=Record(*rows[-1][:-1]).began)
 
     def _task_rows(self, which: Which) -> Sequence[Values]:
@@ -132,7 +134,7 @@ class TaskQueries(JournalQueries):
             return rows
         if (places := self._places_of(which.agent)) is None:
             return self._rows("tasks", after=0, **values)
-        # Whoever holds a task that has ended has ended it; one that is open may have been handed to it just now.
+        # An ended task has its last holder in the index; an open one may have been handed over just now.
         found = {row[0]: row for row in self._rows("tasks_open", **{**values, "state": "open"}) if which.state is None}
         for place, behind in places:
             found |= {row[0]: row for row in self._rows("tasks_of_agent", **values, after=place, behind=behind)}
@@ -258,7 +260,7 @@ class QueueQueries(Queries):
     def has_due(self, holder: str, now: int) -> bool:
         return bool(
             self._ask("has_due", (self.workspace, holder, self.workspace, holder, now))[0][0]
-        )  # at every submission: filled by hand
+        )  # on the hot path of every submission: placeholders are filled directly
 
     def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
         return self._with_events(self._rows("due", holder=holder, worker=worker, now=now, limit=limit, losses=losses))
@@ -297,7 +299,8 @@ class AgentQueries(Queries):
     __slots__ = ()
 
     def breaker(self, name: str) -> Breaker:
-        rows = self._ask("breaker", (self.workspace, name))  # read at every hop: filled by hand
+        # On the hot path of every hop: placeholders are filled directly.
+        rows = self._ask("breaker", (self.workspace, name))
         return Breaker(*rows[0]) if rows else CLOSED
 
     def breaker_set_at(self, name: str) -> int | None:
@@ -326,7 +329,8 @@ class EntryQueries(Queries):
     __slots__ = ()
 
     def entry(self, namespace: str, key: str) -> Entry | None:
-        rows = self._ask("entry", (self.workspace, namespace, key))  # the read of all reads: filled by hand
+        # The most frequent read: placeholders are filled directly.
+        rows = self._ask("entry", (self.workspace, namespace, key))
         return _entry(rows[0]) if rows else None
 
     def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]:
@@ -462,7 +466,8 @@ class LedgerQueries(Queries):
     __slots__ = ()
 
     def lease(self, lease: str, unit: Unit) -> Lease | None:
-        rows = self._ask("lease", (self.workspace, lease, unit))  # read at every hold: filled by hand
+        # On the hot path of every hold: placeholders are filled directly.
+        rows = self._ask("lease", (self.workspace, lease, unit))
         return lease_of(rows[0]) if rows else None
 
     def leases(self, after: tuple[str, str], limit: int) -> list[Lease]:
@@ -490,7 +495,7 @@ class LedgerQueries(Queries):
 
     def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
         row = self._one("on_hold", agent=agent, session=session)
-        assert row is not None  # a sum always answers
+        assert row is not None  # a sum always returns a row
         return int(row[0 if unit == "credits" else 1])
 
     def metered(self, scope: str, name: str, unit: MeterUnit, since: str) -> int:

@@ -18,7 +18,7 @@ from anyio import CancelScope
 
 from remit.ports import Clock, Timer
 
-_AGAIN_SECONDS: Final = 1.0  # between leaving what is inside and leaving what is around it
+_AGAIN_SECONDS: Final = 1.0  # between abandoning an inner call and the call around it
 
 _log = logging.getLogger("remit")
 
@@ -48,13 +48,13 @@ class Call:
     def __init__(self, name: str, answer: Awaitable[object], scope: CancelScope, leaving: Leaving) -> None:
         self.name = name
         self.task = cast("asyncio.Task[object]", asyncio.current_task())
-        self.own = 0  # how often the agent's own code has cancelled the task that it runs in
+        self.own = 0  # how often the agent's own code has cancelled its asyncio task
         self._answer = answer.__await__()
         self._scope = scope
         self._leaving = leaving
         self._base = self.task.cancelling()
         self._left = False
-        self._firm = False  # whether the grace ends in any case
+        self._firm = False  # whether the grace period ends in any case
         self._timer: Timer | None = None
 
     @property
@@ -89,7 +89,7 @@ class Call:
                 except GeneratorExit:
                     answer.close()
                     raise
-                except BaseException as thrown:  # noqa: BLE001 - the agent is told, whatever it is
+                except BaseException as thrown:  # noqa: BLE001 - any exception is thrown into the agent
                     error = thrown
                 before = cancelling()
                 waits = answer.send(value) if error is None and not self._left else self._told(error)
@@ -109,7 +109,7 @@ class Call:
         """
         after = self.task.cancelling()
         own = self.own + max(0, after - before - _interrupts(self.task)) if after > before else self.own
-        self.own = min(own, max(0, after - self._base))  # less if it was taken back
+        self.own = min(own, max(0, after - self._base))  # fewer if it called uncancel()
         if self._timer is not None and not (self._firm or self._left or self.is_cancelled):
             self._timer.cancel()
             self._timer = None
@@ -127,7 +127,7 @@ class Call:
         cancelled."""
         try:
             if not self.is_cancelled:
-                await asyncio.sleep(0)  # a cancel that has not been delivered yet comes here
+                await asyncio.sleep(0)  # a pending cancellation is delivered here
         except CancelledError:
             if self.is_cancelled:
                 raise
@@ -150,12 +150,12 @@ class Call:
     def _abandon(self) -> NoReturn:
         """Continue without the agent. Throw CancelledError into it once more; if it ignores that as well, let it run on
         in a detached asyncio task."""
-        self.task.uncancel()  # our own, which woke us
+        self.task.uncancel()  # undo our own cancel(), which woke us
         grace = self._leaving.grace
         _log.warning("agent '%s' was cancelled and did not stop within %g s; it is left behind", self.name, grace)
         try:
             waits = self._answer.throw(CancelledError("left behind"))
-        except BaseException as error:  # noqa: BLE001 - whatever it says counts for nothing
+        except BaseException as error:  # noqa: BLE001 - its result is ignored
             _log.debug("agent '%s', left behind, ended with %s", self.name, type(error).__name__)
         else:
             _leave_scopes(self._scope)
@@ -167,7 +167,7 @@ def _leave_scopes(outer: CancelScope) -> None:
     """Exit the cancel scopes that the abandoned code has entered and not exited: they belong to the task it ran in."""
     inner: list[CancelScope] = []
     here = CancelScope()
-    with here:  # only to see where we are
+    with here:  # entered only to find the enclosing scope
         pass
     scope: CancelScope | None = getattr(here, "_parent_scope", outer)
     while scope is not None and scope is not outer:
@@ -207,9 +207,9 @@ class _Rest:
             while True:
                 try:
                     value = yield waits
-                except BaseException as error:  # noqa: BLE001 - the agent is told, whatever it is
+                except BaseException as error:  # noqa: BLE001 - any exception is thrown into the agent
                     waits = answer.throw(error)
-                    if isinstance(error, CancelledError) and _is_cancelled():  # its loop is closed: it ends here
+                    if isinstance(error, CancelledError) and _is_cancelled():  # the loop is closing: stop here
                         _GIVEN_UP.append(answer)
                         return
                 else:
@@ -218,7 +218,7 @@ class _Rest:
             return
 
 
-# Kept, because to be collected is one more thing that such code would ignore.
+# Kept alive: garbage collection would throw GeneratorExit, which such code ignores too.
 _GIVEN_UP: Final[list[Generator[Any, Any, object]]] = []
 
 

@@ -110,7 +110,7 @@ class Line(Generic[Member]):
         try:
             await hands.take_again()
         finally:
-            if self._holds:  # another member was faster
+            if self._holds:  # another task of the line was faster
                 hands.give()
             self._holds = True
 
@@ -123,14 +123,14 @@ class Control(Generic[Member]):
 
     __slots__ = ("_runs", "_timer", "calls", "clock", "first_timer", "life", "line", "scope")
 
-    clock: Clock  # known from the moment its time is limited
+    clock: Clock  # set when its time is limited
 
     def __init__(self) -> None:
         self.life = Life()
-        self.line: Line[Member] | None = None  # known from the moment it is alive
+        self.line: Line[Member] | None = None  # set when it starts
         self.scope = CancelScope()
-        self.calls: list[Call] = []  # the agent's code that is under way, the innermost last
-        self.first_timer: SetTimer | None = None  # from when it runs
+        self.calls: list[Call] = []  # running calls of the agent's code, the innermost last
+        self.first_timer: SetTimer | None = None  # set when `run` starts it
         self._runs = False
         self._timer: Timer | None = None
 
@@ -140,7 +140,7 @@ class Control(Generic[Member]):
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Fail the task if a function of the owner raised during the verb, whatever the agent does with the error."""
         if error is not None and (fault := owners_fault(error)) is not None and self.life.fail(fault):
-            # Not at once: what is cancelled while its own code runs is taken for cancelled by that code.
+            # Not at once: a cancellation while the agent's code runs would be counted as that code's own.
             asyncio.get_running_loop().call_soon(self._leave_scope)
 
     def run(self) -> CancelScope:
@@ -211,21 +211,21 @@ class Control(Generic[Member]):
     @property
     def own_line(self) -> Line[Member]:
         """The line of work that the attempt belongs to."""
-        assert self.line is not None  # it is alive
+        assert self.line is not None  # a live task has a line
         return self.line
 
     def step_back(self) -> None:
         """Wait for one more task."""
         if self.life.wait():
             line = self.line
-            assert line is not None  # it is alive
+            assert line is not None  # a live task has a line
             line.working -= 1
 
     def step_up(self) -> bool:
         """Wait for one task fewer. Return whether the caller must act: take its slot again, or release the slot of a
         line in which no task works."""
         line = self.line
-        assert line is not None  # it is alive
+        assert line is not None  # a live task has a line
         if not self.life.go_on():
             return not line.working and line.queued and not line.rests
         line.working += 1

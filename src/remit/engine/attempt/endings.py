@@ -20,7 +20,7 @@ from remit.engine.presence.insisting import Insisting
 from remit.errors import StoreError
 from remit.ports import Decision, View, Wants
 
-AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
+AT_ONCE: Final = 0  # due at once, by any process's clock
 _NOT_OURS: Final = ""
 _NOT_YET: Final = "not yet"
 _STRIKES: Final = frozenset(("task.failed", "task.died"))
@@ -71,7 +71,7 @@ class Endings(NamedTuple):
                 op, lambda view: self._decide(view, live, ending), Wants((task,))
             )
             if answer != _NOT_YET:
-                # Nothing aside: it was recorded when this was torn down before, and what was recorded then counts.
+                # No aside: the end was recorded by an earlier teardown, and that record counts.
                 return recorded or (ending if answer == ending.kind else None)
             await self.bell.until(ANYTHING, lambda view: nothing_open_below(view, task) or None)
 
@@ -81,7 +81,7 @@ class Endings(NamedTuple):
         if standing is None or standing.fence != live.attempt.fence or standing.state in lifecycle.TERMINAL:
             return Decision(_NOT_OURS)
         if standing.state == "cancelling" and ending.kind != "task.cancelled":
-            ending = outcomes.stopped(remit, live.life.why or "cancelled")  # completion came too late
+            ending = outcomes.stopped(remit, live.life.why or "cancelled")  # it completed after the cancellation
         if standing.state == "cancelling" and not nothing_open_below(view, remit.id):
             return Decision(_NOT_YET)
         if live.says != TRUSTED:
@@ -107,7 +107,7 @@ class Endings(NamedTuple):
                 if deadline is None or ready_at < deadline:
                     back = Requeue("", attempt.fence + 1, ready_at, attempt.number, attempt.failures + 1)
                     data = turn_data(live, ending.data)
-                    if attempt.asked_how == "delegate":  # it stands in the queue now
+                    if attempt.asked_how == "delegate":  # it is queued now, so it gets the expiry of a queued task
                         data["until"] = expires(remit.bounds, now, LASTS)
                     event = requeued("task.retrying", live.place, remit.holder, now, back, data)
                     return ending._replace(kind="task.retrying"), event
@@ -132,7 +132,8 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
         data["more_refused"] = live.refusals.more
     if live.says != TRUSTED:
         data["trust"] = UNTRUSTED
-    # A stand-in holds the task for a person: nobody's failures are its own. What is tried again counts at the last try.
+    # A stand-in holds the task for a person, so a failure is no agent's own. A retried attempt counts only at its last
+    # try.
     if "error" in data and (live.agent.stand_in or live.spared):
         data["spared"] = True
     if live.steps is not None:

@@ -34,7 +34,7 @@ from remit.errors import BadInput, Refused
 from remit.ports import Decide, Decision, Span, View
 
 _TENTH: Final = SECOND // 10
-_FAILED: Final = 8_000  # characters of why a holder failed that go back with its task
+_FAILED: Final = 8_000  # characters of the failure that go back with the task
 
 
 class Sends(NamedTuple):
@@ -51,7 +51,7 @@ class Handoffs:
     import cycles."""
 
     def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks, *, gives_back: bool = False) -> None:
-        self.gives_back = gives_back  # whether a task goes back when the agent that took it over fails
+        self.gives_back = gives_back  # whether a task goes back if the agent that took it over fails
         self.send: Callable[[LiveTask, Pass, Repetition, Batch], Awaitable[Outcome]]
         self.ask: Callable[[LiveTask, QuestionDraft, str], Awaitable[object]]
         self._ground = ground
@@ -103,7 +103,7 @@ class Handoffs:
             move, agent = await self._record(live, Command(sender), NOTHING_ALONG, GIVE_BACK, failed=failed)
         except (Refused, BadInput):
             return None
-        assert agent is not None  # the guards have seen to it
+        assert agent is not None  # the guards refuse an unknown agent
         before = live.handoff
         handoff = Handoff(live.remit.holder, before.state, (*before.trail, move), failed=failed)
         remit = remits.handed_to(live.remit, agent.card.name, NOTHING_ALONG)
@@ -134,7 +134,7 @@ class Handoffs:
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
         """Send the parts out, wait for them, and give the results to the next holder."""
         results = await self._send_all(live, sends)
-        if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
+        if sends.join and sends.join != live.remit.holder:  # the fan-out and its join count as one handoff
             live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
             joining = Command(sends.join, sends.update)
             return await self._hand(live, joining, live.handoff.state, sends.along, of_parts=True)
@@ -150,7 +150,7 @@ class Handoffs:
     ) -> LiveTask:
         """Give the task to another agent. If a rule refuses that, the present one keeps it, with the reason."""
         move, agent = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
-        assert agent is not None  # the guards have seen to it
+        assert agent is not None  # the guards refuse an unknown agent
         sender, results = live.remit.holder, live.handoff.results
         handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
         remit = remits.handed_to(live.remit, agent.card.name, along)
@@ -187,7 +187,7 @@ class Handoffs:
 
         try:
             await together(send, len(parts))
-        except ExceptionGroup as failed:  # the store is away, or the turn is over: one of them speaks for all
+        except ExceptionGroup as failed:  # the store failed, or the turn is over: one error stands for all
             raise failed.exceptions[0] from None
         return tuple(result for result in results if result is not None)
 
@@ -245,7 +245,7 @@ class Handoffs:
             return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **more}), *admitted.events))
 
         await self._decided(live, proposal, decide)
-        live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
+        live.turn_recorded()  # recorded once: a join after a fan-out is another event of the same turn
         return move, self._ground.directory.get(proposal.wish.to)
 
     def _proposed(
@@ -287,7 +287,8 @@ def _no(admitted: Admitted) -> Decision[Json]:
 async def _raise_refusal(proposal: Proposal, answer: Json) -> None:
     if isinstance(answer, dict):
         proposal.note_refusal()
-        await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
+        await checkpoint()
         raise Refused.read(answer)
 
 

@@ -40,15 +40,15 @@ from remit.ports import Clock, Decide, Decision, Span, Store, View, Wants
 from remit.ports.models import EarlierRun
 
 T = TypeVar("T")
-Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
+Written: TypeAlias = dict[tuple[str, str], int]  # the version after a write, by address
 NOBODY_WROTE: Final[Mapping[str, Written]] = {}
-NOTHING_WRITTEN: Final[Written] = {}  # shared by all tasks that have written nothing: never changed
+NOTHING_WRITTEN: Final[Written] = {}  # shared by all tasks without writes; never mutated
 Held: TypeAlias = dict[str, tuple[asyncio.Task[object] | None, Amounts]]
-NOTHING_HELD: Final[Held] = {}  # and for calls that cost something
-NOWHERE: Final[dict[asyncio.Task[object], int]] = {}  # the same for what is under way elsewhere
+NOTHING_HELD: Final[Held] = {}  # the same for holds
+NOWHERE: Final[dict[asyncio.Task[object], int]] = {}  # the same for verbs in other asyncio tasks
 
 _OFTEN: Final = 100
-_IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it waits for a slot to go on
+_IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it waits for a slot to resume
 _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 
 
@@ -72,7 +72,7 @@ class Handoff:
         return replace(self, state=self.state.copied(), results=tuple(outcome.copied() for outcome in self.results))
 
 
-NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
+NOT_HANDED: Final = Handoff()  # shared by all tasks; turns get copies
 
 
 class Conversation:
@@ -103,16 +103,16 @@ class Conversation:
         self.trim = 0
         self.calls = 0
         self.rounds = Rounds()
-        self.warning = ""  # what its model is told with the next request
+        self.warning = ""  # a warning for the next request
         self.passes: set[str] = set()  # tools that run an agent, or pass the work on to one
-        self.ended: set[str] = set()  # what it has asked after that is over
-        self.handed: set[str] = set()  # by which tool and to whom the work was passed on
-        # Of calls of tools with conversations inside, by their places: whether those used tools with anything new.
+        self.ended: set[str] = set()  # ended tasks whose status it has read
+        self.handed: set[str] = set()  # handoffs inside the framework: tool and recipient
+        # For tool calls with conversations inside, by place: whether those had a new tool result.
         self.inside: dict[str, bool | None] = {}
-        self.talks: dict[str, Any] = {}  # conversations by their places
-        self.used: set[tuple[str, str]] = set()  # the places and ids of the tool calls that this run has come to
-        self.untrusted: set[str] = set()  # places of the tool calls that took in something from outside
-        self.before = ""  # what a conversation that begins again is told of the earlier one
+        self.talks: dict[str, Any] = {}  # conversations by place
+        self.used: set[tuple[str, str]] = set()  # places and ids of the tool calls that this run has reached
+        self.untrusted: set[str] = set()  # places of the tool calls with untrusted input
+        self.before = ""  # what a restarted conversation is told about the earlier one
         self.lost: Failed | None = None  # the error, once its record cannot be continued
         self.why_lost = ""
         self._wanted: tuple[str, str] | None = None
@@ -140,25 +140,25 @@ class LiveTask:
 
     wrote = NOTHING_WRITTEN
     past = NOBODY_WROTE
-    elsewhere = NOWHERE  # where else its verbs are under way than in its own asyncio task
-    tokens = 0  # what the agent said it used, in this turn
+    elsewhere = NOWHERE  # asyncio tasks of the agent in which verbs run
+    tokens = 0  # tokens that the agent reported in this turn
     over = False
-    returned = False  # whether its agent has answered; what it left running is not its own any more
-    alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
-    left = False  # whether its agent was left behind
-    spared = False  # whether a failure of its agent is not counted, as it is tried again, or is not its own
-    circled: tuple[str, ...] = ()  # whom it is held against that it was stopped because it got nowhere
-    phase = ""  # of a coordinator: planning, or putting together
-    team: frozenset[str] | None = None  # whom it may write to, as a member of a team
-    lead: Lead | None = None  # what the engine does in its holder's place
-    composed = False  # whether remit put its task together: then what is untrusted in it is quoted already
-    steps: list[Json] | None = None  # what became of the plan that was led
-    holds = NOTHING_HELD  # for its calls under way: by which flow, and how much
-    spends = False  # whether this turn may have used tokens or money: it asked a model, paid, or was begun before
-    began: int | None = None  # when this turn began, in ticks
-    room: Room | None = None  # what its model can do now, and what it is offered then
+    returned = False  # whether its agent has returned; code that it left running may do nothing more
+    alone: asyncio.Event | None = None  # set when no verb runs in another asyncio task any more
+    left = False  # whether its agent was abandoned
+    spared = False  # whether a failure does not count for the breaker: it is retried, or not the agent's own
+    circled: tuple[str, ...] = ()  # the agents that a stop for lack of progress counts against
+    phase = ""  # of a coordinator: planning or combining
+    team: frozenset[str] | None = None  # agents it may send messages to, as a member of a team
+    lead: Lead | None = None  # the plan or team that the engine leads in its holder's place
+    composed = False  # whether remit composed its task: then untrusted parts are quoted already
+    steps: list[Json] | None = None  # outcomes of the led plan's steps
+    holds = NOTHING_HELD  # holds of its running calls, by asyncio task
+    spends = False  # whether this turn may have used tokens or money: it asked a model, paid, or is a rerun
+    began: int | None = None  # when this turn started, in ticks
+    room: Room | None = None  # what its model can do now
     offered: tuple[Room, Offers] | None = None
-    earlier: tuple[EarlierRun, ...] | None = None  # the runs of its session that it is told, once they are looked for
+    earlier: tuple[EarlierRun, ...] | None = None  # earlier runs of its session, once they are read
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class LiveTask:
         self.life = self.control.life
         self.operations = Operations(remit.id, attempt, 0, remit.holder)
         self.receipt = Receipt()
-        self.took: Trust = remit.trust  # the least trusted of what it has taken in
+        self.took: Trust = remit.trust  # the least trusted input so far
         self.refusals = Refusals()
 
     def limit_time(self, clock: Clock, now: int, above: Life | None = None) -> Self:
@@ -266,7 +266,8 @@ class LiveTask:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         if why := self.life.lost(self.control.clock.ticks()):
             sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
-            if self.life.tell() > _OFTEN and self.control.calls:  # it asks on, and lets nothing run that could stop it
+            # It keeps calling and never yields, so nothing else could stop it.
+            if self.life.tell() > _OFTEN and self.control.calls:
                 raise asyncio.CancelledError(sentence)
             raise Refused(sentence, rule="over")
 
@@ -358,7 +359,7 @@ class LiveTask:
         if self.wrote is NOTHING_WRITTEN:
             self.wrote = {}
         self.wrote[namespace, key] = version
-        self.__dict__.pop("sight", None)  # worked out anew
+        self.__dict__.pop("sight", None)  # computed again on next use
         self.__dict__.pop("keeps", None)
         self.room = None
 
@@ -440,7 +441,7 @@ class LiveTasks:
 
     def __init__(self) -> None:
         self._live: dict[str, LiveTask] = {}
-        self.hands = Hands(0)  # of this process's worker, once there is one
+        self.hands = Hands(0)  # slots of this process's worker, once there is one
 
     def enter(self, live: LiveTask) -> LiveTask:
         """Add a running task, to the line of its asker or to a line of its own."""
@@ -459,7 +460,7 @@ class LiveTasks:
         if self._live.get(live.remit.id) is last:
             del self._live[live.remit.id]
         line = last.control.line
-        assert line is not None  # it was alive
+        assert line is not None  # a live task has a line
         line.leave(last.remit.id, waits=last.life.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
@@ -567,7 +568,7 @@ class StopListener:
 
     def _enter(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # what listened in an earlier loop ended with it
+        if loop is not self._loop:  # listeners of an earlier loop ended with it
             self._loop, self._users, self._unsubscribe, self._looking = loop, 0, None, None
         self._users += 1
         if self._unsubscribe is None:
@@ -587,9 +588,9 @@ class StopListener:
         """Stop the tasks that are to be cancelled."""
         try:
             wanted = await self._store.read(self._wanted)
-        except NewerStore:  # told by whoever serves, or by the work itself
+        except NewerStore:  # reported by the worker, or by the work itself
             return
-        except StoreError as error:  # the store calls again
+        except StoreError as error:  # the store notifies again
             _log.warning("could not look for what is to be stopped: %s", error)
             return
         for live, why in wanted:

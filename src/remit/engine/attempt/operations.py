@@ -13,8 +13,8 @@ from remit.core.events import Event
 from remit.core.kinds import EffectDone, Lineage, Queued, read
 from remit.core.values import digest
 
-# The call of a tool that this flow is part of, and of whose: a child may run in the flow of its asker. Its place is
-# named after its id, and its position without what is random in that.
+# The tool call that the current code is part of, and its owner: a child may run in its asker's context. The place is
+# named after the call's id; the position leaves out the random part of that id.
 _INSIDE: Final[ContextVar[tuple[Operations, str, str] | None]] = ContextVar("remit.inside", default=None)
 
 
@@ -60,7 +60,8 @@ class KeptEffects:
     def __init__(self, events: Iterable[Event]) -> None:
         self._left = {event.op: event for event in events if event.op is not None and event.text}
         self._taken: asyncio.Event | None = None
-        self.waiting: set[asyncio.Task[object] | None] = set()  # who waits for others to come to theirs
+        # Asyncio tasks that wait for others to request recorded effects.
+        self.waiting: set[asyncio.Task[object] | None] = set()
 
     def take(self, op: str) -> EffectDone | None:
         """Return the record of an effect, or None."""
@@ -123,15 +124,15 @@ class Operations:
         self._origin = attempt.origin or task
         self._failures = attempt.failures
         self._holder = holder
-        self.has_tools = False  # whether any was called: of most tasks none is
+        self.has_tools = False  # whether any tool was called; in most tasks none is
         self._failed: dict[str, list[str]] | None = None
-        self.turns = turns  # how often it has changed hands, or gone out and come back
-        self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
-        self._given: set[str] | None = None  # the tasks of earlier tries whose results this one got
-        # The turns that it has come through; None if the task is run for the first time.
+        self.turns = turns  # number of handoffs and parallel handoffs so far
+        self.kept: KeptEffects | None = None  # effects of earlier attempts, once loaded
+        self._given: set[str] | None = None  # tasks of earlier tries whose results this one used
+        # The turns that it has reached; None in the first attempt.
         self.visited: list[str] | None = [] if attempt.is_rerun else None
-        self._positions: dict[str, str] | None = None  # of the calls of tools, by their ids
-        self.chain: str | None = None  # what led to this task, once someone asks
+        self._positions: dict[str, str] | None = None  # positions of tool calls, by id
+        self.chain: str | None = None  # the path to this task, once computed
         self._begin()
 
     @property
@@ -165,8 +166,8 @@ class Operations:
 
     def _begin(self) -> None:
         self._turn = self._named(self.turns)
-        self.generation = 0  # how often the conversation of this turn has begun again
-        self._anew = ""  # the place of one that has
+        self.generation = 0  # how often the conversation of this turn has restarted
+        self._anew = ""  # the id part of a restarted conversation
         self._counts: dict[str, int] = {}
         if self.visited is not None:
             self.visited.append(self._turn)

@@ -53,12 +53,12 @@ def refused(remit: Remit, refusal: Refused) -> Outcome:
 
 
 def failed(remit: Remit, error: BaseException) -> Ending:
-    again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
+    again = retryable(error) or isinstance(error, StoreError)  # a store error may pass
     fault = owners_fault(error)
     if fault is not None:
         error = fault.error
     own = fault is None and is_own(error, remit.id)
-    # Of another's failure, its own sentence says where it was.
+    # The failure of another agent already names its place.
     where = traces.place(error) if own or fault is not None else ""
     whose = f" in {fault.role}" if fault is not None else ""
     sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}{whose}"
@@ -158,7 +158,7 @@ def said(error: BaseException) -> str:
         return "; ".join(f"{type(one).__name__}: {said(one)}" for one in inside)
     try:
         return str(error) or "no message"
-    except Exception:  # noqa: BLE001 - anyone's code
+    except Exception:  # noqa: BLE001 - foreign code
         return "its message cannot be read"
 
 
@@ -170,7 +170,7 @@ def _kept(sentence: str, place: str = "") -> str:
     return (clean if len(clean) <= most else f"{clean[: most - 1]}…") + place
 
 
-# -- what came of a task --------------------------------------------------------------------------------------
+# -- reading outcomes ------------------------------------------------------------------------------------------------
 
 _KINDS: dict[str, tuple[OutcomeState, type[Failed]]] = {
     "task.failed": ("failed", Failed),

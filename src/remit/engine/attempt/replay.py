@@ -133,7 +133,7 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
     along = passing_restored(data["passed"]) if "passed" in data else NOTHING_ALONG
     if isinstance(to, str):
         joins = before.sends is not None and before.sends.join == to
-        trail = handoff.trail[:-1] if joins else handoff.trail  # the fan-out and its join are one handoff
+        trail = handoff.trail[:-1] if joins else handoff.trail  # the fan-out and its join count as one handoff
         state = handoff.state if joins else commands.merged(handoff.state, update)
         return before._replace(
             remit=remits.handed_to(before.remit, to, along),
@@ -232,7 +232,7 @@ def _position(view: View, record: Record, parent: Record | None) -> str:
 
 NAME_LIMIT: Final = 128
 PAID: Final = "paid"
-_OTHERS_COME: Final = 60.0  # seconds without a sign of those that may come to what was kept
+_OTHERS_COME: Final = 60.0  # seconds to wait for concurrent code that may request a recorded effect
 
 Do = Callable[..., Awaitable[object] | object]
 
@@ -313,7 +313,7 @@ class Effects(NamedTuple):
         while (other := kept.left((same_name,))) is not None:
             if not await self._someone_comes(live, kept):
                 raise _changed(name, other)
-            await self.ground.store.read(live.must_hold)  # much may have happened meanwhile
+            await self.ground.store.read(live.must_hold)  # the task may have been taken over meanwhile
         return None
 
     async def _result_of(self, kept: EffectDone, op: str) -> Json:
@@ -330,7 +330,7 @@ class Effects(NamedTuple):
         own = asyncio.current_task()
         main = live.control.calls[-1].task if live.control.calls else None
         if own is main and not live.elsewhere and len(live.doing) == 1:
-            return False  # nobody else is there to come
+            return False  # no other code of the turn is running
         kept.waiting.add(own)
         try:
             with move_on_after(self.ground.clock, _OTHERS_COME) as patience:
@@ -348,7 +348,7 @@ async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
     operations = live.operations
     if operations.kept is None:
         kept = KeptEffects(await ground.store.read(lambda view: view.done_under(operations.effects)))
-        operations.kept = operations.kept or kept  # another may have looked meanwhile, and begun to take
+        operations.kept = operations.kept or kept  # concurrent code may have loaded them meanwhile
     return operations.kept
 
 
@@ -375,7 +375,7 @@ def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:
     """Whether a function takes a keyword that the caller does not pass itself."""
     try:
         takes = inspect.signature(do).parameters
-    except (TypeError, ValueError):  # of some built-in functions nothing is known
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return False
     known = takes.get(name)
     if known is None or known.kind in (known.POSITIONAL_ONLY, known.VAR_POSITIONAL, known.VAR_KEYWORD):
@@ -385,7 +385,7 @@ def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:
 
 def _final(sentence: str) -> Conflict:
     error = Conflict(sentence)
-    error.retryable = False  # run again it would be the same
+    error.retryable = False  # a rerun would fail in the same way
     return error
 
 
@@ -421,7 +421,7 @@ _BEGINS = ("task.started", "task.submitted")
 
 async def tell_left_over(ground: Ground, live: LiveTask) -> None:
     """Record which finished delegations and payments of this turn were not requested this time."""
-    if live.lead is not None:  # what is led is led by its record, and not by a program
+    if live.lead is not None:  # a led plan follows its record, so it leaves nothing over
         return
 
     def decide(view: View) -> Decision[None]:
@@ -464,7 +464,7 @@ async def must_not_differ(ground: Ground, live: LiveTask, op: str, why: str) -> 
             f"{amounts(other)} was paid for {shown(why)} when this task was run before; it is neither paid again nor "
             "taken for this payment: give the same amount each time the task is run, or payments a reason each"
         )
-        error.retryable = False  # run again it would be the same
+        error.retryable = False  # a rerun would fail in the same way
         raise error
 
 

@@ -107,11 +107,11 @@ class Slots(NamedTuple):
                     with anyio.CancelScope(shield=True):
                         if await self._resume(asker) != _QUEUED:
                             return
-                    if line.working == 1:  # only the asker would work: a hand is not held while it cannot
+                    if line.working == 1:  # only the asker would work: do not hold a slot while it cannot run
                         line.rests = True
                         line.let_go()
                     await listener.wait(_LOOK_SECONDS)
-            except BaseException:  # nothing ends out of the queue but what never began: it goes on, if only to stop
+            except BaseException:  # a started task must not end while queued: let it continue, if only to stop
                 with anyio.CancelScope(shield=True):
                     await self._resume(asker, anyway=True)
                 raise
@@ -225,7 +225,7 @@ class Attempted(NamedTuple):
     answer: Json
 
 
-# Asks the door once. Whoever is patient is not refused for want of room.
+# Requests admission once. A patient caller gets None instead of a refusal if the agent is busy.
 Attempt: TypeAlias = Callable[[bool], Awaitable[Attempted]]
 
 
@@ -276,7 +276,7 @@ class BusyAgents:
         self._admission = admission
         self._slots = slots
         self._patience = round(patience * SECOND)
-        self.relieve: Callable[[], Awaitable[object]] | None = None  # frees what processes hold that are gone
+        self.relieve: Callable[[], Awaitable[object]] | None = None  # releases what dead processes hold
         self._places: dict[str, deque[asyncio.Event]] = {}
 
     async def admitted(
@@ -350,5 +350,5 @@ class BusyAgents:
                 while not await self._ground.store.read(is_free):
                     await listener.wait(_LOOK_SECONDS)
                     if self.relieve is not None and self._ground.clock.ticks() - looked >= SECOND:
-                        await self.relieve()  # the door looked before; a holder may have died since
+                        await self.relieve()  # admission checked before; a process may have died since
                         looked = self._ground.clock.ticks()

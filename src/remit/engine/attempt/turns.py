@@ -115,7 +115,7 @@ class Conductor:
         if recorded is None:
             raise Superseded(f"another process has taken over the task of '{last.remit.holder}'", rule="over")
         outcome = recorded.outcome
-        asked = live.remit.holder  # whoever answered in the end, this is whom the asker asked
+        asked = live.remit.holder  # the asker must see the agent it asked, whichever agent returned
         return outcome if outcome.agent == asked else outcome.as_asked(asked)
 
     async def put_back(self, live: LiveTask) -> None:
@@ -131,7 +131,7 @@ class Conductor:
         try:
             with control.run():
                 ending = await self._turns(live, sends)
-        except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: a failure like others
+        except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: an ordinary failure
             return outcomes.failed(self.alive.latest(live).remit, error)
         finally:
             control.end()
@@ -149,9 +149,9 @@ class Conductor:
             return outcomes.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)
         if life.error is not None:
             return outcomes.failed(last, life.error)
-        if life.stop == "released":  # what is done is done
+        if life.stop == "released":  # a completed result counts
             return ending if ending is not None and ending.kind == "task.completed" else outcomes.released(last)
-        return outcomes.timed_out(last, final=life.final, short=life.short)  # an answer after its time does not count
+        return outcomes.timed_out(last, final=life.final, short=life.short)  # a late answer does not count
 
     def _counts(self, live: LiveTask, ending: Ending) -> Ending:
         """Return the ending of a task whose asker has ended. If the asker is only requeued, keep a completed result and
@@ -191,7 +191,7 @@ class Conductor:
             if left is None:
                 await tell_left_over(self._ground, live)
         if "conversation" in live.__dict__:
-            live.conversation.talks.clear()  # they hold the task, and what is in no circle is freed at once
+            live.conversation.talks.clear()  # break the reference cycle with the task, so that both are freed at once
         return ending if left is None else outcomes.failed(live.remit, left)
 
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
@@ -212,10 +212,10 @@ class Conductor:
         live.receipt.task(remit.task)
         try:
             answer = await self.call(live, live.agent if live.lead is None else self.led(live))
-        except HandedOver as handed:  # in a tool call of its model, which no framework turns into an answer
+        except HandedOver as handed:  # raised in a model's tool call; a BaseException, so no framework catches it
             answer = handed.command
         except CancelledError:
-            raise  # someone outside wants it: what the agent made itself is `Stray`
+            raise  # an outside cancellation; one of the agent's own making is `Stray`
         except LeftBehind:
             live.left = True
             return outcomes.stopped(remit, "it was cancelled and did not stop")
@@ -245,7 +245,7 @@ class Conductor:
             try:
                 answer = await call
             except LeftBehind:
-                if not control.has_stopped:  # it is not this task that was stopped, but something around it
+                if not control.has_stopped:  # not this task but something around it was cancelled
                     await _stopped_from_outside(call)
                 raise
             except CancelledError as error:
@@ -288,7 +288,7 @@ class Conductor:
             if not isinstance(error, Exception):
                 with CancelScope(shield=True):
                     await self._end_torn_down(last, ending)
-            elif isinstance(error, StoreError) and not isinstance(error, StoreBusy):  # it may be on record all the same
+            elif isinstance(error, StoreError) and not isinstance(error, StoreBusy):  # it may have been recorded anyway
                 self._endings.insisting.unkept.add(live.remit.id)
         finally:
             self.alive.leave(live)
@@ -302,7 +302,7 @@ class Conductor:
             ending = outcomes.released(live.remit)
         if ending is not None:
             await self._endings.finish_torn_down(live, ending)
-        # What a task delegated is left as it is: whoever runs the task again takes it up again.
+        # Delegated tasks are left as they are: the next attempt of their asker resumes them.
 
     def _is_requeued(self, live: LiveTask) -> bool:
         line = self.alive.nested_in(live)
@@ -315,6 +315,6 @@ class Conductor:
 
 async def _stopped_from_outside(call: Call) -> None:
     """Raise the cancellation of this task, if there is one that the agent has swallowed."""
-    await checkpoint()  # a scope around us says it again
+    await checkpoint()  # an enclosing scope delivers its cancellation again here
     if call.is_cancelled:
         raise CancelledError

@@ -16,7 +16,7 @@ from remit.core.values import digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.errors import Refused
 
-_PASSING: Final = frozenset(("concurrency", "breaker"))  # refusals that may be none a moment later
+_PASSING: Final = frozenset(("concurrency", "breaker"))  # refusals that pass with time
 _SHORT: Final = 64
 
 

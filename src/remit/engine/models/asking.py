@@ -89,7 +89,7 @@ class Costs(NamedTuple):
             try:
                 return PaidRequest(attempt, most, await holding.place(live, held, started=True))
             except Refused:
-                fewer = await fits(most)  # whoever held something has spent some of it while this one waited
+                fewer = await fits(most)  # other calls may have spent some of it while this one waited
                 if fewer == most:
                     raise
             most = fewer
@@ -338,7 +338,7 @@ class Models(NamedTuple):
         attempt = request.attempt
         try:
             cost = self.costs.cost(attempt, reply.usage)
-        except OwnersFunctionFailed as failed:  # what was held is charged, as uncertain
+        except OwnersFunctionFailed as failed:  # the full hold is charged, as uncertain
             await self._record_failure(live, request, None)
             live.control.give_up(failed)
             raise
@@ -396,7 +396,7 @@ class Models(NamedTuple):
         providers, at = {choice.provider for choice in call.choices if choice.provider}, call.at
 
         def look(view: View) -> _Known:
-            if at is None or at.talk or at.begins:  # otherwise news was looked for a moment ago, and this with it
+            if at is None or at.talk or at.begins:  # otherwise `news` has just read the store, including this
                 live.must_hold(view)
             self.circles.must_go_on(view, live)
             own = {name: own_mark(row) for name in providers if (row := view.secret(name)) is not None}
@@ -443,7 +443,8 @@ def _listener(live: LiveTask) -> Hear | None:
     """Tell the listener that an answer begins, and return the function that passes the text on; None without a
     listener."""
     listener = LISTENER.get()
-    if listener is None or listener.run != live.remit.root:  # a worker may have been started by whoever listens
+    # A worker that the listener's context started must not stream other runs.
+    if listener is None or listener.run != live.remit.root:
         return None
     begins = TextChunk(live.remit.holder, live.remit.id, begins=True)
     listener.hear(begins)
@@ -473,7 +474,7 @@ def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
     """Stop the turn if the owner denied or requires approval for a tool that the agent does not have: a typo there
     would protect nothing. If tools vary from request to request, only a name that resembles one of them counts."""
     if live.operations.inside_tool:
-        return  # another agent's request, which has tools of its own
+        return  # a request of another agent, with its own tools
     rules = live.agent.rules
     for name in sorted(rules.expects - tools):
         hint = meant(name, tools)

@@ -37,14 +37,14 @@ from remit.errors import Refused
 from remit.ports import View
 from remit.ports.models import Brought, ToolCall
 
-RUNS: Final = 256  # of which a process remembers what tools have told
+RUNS: Final = 256  # runs whose tool outcomes a process remembers
 _LATER: Final = frozenset(("call_agent_async", "spawn_agent"))
 _ASKS: Final = _LATER | {"call_agent"}
 _HANDS_OVER: Final = "handoff"
 _STATUS: Final = "check_delegation_status"
 _WRITES: Final = frozenset(("remember", "blackboard"))
-_CAPABLE: Final = "?"  # stands before a capability in the place of an agent's name
-# Refusals that are nobody's own failure, however often they are met.
+_CAPABLE: Final = "?"  # prefix of a capability in place of an agent's name
+# Refusals that are never the agent's own failure.
 _NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "deadline", "limit"))
 
 
@@ -155,15 +155,15 @@ class Circle:
         self.given, self.action = given, f"{call.name} {given}"
         is_ask = call.name in _ASKS or call.asks is not None
         self.asks = is_ask or call.name in live.conversation.passes
-        # What is judged: how long one waits for what becomes of a task is no other question.
+        # The judged request: a status request is the same whatever its `wait`.
         self._what = f"{_STATUS} {call.arguments.get('task')}" if call.name == _STATUS else self.action
         is_poll = circles.rules.is_poll(call.name) or call.name in live.agent.rules.polls
         self.is_poll = is_poll and self._what not in live.conversation.ended
-        self.rule = ""  # by which it was refused
+        self.rule = ""  # the rule that refused it
         self._wanted = _wanted(live, call) if is_ask else None
-        self._passed = False  # whether an agent was run by it, or the work was passed on to one
-        self._came: bool | None = None  # whether anything new came of it below
-        self._fresh: bool | None = None  # whether what came of it was new; None if that is not to be told
+        self._passed = False  # whether it ran an agent, or passed the work on to one
+        self._came: bool | None = None  # whether its subtask had a new result
+        self._fresh: bool | None = None  # whether its result was new; None if that does not count
         self._rows: Mapping[str, AskCount] = {}
         live.conversation.calls += 1
 
@@ -198,7 +198,7 @@ class Circle:
             return
         if self._wanted is None:
             self._fresh = self._judged(seen, op, value)
-        elif self._call.name in _LATER:  # what comes of it is not known yet
+        elif self._call.name in _LATER:  # its result is not known yet
             self._came = not (isinstance(value, dict) and bool(value.get("existing")))
         else:
             self._came = seen.came(remit.id, self._wanted.text)
@@ -218,10 +218,10 @@ class Circle:
             fresh = seen.is_new(self._what, encode(value))
         else:
             self._passes()
-            if (came := talk.inside.pop(place)) is not None:  # tools were used inside, which have told
+            if (came := talk.inside.pop(place)) is not None:  # tools were used inside: their results decide
                 return came or None
             text = value if isinstance(value, str) else encode(value)
-            short = len(text.split()) <= SHORT  # "yes", "done": each question has its own
+            short = len(text.split()) <= SHORT  # "yes", "done": each question may have this answer
             fresh = seen.is_new(self.action if short else self._call.name, text) is True
         self._tell_asker(seen, new=fresh is not False)
         return fresh
@@ -252,7 +252,7 @@ class Circle:
         rows = view.asks(run, wanted.keys)
         self._fresh, changed = learned(wanted, rows, value if isinstance(value, str) else encode(value), self._came)
         self._rows = changed
-        if wanted.key not in rows and view.run(run).tasks > ASKS:  # so many rows are enough
+        if wanted.key not in rows and view.run(run).tasks > ASKS:  # enough rows: do not add more
             changed = {key: row for key, row in changed.items() if key in rows}
         return {key: [*row] for key, row in changed.items()}
 
@@ -310,7 +310,7 @@ class Circle:
         if self.is_poll or self._call.name == _HANDS_OVER:
             return ""
         if self._wanted is not None and outcome == "failed":
-            rounds.in_vain(number)  # that it fails is for its breaker
+            rounds.in_vain(number)  # failures are the breaker's business
             return ""
         if self._wanted is not None:
             return self._answered(self._wanted)

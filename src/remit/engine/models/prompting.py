@@ -51,7 +51,8 @@ class Offering(NamedTuple):
 
     async def _room(self, live: LiveTask) -> Room:
         remit = live.remit
-        own = live.card.tools is not ANY and "ask_person" in live.card.tools  # it may be a tool of the agent's own
+        # It may be the agent's own tool of this name.
+        own = live.card.tools is not ANY and "ask_person" in live.card.tools
         person = live.card.ask_person or own
         if not self.hide:
             return Room(person=person)
@@ -79,7 +80,7 @@ class Offering(NamedTuple):
         live.must_be_at_work()
         room = await self.room(live)
         if live.offered is None or live.offered[0] is not room:
-            # A card does not list the tools of agents that run inside the turn: the bounds and what it denies count.
+            # A card does not list the tools of agents that run inside the turn: for them, bounds and denials decide.
             kit = remits.kit(live.remit, live.card, inner=True)
             live.offered = room, Offers(kit, offers.hidden(room), live.card.deny)
         return live.offered[1]
@@ -107,8 +108,8 @@ def _any_of(sees: Sees, board: scope.Scope) -> bool:
     return bool(scope.parts(sees, board))
 
 
-_ENTRIES: Final = 50  # that are passed along and told; what is more can be read by whoever has the verb
-_TEAM: Final = 20  # agents that are introduced; the rest is listed by list_agents
+_ENTRIES: Final = 50  # passed entries in a prompt; further ones can be read with the verb
+_TEAM: Final = 20  # agents in a prompt; list_agents returns the rest
 _NEWEST: Final = 10  # entries of the memory, and of the board
 _LONG: Final = 1_000  # characters of one of them
 _LONGEST: Final = 4_000  # characters of all of them together
@@ -149,9 +150,9 @@ class Prompting(NamedTuple):
 
     async def _passed(self, live: LiveTask) -> list[Passed]:
         sees = live.remit.sees
-        if sees is ANY or not sees:  # a person's blanket sight is no list of what to read
+        if sees is ANY or not sees:  # unlimited rights are no list of entries
             return []
-        wanted = [one for one in sorted(sees, key=_order) if scope.parts(live.sight, one)]  # bounds may leave out some
+        wanted = [one for one in sorted(sees, key=_order) if scope.parts(live.sight, one)]  # bounds may exclude some
         if not wanted:
             return []
         found = await HolderAccess(self.entries, live).recent(wanted, _ENTRIES)

@@ -23,7 +23,7 @@ from remit.engine.ground import Ground
 from remit.ports import Decision, Span, View
 from remit.ports.models import EarlierRun, EarlierTalk, KeptAnswer, ModelAnswer
 
-_BY_RIGHT = frozenset(("passed", "card", "memory", "wrote"))  # why an entry is on a receipt: by a right to see it
+_BY_RIGHT = frozenset(("passed", "card", "memory", "wrote"))  # reasons on a receipt that need a right to read
 _HANDED = frozenset(("task.handed",))
 
 

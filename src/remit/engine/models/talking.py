@@ -29,7 +29,7 @@ from remit.ports import Decision, View
 from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, Position
 from remit.ports.turn import OF_RUN, Hops
 
-OWN = ""  # the name of the conversation that an adapter begins its turn with
+OWN = ""  # the name of a turn's own conversation
 ENDED_EARLY = "the agent ended before it came to all that its model had answered"
 
 
@@ -43,7 +43,7 @@ class KeptTalks(NamedTuple):
         if name is None:
             name = await self._name(live, begins)
         else:
-            begins = ""  # it is found by its name, whatever it begins with
+            begins = ""  # found by its name, however it begins
         live.conversation.must_go_on()
         found = live.conversation.talks.get(_place(live, name))
         return found or self._put(live, name, begins)
@@ -106,13 +106,13 @@ class KeptTalk:
         self.before: list[Any] | None = None
         self.tail: list[Any] | None = None
         self.hops: Hops | None = None
-        self._round = 0  # the number of its latest answer
+        self._round = 0  # number of its latest round
         self._called: tuple[str, ...] = ()  # the tools that it called
         self._all_recalled = False  # whether every answer so far came from the record
-        self.from_record = False  # whether the answer before the next request did
-        self._saw: list[Any] = []  # slices of the receipt that came with the news
-        self._next = ""  # the id of the position that was looked at last
-        # What it is told of an earlier conversation in its place; what is inside of a tool call belongs to that.
+        self.from_record = False  # whether the previous answer came from the record
+        self._saw: list[Any] = []  # slices of the receipt that came with the messages
+        self._next = ""  # id of the last position that was read
+        # What it is told about the conversation it replaces; not for a conversation inside a tool call.
         self._before = "" if live.operations.inside_tool else live.conversation.before
 
     @property
@@ -250,7 +250,7 @@ def _is_free(live: LiveTask, name: str) -> bool:
     return _place(live, name) not in live.conversation.talks
 
 
-_LISTED: Final = 50  # tool calls that the model is told; of more, the latest
+_LISTED: Final = 50  # earlier tool calls in the prompt, the latest ones
 _LONG: Final = 300  # characters of a result
 _BEGUN: Final = "/begun"
 _NEWS: Final = "/news"
@@ -323,7 +323,7 @@ class Anew(NamedTuple):
         try:
             if not await self.ground.store.tx(f"{operations.generations}{generation}", decide):
                 return False
-        except Refused:  # another process has the task: how it ends here does not count
+        except Refused:  # another process has the task, so its end here does not count
             return False
         live.begin_anew(generation)
 
@@ -436,7 +436,7 @@ def _used(view: View, events: list[tuple[str, Event]], prefix: str) -> tuple[lis
 
 
 def _is_inside(rest: str, whole: set[str]) -> bool:
-    """Whether a call was made inside one of these tools: [anew/N/]tool/DIGEST/..."""
+    """Whether a call was made inside one of these tools: `[anew/N/]tool/DIGEST/...`"""
     parts = rest.split("/")
     if parts[0] == "anew":
         parts = parts[2:]

@@ -37,9 +37,9 @@ from remit.ports.models import TOOL_KEY, HandedOver, Rendered, ToolCall, ToolFun
 from remit.ports.tools import ToolFailed
 
 _log = logging.getLogger("remit")
-_HARMLESS: Final = ("again", "key")  # tools that may be used again after a crash
-_LISTED: Final = 20  # tools that are named when one is refused
-_LOOKED_AT: Final = 2_000  # characters of a value of which its summary is made
+_HARMLESS: Final = ("again", "key")  # settings under which a call may be repeated after a crash
+_LISTED: Final = 20  # tools listed in a refusal
+_LOOKED_AT: Final = 2_000  # characters of a value that its summary uses
 
 
 class Approver(Protocol):
@@ -61,7 +61,7 @@ class ToolAnswer(NamedTuple):
     trust: Trust = TRUSTED
     told: bool = False
     said: str = ""
-    fault: OwnersFunctionFailed | None = None  # a hook that raised: what came of the call is kept, and the task fails
+    fault: OwnersFunctionFailed | None = None  # a hook that raised: the result is recorded, then the task fails
 
 
 class Toolbox(NamedTuple):
@@ -95,7 +95,7 @@ class Toolbox(NamedTuple):
             doubt = await self._in_doubt(live, call, op) if refusal is None else refusal
             if doubt is not None:
                 refusal = doubt
-                await self._forget_effects(live, op)  # nobody comes to them again, and the model is told
+                await self._forget_effects(live, op)  # they will not be requested again; the model is told
         then = marks.before(live)
         if refusal is not None:
             told = ToolAnswer(refusal, "refused", rule="not-allowed")
@@ -132,19 +132,19 @@ class Toolbox(NamedTuple):
             if call.untrusted or call.name in GROUPS["web"]:
                 _take_in(live, call.name, told.value)
         except StoreError:
-            raise  # without the store nobody can go on
+            raise  # without the store the task cannot continue
         except OwnersFunctionFailed as failed:
             await _give_up(live, failed)
         except Refused as refused:
-            live.must_be_at_work()  # or it is the turn that is over
+            live.must_be_at_work()  # raises if the turn itself is over
             told = ToolAnswer(str(refused), "refused", rule=refused.rule)
-        except Failed as failed:  # of someone whom the tool asked
+        except Failed as failed:  # the failure of an agent that the tool called
             told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
-        except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
+        except Exception as error:  # noqa: BLE001 - any exception of a tool goes to its model
             told = _failed(call, error)
             if began >= 0 and (call.untrusted or call.name in GROUPS["web"]):
                 _take_in(live, call.name, told.value)
-        live.conversation.must_go_on()  # a conversation inside of the tool, which caught the error or passed it on
+        live.conversation.must_go_on()  # a lost conversation inside the tool, whose error the tool may have caught
         under_way = live.operations.call_under_way
         live.receipt.tell(under_way, told.value)
         if under_way in live.conversation.untrusted:
@@ -247,7 +247,8 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
     """Return a log line: tool 'lookup' failed in task t1 of 'clerk', at team.py:8 in lookup: KeyError: 'lamp'."""
     where = f", at {data['place']}" if "place" in data else ""
     said = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
-    said = "".join(char if char.isprintable() else repr(char)[1:-1] for char in said)  # a log is read in a terminal
+    # Logs are read in terminals: escape control characters.
+    said = "".join(char if char.isprintable() else repr(char)[1:-1] for char in said)
     return f"tool '{data['tool']}' failed in task {live.remit.id} of '{live.remit.holder}'{where}: {said}"
 
 
@@ -286,7 +287,7 @@ def _let_out(live: LiveTask, call: ToolCall, answer: ToolAnswer) -> ToolAnswer:
     """Return a result as the model gets it: the only way out for a tool's text."""
     value, trust = answer.value, answer.trust
     if trust != TRUSTED:
-        live.take(trust)  # also the call that this one is inside of
+        live.take(trust)  # also for the enclosing call
     if answer.told or (trust == TRUSTED and answer.outcome != "failed"):
         return answer
     if answer.outcome == "done" and call.quote is not None:
@@ -310,7 +311,7 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
     for hook in live.agent.rules.after:
         try:
             changed = await _called("an after= hook", hook, turn, call, told.value)
-        except (RemitError, OwnersFunctionFailed) as no:  # it keeps back what it was to look at
+        except (RemitError, OwnersFunctionFailed) as no:  # the hook withholds the result
             fault = no if isinstance(no, OwnersFunctionFailed) else None
             error = no if fault is None else fault.error
             said = f"{_head(call)}a hook said {type(error).__name__}: {error}"

@@ -11,11 +11,11 @@ from remit.ports import Clock, Store, View
 
 T = TypeVar("T")
 
-ANYTHING = ""  # whoever waits for this is woken by every task
-MONEY: Final = "$"  # by whatever frees money
-_MOVES: Final = ("task.", "question.")  # how the kinds of events begin that someone may wait for
+ANYTHING = ""  # wakes on every task
+MONEY: Final = "$"  # wakes when money is released
+_MOVES: Final = ("task.", "question.")  # prefixes of event kinds that callers may wait for
 _FREES: Final = frozenset(("hold.settled", "hold.released", "hold.reconciled", "account.granted", "account.set"))
-_BEHIND: Final = 1_000  # events read in one look; after more than that everyone looks for itself
+_BEHIND: Final = 1_000  # events read at once; after more, every caller checks itself
 
 
 class Bell:
@@ -28,7 +28,7 @@ class Bell:
         self._listeners: list[Listener] = []
         self._unsubscribe: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._known: Head | None = None  # up to where those who wait have been told what happened
+        self._known: Head | None = None  # the last position that waiting callers know
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
 
@@ -76,7 +76,7 @@ class Bell:
             try:
                 self._known, moved = await self._store.read(self._since)
             except StoreError:
-                self._known, moved = None, None  # each looks for itself, and is told
+                self._known, moved = None, None  # every caller checks itself
             for task in tuple(self._waiting) if moved is None else moved:
                 self._wake(task)
 
@@ -101,7 +101,7 @@ class Bell:
 
     def _open(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # a store outlives an event loop; what waited in the last one is gone with it
+        if loop is not self._loop:  # a store outlives an event loop; waiters of the old loop are gone
             self._stop_listening()
             self._waiting.clear()
             self._listeners.clear()
@@ -128,7 +128,7 @@ class Bell:
         self._known = None
 
     def _heard(self, events: Sequence[Event]) -> None:
-        if self._known is not None and events[0].seq == self._known.seq + 1:  # nobody else has written in between
+        if self._known is not None and events[0].seq == self._known.seq + 1:  # no other process has written in between
             self._known = Head(events[-1].seq, events[-1].hash)
         for event in events:
             if MONEY in self._waiting and (event.kind in _FREES or event.kind in ENDS):

@@ -25,7 +25,7 @@ from remit.engine.timing import While
 from remit.errors import StoreError
 from remit.ports import Beat, Clock, Decision, Pulse, Timer, View
 
-BEATS: Final = 3  # in the time that a process may be silent
+BEATS: Final = 3  # heartbeats per heartbeat timeout
 
 _LIBRARIES: Final = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
@@ -91,9 +91,9 @@ class BeatThread:
         try:
             if watch.alive():
                 self._pulse.write(self._next_beat())
-        except StoreError as error:  # the work itself will be told; the next heartbeat is tried again
+        except StoreError as error:  # the work itself gets the error; the next heartbeat is tried again
             _log.warning("could not write a heartbeat: %s", error)
-        except Exception as error:  # noqa: BLE001 - without the thread the process would be taken for gone
+        except Exception as error:  # noqa: BLE001 - if the thread died, other processes would take over
             _log.error("writing a heartbeat failed: %r", error, exc_info=error)
 
 
@@ -117,21 +117,21 @@ class LoopWatch:
         self.loop = loop
         self._clock = clock
         self._silence = round(silence * SECOND)
-        self._thread = threading.get_ident()  # that the loop runs in
+        self._thread = threading.get_ident()  # the loop's thread
         self._asked: int | None = None
         self._told = False
 
     def alive(self) -> bool:
         """Ask the loop for a response. Return whether it responds, or did until recently."""
-        if not self.loop.is_running():  # whoever runs it now and then does nothing in between
+        if not self.loop.is_running():  # a loop that is run from time to time is idle in between
             return False
         now = self._clock.ticks()
         asked = self._asked
-        if asked is None:  # it has answered, and may answer again before the next line
+        if asked is None:  # it has responded, and may respond again before the next line
             self._asked, self._told = now, False
             try:
                 self.loop.call_soon_threadsafe(self._answer)
-            except RuntimeError:  # it has closed just now
+            except RuntimeError:  # the loop has just been closed
                 return False
             return True
         blocked = now - asked
@@ -159,7 +159,7 @@ def _place(thread: int) -> str:
     return f"{place.name}, {place.filename}:{place.lineno}"
 
 
-_LAST: Final = 1.0  # seconds that a heartbeat may take which is being written when the store is closed
+_LAST: Final = 1.0  # seconds to wait for a heartbeat in progress when the store is closed
 
 
 class Heartbeat:
@@ -187,7 +187,7 @@ class Heartbeat:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._working = While(self._enter, self._leave)
         self._clock = ground.clock if isinstance(ground.clock, SystemClock) else None
-        self._counting = False  # whether stops of this process are counted out on our behalf
+        self._counting = False  # whether we have entered USABLE
         self._server_time = server_time
         self._thread: BeatThread | None = None
         if self._clock is not None and pulse is not None:
@@ -207,7 +207,7 @@ class Heartbeat:
 
     def _enter(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # what beat in an earlier loop ended with it
+        if loop is not self._loop:  # heartbeats of an earlier loop ended with it
             self._loop, self._users, self._timer = loop, 0, None
         self._users += 1
         if self._users == 1:
@@ -283,15 +283,15 @@ class Heartbeat:
         if not self.lasting or not self._count:
             return
         thread = self._thread.stop() if self._thread is not None else None
-        if thread is not None:  # what it is writing comes before what we say
+        if thread is not None:  # wait for its last write before we write
             await asyncio.to_thread(thread.join)
         try:
-            # Whoever says so while another does waits for it too: it must be written before the store is closed.
+            # A second caller also waits: the heartbeat must be written before the store is closed.
             if await self._ground.store.tx(self._ground.ids.new(), self._left):
                 self._count = 0
         except StoreError as error:
             _log.warning("could not say that this process has left: %s", error)
-        if self._thread is not None and self._users:  # someone has begun something meanwhile
+        if self._thread is not None and self._users:  # work has started meanwhile
             self._thread.begin()
 
     def close(self) -> None:
@@ -318,5 +318,5 @@ class Heartbeat:
     async def _write_next(self) -> None:
         try:
             await self.beat_now()
-        except StoreError as error:  # the work itself will be told; the next heartbeat is tried again
+        except StoreError as error:  # the work itself gets the error; the next heartbeat is tried again
             _log.warning("could not write a heartbeat: %s", error)

@@ -13,8 +13,8 @@ from remit.ports import Clock
 
 T = TypeVar("T")
 
-PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds before each further try; then the last one again
-REMIND: Final = 30 * SECOND  # between two warnings about the same
+PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # pauses in seconds; the last one repeats
+REMIND: Final = 30 * SECOND  # between two equal warnings
 
 _log = logging.getLogger("remit")
 

@@ -49,7 +49,7 @@ class ProcessTable:
             return Fate.UNKNOWN if _exists(number) else Fate.ENDED
         except (OSError, IndexError):
             return Fate.UNKNOWN
-        if state in _ENDED or since != began:  # numbers are used again
+        if state in _ENDED or since != began:  # process ids are reused
             return Fate.ENDED
         return Fate.STOPPED if state in _STOPPED else Fate.ALIVE
 
@@ -58,13 +58,13 @@ class ProcessTable:
         try:
             began = self._line(os.getpid())[1]
         except (OSError, IndexError):
-            return f":{os.getpid()}:"  # others can only listen to its heartbeats
+            return f":{os.getpid()}:"  # others can only watch its heartbeats
         return f"{_machine()}:{os.getpid()}:{began}"
 
     def _line(self, process: int) -> tuple[str, str]:
         """Return the state of a process, and its start in ticks since the boot."""
         text = (self._folder / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
-        fields = text.rpartition(")")[2].split()  # its name comes before, and may have spaces
+        fields = text.rpartition(")")[2].split()  # the process name comes before, and may contain spaces
         return fields[0], fields[19]
 
 
@@ -107,13 +107,13 @@ def _exists(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # it is not ours to ask
+    except (OSError, OverflowError):  # not permitted to signal it, so it exists
         return True
     return True
 
 
-PATIENCE: Final = 20  # times as long a process may be silent that is seen to be alive
-_ROUNDS: Final = 3  # looks that may fail to take place before what was heard counts no more
+PATIENCE: Final = 20  # factor on the heartbeat timeout for a process that is visibly alive
+_ROUNDS: Final = 3  # missed polls after which the recorded heartbeats no longer count
 
 
 class Peers:
@@ -189,7 +189,7 @@ class TimelyStore(StoreAround):
         return await self._store.transact(op, decide, wants)
 
     async def _check(self) -> None:
-        self._clock.read_anew()  # it may have been set right since the last time that this was refused
+        self._clock.read_anew()  # the clock may have been corrected since the last refusal
         server = await asyncio.to_thread(self._server_time)
         now = self._clock.now()
         if server is not None:

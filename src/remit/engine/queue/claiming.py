@@ -21,9 +21,9 @@ from remit.engine.services import Services
 from remit.errors import StoreError
 from remit.ports import Decision, View
 
-# What reading a damaged record raises.
+# Exceptions of reading a damaged record.
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
-_LOOKED_AT: Final = 256  # plans in the queue; the first of them may all be for other processes
+_LOOKED_AT: Final = 256  # queued plans that are read; the first ones may all be for other processes
 
 
 def _due_here(
@@ -64,7 +64,7 @@ def _has_all(view: View, directory: Directory, record: Record) -> bool:
 
 
 BATCH: Final = 64  # tasks claimed in one transaction
-_BESIDE: Final = 64  # looked at besides, if some of those in front have no room or are for other processes
+_BESIDE: Final = 64  # further tasks to read if some of the first have no capacity or are for other processes
 NOTHING_CLAIMED: Final[Decision[int]] = Decision(0)
 
 _log = logging.getLogger("remit")
@@ -95,9 +95,9 @@ class Claims:
         now = self._ground.clock.now()
         alive = self._services.conductor.alive
         for record in self._due(view, now, free):
-            if alive.get(record.id) is not None:  # of an earlier claim, which is being stopped
+            if alive.get(record.id) is not None:  # still running from an earlier claim that is being stopped
                 continue
-            # However far back a clock was set, no more time is left than there was at the last claim.
+            # If a clock was set back, the task must not gain time since its last claim.
             latest = max(now, record.asked_at, record.claimed_at or 0)
             taken = self._taken(view, record, latest)
             events += taken[0]
@@ -148,7 +148,7 @@ class Claims:
         chosen = self.suspects.choose(due, self._waits)
         if chosen.whole:
             return due[:most]
-        # Suspects that have to wait must not hold up what stands behind them.
+        # Suspects that have to wait must not hold up the tasks behind them.
         fresh = [one for room in rooms for one in _due_here(view, here, room, now, SUSPECT - 1)]
         due = sorted({one.id: one for one in (*fresh, *chosen.records)}.values(), key=_asked_first)
         return _within(due, rooms, most)

@@ -31,7 +31,7 @@ from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
 
-# What a task that is tried again does not take over.
+# Fields that a retried task does not inherit.
 _OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "anew"))
 
 
@@ -94,7 +94,7 @@ class TaskControl:
         if ended is not None:
             return ended
         with asker.verb():
-            async with self._slots.given_up(asker):  # it has one again when it learns that it took too long
+            async with self._slots.given_up(asker):  # it has a slot again when the timeout is raised
                 with fail_after(self._ground.clock, seconds):
                     return await outcomes.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it
@@ -118,7 +118,7 @@ class TaskControl:
             return steps_told(view, record)
 
         told = await self._ground.store.read(look)
-        if told is None:  # it ended before there was something to tell
+        if told is None:  # it ended before its steps were recorded
             outcome.unwrap()
             raise NotFound(f"what became of the steps of task {outcome.id} is not on record")
         return told
@@ -147,7 +147,8 @@ class TaskControl:
             live = self._alive.get(one)
             if live is not None:
                 live.control.stop(why)
-        if isinstance(self._ground.store, Succession):  # whoever ran it may be gone, and there may be no worker
+        # Its process may be dead, and there may be no worker to take over.
+        if isinstance(self._ground.store, Succession):
             await self._ground.store.take_over_all()
         return count
 
@@ -158,7 +159,7 @@ class TaskControl:
         said: dict[str, Json] = {"why": why, "by": by} if by else {"why": why}
         events: list[Unsealed] = []
         waited_for: set[str] = set()
-        for record in reversed(below):  # what is below comes first
+        for record in reversed(below):  # subtasks first
             if record.id not in waited_for and self._is_idle(view, record):
                 events.append(ended_unrun(record, "task.cancelled", why, now, by=by))
                 continue

@@ -34,7 +34,7 @@ from remit.engine.timing import move_on_after
 from remit.errors import Conflict, NotFound, Refused
 from remit.ports import Decision, View, Wants
 
-SAME: Final = 300 * SECOND  # how long a task that did not complete is taken up when its asker asks for the same
+SAME: Final = 300 * SECOND  # how long an equal request continues a task that did not complete
 KEY_LIMIT: Final = 200
 
 
@@ -43,13 +43,13 @@ class Submission(NamedTuple):
 
     wish: Pass
     timeout: int
-    attempts: int = 0  # as its agent's policy says
+    attempts: int = 0  # 0: the agent's policy
     key: str = ""
-    same_within: int = 0  # how long the same request is the same task without a key; never unless it is said
+    same_within: int = 0  # how long an equal request without a key is the same task
     asked_how: str = "submit"
     by: str = ""
-    lead: Lead | None = None  # what is led in its holder's place
-    written: str = ""  # the digest of what is led, as the caller wrote it
+    lead: Lead | None = None  # the plan or team to lead in its holder's place
+    written: str = ""  # digest of the plan or team as the caller wrote it
 
 
 class Accepted(NamedTuple):
@@ -152,7 +152,7 @@ class TaskQueue:
             position=asker.operations.position_to_keep(ops[0]),
             proposal=proposal._replace(op=ops[0], again=origin != ""),
         )
-        while (accepted := await self._accepted(request, ops[0], asker)) is None:  # a person has said something
+        while (accepted := await self._accepted(request, ops[0], asker)) is None:  # repeat after a person has answered
             request = await self._as_approved(asker, request, ops[0])
         return accepted
 
@@ -185,7 +185,7 @@ class TaskQueue:
 
     async def _accepted_at_once(self, request: Request) -> Accepted:
         accepted = await self._accepted(request, f"{request.proposal.child.id}/submit")
-        assert accepted is not None  # nobody is asked where no task could wait
+        assert accepted is not None  # only an agent's submission can wait for a person
         return accepted
 
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted | None:
@@ -209,7 +209,8 @@ class TaskQueue:
             return None
         if isinstance(answer, dict):
             proposal.note_refusal()
-            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+            # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
+            await checkpoint()
             raise Refused.read(answer)
         return Accepted(*cast("tuple[str, bool]", answer))
 
@@ -229,10 +230,11 @@ class TaskQueue:
         child, now = proposal.child, proposal.now
         admitted = self._admission.admit(view, request.passage, proposal)
         if not admitted.ok and admitted.asks is None:
-            # What exists already begins nothing: a limit on tasks does not keep it from whoever asks again.
+            # An existing task starts nothing: a limit on tasks must not hide it from a repeated request.
             same = _same(view, request) if admitted.verdict.rule == LIMIT else None
             return Decision([same, True]) if same else Decision({**admitted.refusal.data()}, admitted.events)
-        if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
+        # Checked after admission: also a repeated request must be allowed.
+        if (same := _same(view, request)) is not None:
             return Decision([same, True])
         if admitted.asks is not None:
             return Decision(None, aside=admitted.asks)
@@ -358,5 +360,5 @@ def _used_for_another(key: str, used: UsedKey) -> Conflict:
         f"the key {shown(key)} was used for another request, task {used.task}; "
         "ask for exactly the same again to get that task, or use another key for this one"
     )
-    no.retryable = False  # asking once more for the same is the same mistake
+    no.retryable = False  # the same request would fail again
     return no

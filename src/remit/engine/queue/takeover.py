@@ -30,7 +30,7 @@ from remit.ports import NOTHING, Beat, Clock, Decide, Decided, Decision, Ids, St
 
 SUSPECT: Final = 2  # losses that make a task a suspect
 ALONE: Final = 3  # losses from which on it is the only suspect of its worker
-_SHARE: Final = 16  # of its hands, a worker has one of so many for suspects that need not be alone
+_SHARE: Final = 16  # one of so many slots may run a suspect that need not be alone
 
 
 class Chosen(NamedTuple):
@@ -74,8 +74,8 @@ class Suspects:
 def blamed(held: Sequence[Record]) -> str:
     """Return the id of the task that most likely killed its process, or "" if that is unclear. Blame a task only if it
     was the only one running, or the only suspect, and only from its second loss on: the first may be a reboot."""
-    own = [record for record in held if not _is_part(record)]  # what is delegated is a part of what its asker does
-    own = [record for record in own if record.state == "running"] or own  # whoever waits does nothing
+    own = [record for record in held if not _is_part(record)]  # a delegated task is part of its asker's
+    own = [record for record in own if record.state == "running"] or own  # a waiting task cannot have killed it
     if len(own) != 1:
         own = [record for record in own if record.losses >= SUSPECT]
     return own[0].id if len(own) == 1 and own[0].losses else ""
@@ -97,7 +97,7 @@ def all_left_behind(view: View, held: Sequence[Record], now: int, *, died: bool)
     process stands still and did not die, no task is to blame."""
     ending: set[str] = set()
     to_blame = blamed(held) if died else ""
-    # What is below comes first.
+    # Subtasks first.
     return [_left_behind(view, record, ending, now, blame=record.id == to_blame) for record in reversed(held)]
 
 
@@ -130,7 +130,7 @@ def _lost(view: View, record: Record, now: int, *, returned: int, losses: int) -
     data: dict[str, Json] = {"lost_by": record.worker, "losses": losses}
     began = view.event(record.began)
     if record.asked_how == "delegate" and began is not None and "deadline" not in read(began, FirstData)["bounds"]:
-        data["until"] = now + LASTS  # it stands in the queue now, which has nothing to do with the time of an attempt
+        data["until"] = now + LASTS  # it is queued now: the time of an attempt does not apply
     return requeued("task.lost", place_of(record), record.holder, now, back, data)
 
 
@@ -172,7 +172,8 @@ class Succession(StoreAround):
         self._clock = clock
         self._ids = ids
         self._peers = peers
-        self._tried: set[str] = set()  # those that were taken over from here; what is left of them waits for others
+        # Workers taken over by this process; their remaining tasks wait for others to stop.
+        self._tried: set[str] = set()
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         try:
@@ -202,7 +203,8 @@ class Succession(StoreAround):
         gone = await self._store.read(self._gone)
         for beat in gone:
             await take_over(self._store, self._ids, self._clock, beat, died=self._peers.may_have_died(beat))
-            self._tried.add(beat.worker)  # not before: whoever looks meanwhile would find nobody gone, and nothing free
+            # Not earlier: a concurrent check would see no dead process and nothing released yet.
+            self._tried.add(beat.worker)
         return bool(gone) | (rule in MONEY and await self._give_back())
 
     async def take_over_all(self) -> None:
@@ -243,11 +245,11 @@ async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: b
 
     def decide(view: View) -> Decision[int]:
         heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
-        if heard != gone.count:  # it has said something since, or someone else was quicker
+        if heard != gone.count:  # it has written a heartbeat since, or another process was faster
             return Decision(0)
         taken = all_left_behind(view, view.held(gone.worker), clock.now(), died=died)
         events = [event for some in taken for event in some]
-        # What waits for others to stop is looked at again.
+        # Keep the heartbeat row if a task still waits for others to stop, so that it is checked again.
         return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
 
     if await store.tx(ids.new(), decide):
@@ -282,7 +284,7 @@ class Caretaker:
         self._busy = busy
         self._look_every = round(serving.pace.poll_interval * SECOND)
         self.upkeep = Upkeep(self._ground, serving)
-        self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # what goes on beside the work
+        self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # background jobs of the worker
         self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.poll_interval)
         self._tallying = Tallying(self._ground)
         self._looked: int | None = None
@@ -294,12 +296,13 @@ class Caretaker:
         if self._looked is not None and now - self._looked < self._look_every:
             return
         if self._looked is None:
-            await self._services.heartbeat.beat_now()  # others see at once that someone is there
+            await self._services.heartbeat.beat_now()  # other processes see this worker at once
             await self._services.heartbeat.publish()
         self._looked = now
         try:
             await self.look()
-        except BaseException:  # whoever cannot look hears nothing
+        except BaseException:
+            # We missed heartbeats while the read failed: restart all timeouts, or we would take over live workers.
             self._peers.watch_anew()
             raise
 
@@ -312,7 +315,7 @@ class Caretaker:
         await self._stop_what_is_lost()
         await self._requeue_strays()
         self.upkeep.look()
-        if heartbeat.lasting:  # in memory nobody says that they are there, and nobody outlives this process
+        if heartbeat.lasting:  # in memory there are no heartbeats and no other processes
             await self._look_at_others(heartbeat.worker)
         await self._tallying.tidy()
 
@@ -364,7 +367,7 @@ class Caretaker:
         ground = self._ground
         try:
             await ground.store.tx(ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
-        except StoreError as error:  # closed by now: others take it over when this process is silent
+        except StoreError as error:  # the store is closed: others take over when the heartbeat stops
             _log.warning("what was being claimed could not be put back: %s", error)
 
     def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
@@ -388,7 +391,7 @@ class Caretaker:
         before = {live.remit.id for live in alive.lost({})}
         held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
         for live in alive.lost(held):
-            if live.remit.id in before and live.life.stop != "cancelled":  # it was here before we looked
+            if live.remit.id in before and live.life.stop != "cancelled":  # it was running before the read
                 live.control.stop(TAKEN_OVER)
 
     async def _requeue_strays(self) -> None:

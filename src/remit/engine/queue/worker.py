@@ -40,19 +40,19 @@ class Worker:
         self._hands = services.conductor.alive.hands = Hands(serving.concurrency or HANDS)
         self._pace = serving.pace
         self._dispatcher = dispatcher
-        self._busy: dict[str, asyncio.Task[None]] = {}  # what is in our hands, or waits and needs none
+        self._busy: dict[str, asyncio.Task[None]] = {}  # claimed tasks, running or waiting
         self._task: asyncio.Task[object] | None = None
-        self.served = 0  # how many serve with it, besides those that it was lent to
+        self.served = 0  # number of `serving` callers
         self._draining = False
-        self._released = 0  # how many were put back into the queue since
-        self.unreturned = 0  # how many of them the store did not take back
+        self._released = 0  # requeued tasks since the start of the drain
+        self.unreturned = 0  # tasks that could not be requeued
         self._claiming = asyncio.Lock()
-        self._unheard = False  # whether a claim is on its way; still so if nobody waited for what came of it
-        self._taking = 0  # submissions under way that may begin a task here
+        self._unheard = False  # whether a claim is in progress, or was cancelled before its result arrived
+        self._taking = 0  # submissions in progress that may start a task here
         self._changed = asyncio.Event()
         self._rounds_begun = self._rounds_done = 0
-        self._crowded = True  # whether something that could begin may be waiting for a hand, or for room
-        self._next_due: int | None = None  # if it is not: when the first of what is to begin later is due
+        self._crowded = True  # whether a task may be waiting for a slot or for capacity
+        self._next_due: int | None = None  # otherwise: when the next delayed task is due
         self._listener: Listener | None = None
         self._caretaker = Caretaker(services, self._busy, serving)
         self._claims = Claims(services, self._hands.most)
@@ -109,9 +109,9 @@ class Worker:
         """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
         tasks."""
         self._draining = True
-        async with self._claiming:  # what was being claimed is in our hands now, and nothing is claimed after it
+        async with self._claiming:  # wait for the claim in progress; no claim starts after it
             self._changed.set()
-        while self._taking:  # what a submission is about to begin here is in our hands too
+        while self._taking:  # wait for submissions that may start a task here
             await self._next_change()
         self._wake_listener()
         with move_on_after(self._ground.clock, seconds if seconds > 0 else 0.0):
@@ -131,7 +131,7 @@ class Worker:
         """Requeue something. If the store cannot be reached, only log it: stopping must not fail for that."""
         try:
             await writing
-        except StoreError as error:  # others take it over when this process is silent
+        except StoreError as error:  # others take over when the heartbeat stops
             _log.warning("what was left could not be put back into the queue: %s", error)
 
     async def _next_change(self) -> None:
@@ -149,7 +149,7 @@ class Worker:
             try:
                 pause = await self._round()
                 failures = 0
-            except Exception as error:  # noqa: BLE001 - the work in hand goes on, and so must whoever looks for more
+            except Exception as error:  # noqa: BLE001 - running tasks continue, and this loop must too
                 pause = self._pace.retry_store[min(failures, len(self._pace.retry_store) - 1)]
                 failures += 1
                 _bear(error, pause)
@@ -159,7 +159,7 @@ class Worker:
         """Do everything that is due. Return the seconds until the next round."""
         await self._caretaker.tidy()
         self._rounds_begun += 1
-        self._heed_all(True)  # what ends while it looks may make room for what it finds
+        self._heed_all(True)  # wake on every event during the scan: a task that ends now may free the slot we need
         while await self._claim_and_start():
             pass
         self._rounds_done = self._rounds_begun
@@ -212,7 +212,7 @@ class Worker:
         self._unheard = False
         if written:
             heartbeat.beat_written()
-        if written and not claims:  # what was there had to be ended: there may be more behind it
+        if written and not claims:  # only ended tasks were found: there may be more behind them
             return await self._claim()
         return claims or []
 
@@ -222,9 +222,9 @@ class Worker:
         """Start a task in its own asyncio task; a task group would cost more than the rest of it."""
         resumed = claim.resumed
         agent = self._ground.directory.holder(resumed.remit.holder)
-        assert agent is not None  # nothing is claimed for an agent that is not here
+        assert agent is not None  # only tasks of registered agents are claimed
         live = resumed.live(agent).limit_time(self._ground.clock, claim.now)
-        self._services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on
+        self._services.conductor.alive.enter(live)  # it can be cancelled from now on, not only from its first step
         running = asyncio.get_running_loop().create_task(self._carry(live, resumed.sends))
         self._busy[live.remit.id] = running
         self._claims.suspects.enter(live.remit.id, claim.losses)
@@ -234,7 +234,7 @@ class Worker:
         task = live.remit.id
         conductor = self._services.conductor
         try:
-            if self._draining:  # it was on its way when that began: it is for whoever is left
+            if self._draining:  # claimed while draining began: requeue it for another worker
                 await conductor.put_back(live)
                 self._released += 1
             else:
@@ -242,7 +242,7 @@ class Worker:
                 self._released += live.life.stop == "released" and outcome.state == "cancelled"
         except Superseded as error:
             _log.warning("task %s: %s", task, error)
-        except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
+        except StoreError as error:  # the store has it as running: another process takes it over when this one is gone
             _log_unrecorded(task, error)
             self.unreturned += self._draining
         finally:
@@ -256,14 +256,14 @@ class Worker:
     async def _stop_all(self) -> None:
         """Cancel all running tasks when `serve` exits. Each task requeues itself."""
         with anyio.CancelScope(shield=True):
-            await asyncio.sleep(0)  # what is cancelled before its first step could not requeue itself
+            await asyncio.sleep(0)  # a task that is cancelled before its first step could not requeue itself
             running = list(self._busy.values())
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            if self._busy:  # cancelled before they had begun
+            if self._busy:  # cancelled before their first step
                 await self._put_back(self._caretaker.requeue(set(self._busy)))
-            if self._unheard:  # cancelled on its way, and written all the same
+            if self._unheard:  # the claim was cancelled, and may have been committed anyway
                 await self._caretaker.requeue_claimed_unheard()
 
 
@@ -273,7 +273,7 @@ def _log_error(running: asyncio.Task[None]) -> None:
 
 
 def _log_unrecorded(task: str, error: StoreError) -> None:
-    if not isinstance(error, NewerStore):  # which whoever serves tells once
+    if not isinstance(error, NewerStore):  # `serve` reports it once
         _log.warning("task %s could not be recorded: %s", task, error)
 
 
@@ -281,7 +281,7 @@ def _bear(error: Exception, pause: float) -> None:
     """Log a store error that may pass. Raise `NewerStore`, which does not: other workers take over."""
     if isinstance(error, NewerStore):
         raise error
-    if isinstance(error, StoreError):  # it may come back
+    if isinstance(error, StoreError):  # the store may recover
         _log.warning("the store cannot be used, trying again in %g s: %s", pause, error)
     else:
         _log.error("looking for tasks failed, trying again in %g s: %r", pause, error, exc_info=error)
@@ -292,7 +292,7 @@ class ResidentWorker:
 
     def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
         self.worker: Worker | None = None
-        self._draining = 0  # how many wait for this process to take nothing more
+        self._draining = 0  # number of `drain` calls in progress
         self._serving: asyncio.Task[None] | None = None
         self._services = services
         self._settings = serving
@@ -394,7 +394,7 @@ def _newer(group: BaseExceptionGroup) -> BaseException | None:
 def _log_end(serving: asyncio.Task[None]) -> None:
     if serving.cancelled() or (error := serving.exception()) is None:
         return
-    if isinstance(error, NewerStore):  # a sentence for an operator, not a fault in here
+    if isinstance(error, NewerStore):  # a message for the operator, not a bug
         _log.error("this process has stopped carrying out tasks: %s", error)
     else:
         _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)

@@ -38,7 +38,7 @@ class Reading:
         self._seals = _Seals(key)
         self._moves = _Moves()
         self._tables: Tables = {table: {} for table in KEYS}
-        self._ended: dict[str, bytes] = {}  # of tasks that have ended, a digest of the row
+        self._ended: dict[str, bytes] = {}  # digests of the rows of ended tasks
 
     def take(self, event: Event) -> None:
         self.events += 1
@@ -124,12 +124,12 @@ class _Seals:
         self.broken: list[str] = []
         self.notices: list[str] = []
         self._key = key
-        self._mark = ""  # how the hashes of the present key begin
+        self._mark = ""  # prefix of the hashes of the present key
         self._unproven = 0
 
     def take(self, event: Event, head: Head) -> None:
         if self.broken:
-            return  # everything after a break is unproven; one sentence says so
+            return  # everything after a break is unproven; one finding says so
         self._key_of(event)
         if not self.broken and not self._proven(event, head):
             missing = event.seq - head.seq - 1
@@ -204,8 +204,8 @@ def digest(row: Row) -> bytes:
 T = TypeVar("T")
 
 _PAGE: Final = 1_000
-_SHOWN: Final = 5  # findings of one kind that are spelled out; the rest is counted
-Tell: TypeAlias = Callable[[str, int, int], None]  # in which workspace, after which event, of how many
+_SHOWN: Final = 5  # findings of one kind that are listed; the rest is counted
+Tell: TypeAlias = Callable[[str, int, int], None]  # workspace, event number, and total
 
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, StoreError)
 

@@ -16,9 +16,9 @@ from remit.engine.ground import Ground
 from remit.errors import BadInput, Conflict
 from remit.ports import Decision, KeyChange, KeyInfo, KeyRow, Vault, View
 
-MOST: Final = 1_000  # keys of one workspace, so that all of them can be sealed anew in one transaction
-NAME_LIMIT: Final = 40  # characters: less than a key has that someone gives for a name by mistake
-ENDPOINT_LIMIT: Final = 200  # of a name with a host in it, openai@llm.example.com: keys have no such mark
+MOST: Final = 1_000  # keys of one workspace, so that one transaction can encrypt all of them again
+NAME_LIMIT: Final = 40  # characters; shorter than a key that is passed as a name by mistake
+ENDPOINT_LIMIT: Final = 200  # of a name with a host, openai@llm.example.com: keys contain no @
 
 
 class Keys(NamedTuple):

@@ -53,7 +53,7 @@ def counted_tasks(view: View, tasks: Iterable[str], now: int) -> list[Event]:
     """Return the first events of those tasks that still count for limits on tasks."""
     since = hour_of(now - _METERED * HOUR)
     if not view.metered("workspace", "", TASKS, since):
-        return []  # nearly always: nothing limits how many tasks begin
+        return []  # nearly always: there is no limit on tasks
     records = (view.record(task) for task in tasks)
     firsts = (view.event(record.began) for record in records if record is not None)
     return [event for event in firsts if event is not None and "metered" in event.data]
@@ -110,7 +110,7 @@ def _hold_row(hold: Hold) -> dict[str, Any]:
 
 
 _STEP: Final = 250  # tasks and events looked at or deleted in one step
-_APART: Final = 500  # events, after which gaps are looked for anew
+_APART: Final = 500  # events between gaps that are searched separately
 _STATING: Final = ("runs.pruned", "journal.cut")
 _TOLD_ANEW: Final = (*_STATING, "entries.removed")
 
@@ -133,7 +133,7 @@ async def cut(ground: Ground, before: int, after: int = 0) -> int:
     while True:
         page = await store.read(lambda view, after=after: _looked_at(view, after, before))
         if page.gone:
-            if not counted:  # their figures stay
+            if not counted:  # statistics first, because they outlive the events
                 await keep_figures(store)
                 counted = True
             now = ground.clock.now()
@@ -236,14 +236,14 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "hold.reconciled": _always,
     "ledger.carried": _is_metered,
     "key.set": _key_stands,
-    "owner.acted": _always,  # operations are kept for good, as idempotency keys are
+    "owner.acted": _always,  # operations are kept forever, like idempotency keys
 }
 
 
 def _looked_at(view: View, after: int, before: int) -> _Page:
     """Return some events, up to the first recent one: an event that took something back must not be removed before the
     event it concerns."""
-    runs: dict[str, bool] = {"": False}  # those that are not pruned: in them everything may be asked for again
+    runs: dict[str, bool] = {"": False}  # whether each run still exists: in such a run any operation may be repeated
     gone: list[Event] = []
     upto, gaps = after, 0
     for event in view.events(Span(after=after, limit=_STEP)):
@@ -307,7 +307,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
     pruned = await _done(store, op) if op else 0
     kept = False
     async for old in old_runs(store, before):
-        if not kept:  # their figures stay
+        if not kept:  # statistics first, because they outlive the events
             await keep_figures(store)
             kept = True
         rest = old
@@ -412,7 +412,7 @@ def _keys(view: View, run: str, tasks: list[tuple[str, str, int]]) -> list[UsedK
 
 
 _CLEANUP_EVERY: Final = 60 * SECOND
-_CUT_ALL: Final = 24  # prunes, after which all old events are looked at again
+_CUT_ALL: Final = 24  # prunes after which all old events are checked again
 
 _log = logging.getLogger("remit")
 
@@ -442,11 +442,11 @@ class Upkeep:
             self._wanted.clear()
             try:
                 await self._do()
-            except NewerStore:  # which whoever serves tells
+            except NewerStore:  # reported by the worker
                 return
             except StoreError as error:
                 _log.warning("what is old could not be deleted, which is tried again later: %s", error)
-            except Exception as error:  # noqa: BLE001 - the work goes on, whatever is wrong with an old record
+            except Exception as error:  # noqa: BLE001 - an error in an old record must not stop the work
                 _log.error("deleting what is old failed, which is tried again later: %r", error, exc_info=error)
 
     async def _do(self) -> None:
@@ -458,7 +458,8 @@ class Upkeep:
             self._pruned = now
             before = self._ground.clock.now() - self._keep
             await prune(self._ground, Pruning(before, thorough=False))
-            # What became old since the last time, and now and then all that was needed until then.
+            # Check events that became old since the last time, and from time to time also those that were still needed
+            # then.
             self._cut_upto = await cut(self._ground, before, self._cut_upto if self._rounds % _CUT_ALL else 0)
             self._rounds += 1
 

@@ -19,8 +19,8 @@ from remit.engine.ground import Ground
 from remit.errors import StoreError
 from remit.ports import Decision, Store, Tallied, TallyRow, View
 
-SLICE: Final = 2_000  # events that are rolled up at a time: counting them holds nobody up for long
-ENOUGH: Final = 500  # events that are worth it: fewer are counted as quickly as they are rolled up
+SLICE: Final = 2_000  # events processed at once, few enough not to block other work
+ENOUGH: Final = 500  # least number of events: fewer are counted as quickly as they are processed
 EVERY: Final = 60 * SECOND
 _EVER: Final = 2**62
 
@@ -46,7 +46,7 @@ class Tallying:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._next = ground.clock.ticks() + EVERY  # a process that is here for a moment never does
+        self._next = ground.clock.ticks() + EVERY  # a short-lived process never does
 
     async def tidy(self) -> None:
         """Process a slice if it is time: the next one soon if there is more, otherwise in a minute."""
@@ -57,7 +57,7 @@ class Tallying:
         try:
             if await roll_up(self._ground.store, ENOUGH) == SLICE:
                 self._next = now
-        except StoreError as error:  # figures can wait, and what else a worker looks after cannot
+        except StoreError as error:  # statistics can wait, the worker's other duties cannot
             _log.warning(_NOT_ROLLED_UP, self._ground.store.workspace, error)
 
 
@@ -66,7 +66,7 @@ async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
     try:
         found = await store.browse(lambda view: _slice(view, least, most))
         return 0 if found is None else await _written(store, found)
-    except (OverflowError, TypeError) as error:  # numbers that no event of ours has
+    except (OverflowError, TypeError) as error:  # numbers that no valid event has
         raise StoreError(
             f"the figures of '{store.workspace}' cannot be written: {error}; run `remit doctor`"
         ) from error
@@ -76,7 +76,7 @@ async def _written(store: Store, found: _Slice) -> int:
     after, tally = found
 
     def decide(view: View) -> Decision[bool]:
-        if view.tallied() != after:  # someone else was quicker
+        if view.tallied() != after:  # another process was faster
             return Decision(False)
         return Decision(True, tally=tally)
 
@@ -86,7 +86,7 @@ async def _written(store: Store, found: _Slice) -> int:
 
 async def roll_up_all(store: Store, least: int = 1) -> None:
     """Process the journal to its end."""
-    while await roll_up(store, least) >= SLICE:  # there may be gaps in it
+    while await roll_up(store, least) >= SLICE:  # a full slice: there may be more
         pass
 
 

@@ -73,15 +73,15 @@ def reason(error: psycopg.Error) -> psycopg.Error:
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
-_SECRET: Final = 3  # a shorter one would be found in ordinary words, and taken out of them
+_SECRET: Final = 3  # characters; a shorter secret would match ordinary words
 
-# Our tables have a schema of their own, and nothing else is looked at: temporary tables last, not first.
+# Only our own schema is searched; temporary tables come last, so that they cannot shadow ours.
 _PATH: Final = "remit, pg_temp"
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "application_name": "remit",
     "client_encoding": "utf8",
-    # A machine that vanished says nothing; without these it would be waited for for hours.
+    # Without these, a vanished machine would be waited for for hours.
     "keepalives_idle": "15",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -98,10 +98,10 @@ _MEANING: Final = {
     "XX001": "the database is damaged; restore it from a backup",
     "XX002": "an index is damaged; REINDEX it",
 }
-# What may go better by itself, by the beginning of its code: connections, deadlocks, room, locks, a server that stops.
+# Retryable errors, by the prefix of their code: connections, deadlocks, disk space, locks, server shutdown.
 _PASSING: Final = ("08", "40001", "40P01", "53", "55P03", "57014", "57P")
 _NOT_READY: Final = "the server is not ready"
-# One of the sentences, of which all the parts are said.
+# The first entry applies whose parts all occur in the message.
 _REFUSALS: Final = (
     (
         (("password authentication failed",), ("no password supplied",), ("empty password",)),
@@ -117,9 +117,9 @@ _REFUSALS: Final = (
     ((("starting up",), ("shutting down",), ("recovery mode",)), _NOT_READY),
 )
 
-STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes: psycopg takes them as they are
+STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes, which psycopg uses unchanged
     name: query.sql.encode()
-    for folder in ("sql", "postgres")  # where both have a name, PostgreSQL has its own way
+    for folder in ("sql", "postgres")  # PostgreSQL's own statements override the shared ones
     for name, query in queries("%s", folder).items()
 }
 
@@ -140,7 +140,7 @@ class Address:
     def __init__(self, conninfo: str) -> None:
         try:
             parts = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if value is not None}
-        except psycopg.Error:  # its text may quote the password
+        except psycopg.Error:  # the error's text may contain the password
             raise BadInput(
                 "that is no address of a PostgreSQL database; one is, for example, postgresql://user@host/database"
             ) from None

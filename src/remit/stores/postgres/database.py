@@ -115,7 +115,7 @@ class PostgresDatabase:
 
     def _look(self, connection: Connection) -> None:
         """Check from time to time whether a newer remit has migrated the schema."""
-        with suppress(NewerStore):  # everyone is told who reads or writes next
+        with suppress(NewerStore):  # every later read or write raises it
             for row in connection.execute(STATEMENTS["version"]).fetchall():
                 self._known.saw(row[0])
 
@@ -165,7 +165,7 @@ class PostgresStore:
         self._readers = readers
         self._notices = notices
         self._sinks = sinks
-        self._one = OneLoop()  # the database takes operations from any loop; an engine on it belongs to one
+        self._one = OneLoop()  # the database accepts any loop; an engine on it belongs to one
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         self._one.enter()

@@ -89,7 +89,7 @@ Due = Callable[[], Awaitable[None]]
 
 _log = logging.getLogger("remit")
 _TASK: Final = "remit.due"
-_POLL: Final = 0.3  # a few wake-ups in a hundred are missed
+_POLL: Final = 0.3  # seconds; a few per cent of the wake-ups are missed
 _PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LOST: Final = (ConnectorException, psycopg.Error, OSError)
 
@@ -106,14 +106,15 @@ class Procrastinate:
 
     async def serve(self, due: Due) -> None:
         """Call `due` whenever there may be a task to claim, until cancelled; wait for a lost server."""
-        # Not a part of the caller's cancel scope: procrastinate stops in several steps, and each would be cancelled.
+        # Outside the caller's cancel scope: procrastinate stops in several steps, and each would be cancelled.
         serving = asyncio.ensure_future(self._serve(due))
         try:
             await asyncio.wait([serving])
         finally:
-            while not serving.done():  # again if it was busy with a lost connection and took no notice
+            while not serving.done():  # repeat if it was busy with a lost connection and missed it
                 serving.cancel()
-                with suppress(asyncio.CancelledError), anyio.CancelScope(shield=True):  # however often we are told
+                # Even if we are cancelled repeatedly.
+                with suppress(asyncio.CancelledError), anyio.CancelScope(shield=True):
                     await asyncio.wait([serving], timeout=1.0)
         serving.result()
 
@@ -129,7 +130,7 @@ class Procrastinate:
                 error = _first(errors)
                 why = str(error.__cause__ or error).strip() or type(error).__name__
             if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise asyncio.CancelledError  # a task group that fails at that moment forgets that it was cancelled
+                raise asyncio.CancelledError  # a task group that fails at this moment loses the cancellation
             if asyncio.get_running_loop().time() - began > _PAUSES[-1]:
                 failures = 0
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
@@ -151,7 +152,7 @@ class Procrastinate:
                 try:
                     await app.run_worker_async(
                         queues=[self._queue],
-                        concurrency=1,  # whoever is woken takes all there is, and the jobs of the others go with it
+                        concurrency=1,  # a woken worker claims everything, which completes the other jobs too
                         fetch_job_polling_interval=_POLL,
                         listen_notify=True,
                         delete_jobs="always",
@@ -193,13 +194,13 @@ class _Jobs(JobManager):
         try:
             await super().finish_job(job, status, delete_job)
         except ConnectorException as error:
-            if not isinstance(error.__cause__, psycopg.errors.RaiseException):  # another was first
+            if not isinstance(error.__cause__, psycopg.errors.RaiseException):  # another worker was first
                 self.broken = error
 
     async def retry_job(self, job: Job, *args: Any, **kwargs: Any) -> None:
         try:
             await super().retry_job(job, *args, **kwargs)
-        except UniqueViolation:  # its task has a new job in the queue: this one has no place to go back to
+        except UniqueViolation:  # its task already has a new job in the queue, so this one cannot be requeued
             await self.finish_job(job, Status.FAILED, delete_job=True)
         except ConnectorException as error:
             if not isinstance(error.__cause__, psycopg.errors.RaiseException):

@@ -20,11 +20,11 @@ from remit.stores.postgres.address import Address, Connection, digest, lost
 from remit.stores.threads import quick_switching
 
 T = TypeVar("T")
-Call = Callable[[str, int], bool]  # a notification's text and the backend that sent it; tells whether it was news
+Call = Callable[[str, int], bool]  # (text, backend) -> whether it was news
 
-_PAUSE: Final = 0.5  # before the server is tried again
-_PATIENCE: Final = 30.0  # for one answer of the server; then the connection is given up
-_CALM: Final = 0.02  # after something was heard: every listener that is woken reads from the database
+_PAUSE: Final = 0.5  # pause before a reconnect
+_PATIENCE: Final = 30.0  # timeout of one answer; then the connection is dropped
+_CALM: Final = 0.02  # pause after a notification: every woken listener reads from the database
 
 
 class Ear:
@@ -38,7 +38,7 @@ class Ear:
         self._look = look
         self._poll = poll
         self._calls: dict[str, Call] = {}
-        self._heard: dict[tuple[str, str, int], None] = {}  # and not told yet; each once
+        self._heard: dict[tuple[str, str, int], None] = {}  # notifications to pass on, each once
         self._questions: deque[tuple[Callable[[Connection], Any], Future[Any]]] = deque()
         self._stopping = threading.Event()
         self._woken, self._wake = socket.socketpair()
@@ -63,7 +63,7 @@ class Ear:
         unreachable."""
         answer: Future[T] = Future()
         self._questions.append((use, answer))
-        with suppress(OSError):  # stopped meanwhile: then nobody is left who would answer
+        with suppress(OSError):  # stopped meanwhile: no thread is left to answer
             self._wake.send(b"?")
         if self._stopping.is_set():
             self._refuse(psycopg.OperationalError("the store was closed"))
@@ -82,18 +82,18 @@ class Ear:
             while not self._stopping.is_set():
                 try:
                     self._while_connected()
-                except (psycopg.Error, OSError) as error:  # whoever asks is told; listening goes on
+                except (psycopg.Error, OSError) as error:  # callers get the error; listening continues
                     self._refuse(error)
                     self._stopping.wait(_PAUSE)
 
     def _while_connected(self) -> None:
-        # What is asked here is about waking only: if the server forgets it, someone is woken once more, which does no
-        # harm. So it need not wait for its disk.
+        # These statements only concern wake-ups: if the server loses one, a worker is woken once more, which is
+        # harmless. So do not wait for its disk.
         with (
             self._address.connect(_PATIENCE, synchronous_commit="off") as connection,
             selectors.DefaultSelector() as waiting,
         ):
-            connection.adapters.register_dumper(int, IntDumper)  # procrastinate's functions take numbers of any size
+            connection.adapters.register_dumper(int, IntDumper)  # procrastinate's functions accept any integer type
             connection.add_notify_handler(self._note)
             for channel in tuple(self._calls):
                 _listen_to(connection, channel)
@@ -129,7 +129,8 @@ class Ear:
         """Pass notifications on, each once. Return whether any was new."""
         heard, self._heard = self._heard, {}
         calls = [(self._calls.get(channel), text, backend) for channel, text, backend in heard]
-        news = [call(text, backend) for call, text, backend in calls if call is not None]  # all, before anyone waits
+        # Call all of them before any wait.
+        news = [call(text, backend) for call, text, backend in calls if call is not None]
         return any(news)
 
     def _answer(self, connection: Connection) -> None:
@@ -160,7 +161,7 @@ def _listen_to(connection: Connection, channel: str) -> None:
     connection.execute(sql.Composed([sql.SQL("LISTEN "), sql.Identifier(channel)]), prepare=False)
 
 
-_CHANNEL: Final = "remit"  # as `notify` names it
+_CHANNEL: Final = "remit"  # the channel that `notify` uses
 
 
 class _Listener(NamedTuple):
@@ -248,7 +249,7 @@ class Notices:
         """Notify the listeners of a workspace, or all if it is None."""
         for number, listener in tuple(self._listeners.items()):
             if workspace in (None, listener.workspace):
-                with suppress(RuntimeError):  # its loop has closed: nobody is there to hear it
+                with suppress(RuntimeError):  # its loop has closed
                     listener.loop.call_soon_threadsafe(self._ring_one, number)
 
     def _ring_one(self, number: int) -> None:

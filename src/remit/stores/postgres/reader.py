@@ -32,10 +32,10 @@ from remit.stores.views import SqlView
 
 T = TypeVar("T")
 
-_LONG: Final = 6  # times our patience, for statements that read whole tables
-AT_ONCE: Final = 2  # long looks; the next one waits
-_FOR_GOOD: Final = 600.0  # as long as anyone reads now and then
-_IDLE_SECONDS: Final = 5.0  # after which the connection of a long look is let go
+_LONG: Final = 6  # factor on the timeout, for statements that read whole tables
+AT_ONCE: Final = 2  # concurrent long reads; further ones wait
+_FOR_GOOD: Final = 600.0  # lifetime of an idle connection for short reads
+_IDLE_SECONDS: Final = 5.0  # lifetime of an idle connection for long reads
 
 
 class Reader:
@@ -87,7 +87,7 @@ class Reader:
 
     def learn(self) -> None:
         """Let the planner analyze the tables soon."""
-        with suppress(RuntimeError):  # closed meanwhile
+        with suppress(RuntimeError):  # closed in the meantime
             self._threads.submit(self._learn)
 
     def _learn(self) -> None:
@@ -122,7 +122,7 @@ class Reader:
                 return connection.execute(STATEMENTS[name], row).fetchall()
 
             answer = _one_picture(connection, lambda: look(SqlView(workspace, ask)))
-            must_be_wanted()  # or it may have taken its end for damage
+            must_be_wanted()  # otherwise the read may have mistaken the interruption for damage
             return answer
 
         return self._retried(use, _LONG if self._long else 1)
@@ -134,7 +134,7 @@ class Reader:
         while True:
             self._must_be_open()
             try:
-                self._pool.open()  # the first time
+                self._pool.open()  # opened on first use
                 with self._pool.connection() as connection:
                     connection.patience = self._patience * longer
                     try:
@@ -143,7 +143,7 @@ class Reader:
                     except psycopg.Error as error:
                         if not (broke(error) or lost(error, connection)) or time.monotonic() > until:
                             raise
-                        connection.close()  # so that the pool does not give it to the next one
+                        connection.close()  # so that the pool does not reuse it
             except PoolClosed:
                 raise StoreError(self._closed) from None
             except PoolTimeout as error:

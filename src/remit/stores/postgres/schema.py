@@ -9,8 +9,8 @@ from remit.errors import NewerStore, NotAStore, NotFound, StoreError
 from remit.stores.postgres.address import STATEMENTS, Address, Connection
 from remit.stores.queries import OLDER, migrations
 
-# A pooler that keeps sessions together is fine. One that lends a session of the server for one transaction at a time
-# gives us somebody else's settings, and ours to somebody else; workers listen, and what is set for a session must hold.
+# A pooler in session mode is fine. One in transaction mode gives each transaction another session,
+# with another client's settings; but workers listen on their session, and session settings must persist.
 
 _SHARED: Final = (
     "{where}: a connection pooler there lends a session of the server for one transaction at a time, and remit needs "
@@ -35,16 +35,16 @@ def refuse_shared_sessions(connection: Connection, address: Address) -> None:
 
 
 def _backend(connection: Connection) -> int:
-    # Not prepared: where sessions are lent, its name may be taken by somebody else's statement.
+    # Not prepared: with shared sessions, another client's statement may have the same name.
     row = connection.execute(STATEMENTS["backend"], prepare=False).fetchone()
     assert row is not None
     return row[0]
 
 
-_VERSION: Final = "column version."  # the table with the number of the schema is made beside the migrations
+_VERSION: Final = "column version."  # the table with the schema number is not created by the migrations
 _FUNCTIONS: Final = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION (procrastinate_\w+)")
 _MADE: Final[dict[str, dict[str, str]]] = {}
-_MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
+_MIGRATING: Final = 0x72656D6974  # the advisory lock of a migration
 
 
 def set_up(connection: Connection, where: str, *, migrate: bool) -> None:

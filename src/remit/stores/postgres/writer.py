@@ -67,7 +67,7 @@ class Transactions:
         self._pipeline = ExitStack()
         self.journal = self._journal = Journal(self, fault)
         self._done: dict[tuple[str, str], Recorded | None] = {}  # the operations of this transaction
-        self._heads: dict[str, Head] = {}  # where each journal ended when we last saw it
+        self._heads: dict[str, Head] = {}  # the last known end of each journal
         self._changed: set[str] = set()
         self.writes = 0  # in this transaction
 
@@ -146,7 +146,7 @@ class Transactions:
     def rollback(self) -> None:
         """Roll back. Raise psycopg's errors if the connection is lost."""
         self._forget()
-        with suppress(psycopg.Error):  # raised before: what is under way fails with the first error
+        with suppress(psycopg.Error):  # already raised: the pipeline fails with the first error
             self._pipeline.close()
         self.connection.execute(STATEMENTS["rollback"])
 
@@ -177,7 +177,7 @@ class Transactions:
             self._done[workspace, op] = Recorded(event.answer, event.hash)
         self._changed.add(workspace)
         self._heads[workspace] = Head(event.seq, event.hash)
-        self.write("append", event[:-1])  # the columns are the event's fields, without decoded data
+        self.write("append", event[:-1])  # columns are the event's fields except `data`
         return True
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
@@ -212,7 +212,7 @@ class PostgresPulse:
         self._workspace = workspace
         self._patience = patience
         wait = str(max(1, int(patience * 1000)))
-        # A heartbeat need not survive the server, and whoever writes it does not wait for long.
+        # A heartbeat need not survive a server crash, and its writer must not wait long.
         self._session = {
             "application_name": "remit-heartbeat",
             "synchronous_commit": "off",
@@ -254,13 +254,13 @@ class PostgresPulse:
         self._elsewhere = forks.ELSEWHERE.format(where=self._address.where)
 
 
-_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # before each attempt to reconnect; then the last one again
-_FEW: Final = 100  # rows written, before the planner is to look at the tables for the first time
+_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # pauses before a reconnect; the last one repeats
+_FEW: Final = 100  # rows written before the first ANALYZE
 _MANY: Final = 1_000_000
-_AGAIN: Final = 5  # how often what the server broke off for another's sake is tried again
+_AGAIN: Final = 5  # retries after a serialization failure or deadlock
 _LONGER: Final = 1.2
 _A_MOMENT: Final = 0.5
-_BROKEN_OFF: Final = ("40001", "40P01")  # it could not be serialised, or there was a deadlock
+_BROKEN_OFF: Final = ("40001", "40P01")  # serialization failure, deadlock
 
 
 class BatchWriter:
@@ -287,7 +287,7 @@ class BatchWriter:
         self._growth = _FEW
         self._fault = fault
         self._patience = patience
-        # The server itself says when a lock was waited for in vain; only if it does not is it given up.
+        # The server reports a lock timeout itself; the connection is dropped only if it does not.
         self._silence = patience * _LONGER + _A_MOMENT
         self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._closing = threading.Event()
@@ -295,8 +295,8 @@ class BatchWriter:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._transactions: Transactions | None = None
-        self.key: SealKey | None = None  # what events are sealed with, if anything
-        self.backend = 0  # the server's process for us, as its notifications name it
+        self.key: SealKey | None = None  # the key that signs events, or None
+        self.backend = 0  # the server's process id of our connection, as in notifications
 
     def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Decided[Any]]":
         """Add an operation to the next batch; the future is done when it is on the server's disk."""
@@ -311,7 +311,7 @@ class BatchWriter:
     def open(self) -> Transactions:
         """Open a writing connection. Raise psycopg's errors."""
         wait = int(self._patience * 1000)
-        # A process that hangs in the middle of a transaction must not keep the others out for ever.
+        # A process that hangs in a transaction must not block the others forever.
         session = {"lock_timeout": str(wait), "idle_in_transaction_session_timeout": str(max(wait, 1) * 3)}
         connection = self._address.connect(self._silence, **session)
         try:
@@ -319,7 +319,7 @@ class BatchWriter:
         except BaseException:
             connection.close()
             raise
-        connection.patience = 0.0  # what makes the tables may take its time
+        connection.patience = 0.0  # migrations may take long
         self._transactions = Transactions(connection, self._fault, self._known)
         return self._transactions
 
@@ -414,7 +414,7 @@ class BatchWriter:
             wanted.setdefault(operation.workspace, []).append((operation.op, operation.wants))
         transactions.begin(wanted)
         if any(_is_there(transactions, operation) for operation in batch):
-            transactions.rollback()  # the connection was lost on the way back: all of it had been committed
+            transactions.rollback()  # the connection was lost after the commit: everything is committed
             return
         self._fault("store.begin")
         for operation in batch:
@@ -508,5 +508,5 @@ def _on_each_loop(operations: list[Operation], call: Callable[[Sequence[Operatio
     for loop, own in loops.items():
         try:
             loop.call_soon_threadsafe(call, own)
-        except RuntimeError:  # the loop has closed: the work is done and no one waits for it
+        except RuntimeError:  # the loop has closed: the work is committed, and no caller waits
             continue

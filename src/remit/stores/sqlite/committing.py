@@ -25,12 +25,12 @@ from remit.stores.sqlite.files import MEMORY, translated
 from remit.stores.threads import OneLoop
 
 # -- forgetting --------------------------------------------------------------------------------------
-# A database in memory keeps the newest events and what belongs to them, so that a process that runs for days needs no
-# more memory than one that runs for an hour. Nobody else reads that journal, and nothing of it is left when the process
-# ends. Runs in which something is open are kept whole, and so is every entry.
+# A database in memory keeps only the newest events and their rows, so that a process that runs for days needs no
+# more memory than one that runs for an hour. No other process reads that journal, and it is gone when the process
+# ends. Runs with something open are kept whole, and so is every entry.
 
-_STEP: Final = 1_000  # events forgotten at once, at most
-_SWEEP: Final = 16  # steps, after which those are looked at that were kept although others around them were not
+_STEP: Final = 1_000  # events dropped in one step
+_SWEEP: Final = 16  # steps after which events that were kept earlier are checked again
 
 _QUERIES: Final = queries("?", "sqlite")
 _FORGET: Final = (
@@ -46,7 +46,7 @@ class Forgetting:
     def __init__(self, connection: WritingConnection) -> None:
         self.keep: int | None = None
         self._connection = connection
-        self._after: dict[str, int] = {}  # up to where each workspace was forgotten
+        self._after: dict[str, int] = {}  # last dropped event of each workspace
         self._steps = 0
 
     def look(self, written: list[Values]) -> None:
@@ -63,7 +63,7 @@ class Forgetting:
 
     def _forget(self, workspace: str, after: int, upto: int) -> None:
         assert self.keep is not None
-        # What began at about the same time ended at different times: it is forgotten together once all of that is old.
+        # Runs that started together end at different times: drop them together, once all are old.
         values: dict[str, object] = {"workspace": workspace, "after": after, "upto": upto}
         values["later"] = upto + self.keep // 2
         self._connection.begin()
@@ -83,7 +83,7 @@ class Forgetting:
 
 
 RETRY_SECONDS: Final = 0.002
-QUICK_SECONDS: Final = 0.001  # a commit that takes no longer than this may hold the loop
+QUICK_SECONDS: Final = 0.001  # a commit up to this duration may block the loop
 
 
 class ImmediateCommit:
@@ -98,8 +98,8 @@ class ImmediateCommit:
         self._feed = feed
         self._fault = fault
         self._operations = 0
-        # What the open transaction has, to write it again should it be lost: events without their data, which is read
-        # from its text then. Rows of plain values are nothing that the garbage collector has to look at.
+        # The events of the open transaction, to write them again after a rollback: without their data, which is parsed
+        # from the text then. The garbage collector does not have to scan rows of plain values.
         self._open: list[Values] = []
         self._broken: StoreError | None = None
         self.forgetting = Forgetting(connection)
@@ -122,7 +122,7 @@ class ImmediateCommit:
             raise
         for event in events:
             self._open.append(event[:-1])
-        # An operation that raised may have been the one that filled it.
+        # Also after an operation that raised: it may have filled the transaction.
         if self._operations >= BATCH or connection.journal.unrepeatable:
             self._commit()
         if events:
@@ -173,16 +173,16 @@ class GroupCommit:
         self._fault = fault
         self._busy_seconds = busy_seconds
         self._waiting: deque[Operation] = deque()
-        self._alone: deque[Operation] = deque()  # from a batch the database failed: tried again one by one
+        self._alone: deque[Operation] = deque()  # operations of a failed batch, retried one by one
         self._locked_out: list[Operation] = []  # the batch that waits until another process has written
         self.one = OneLoop()
-        self._loop: asyncio.AbstractEventLoop | None = None  # whose batches are under way
-        self._busy = False  # a batch is under way, or about to be
+        self._loop: asyncio.AbstractEventLoop | None = None  # the loop whose batches are running
+        self._busy = False  # a batch is running or scheduled
         self._commits: queue.SimpleQueue[_Commit | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        # The slowest commit of late, in seconds. It fades, so that one is not held against a disk for ever.
+        # The slowest recent commit, in seconds. It decays, so that one slow commit does not count forever.
         self._slowest = 1.0
-        self._closed = ""  # why, if it is
+        self._closed = ""  # the reason, if it is closed
 
     def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Decided[Any]]":
         """Add an operation to the next batch; the future is done when it is on disk."""
@@ -195,7 +195,7 @@ class GroupCommit:
         self._waiting.append(Operation(workspace, op, decide, future))
         if not self._busy:
             self._busy = True
-            # Not now but next: whoever else is ready to run in this round gets into the same transaction.
+            # Not now but in the next iteration: other tasks that are ready now get into the same transaction.
             loop.call_soon(self._flush, loop)
         return future
 
@@ -226,7 +226,7 @@ class GroupCommit:
         if self._busy and self._loop is not None and not self._loop.is_closed():
             raise StoreError("this store is in use by another event loop; open the file once per loop")
         self._wait_for_disk()
-        self._connection.rollback()  # what an interrupt may have left open
+        self._connection.rollback()  # a transaction that an interrupt may have left open
         self._locked_out.clear()
         self._alone.clear()
         self._waiting.clear()
@@ -303,7 +303,7 @@ class GroupCommit:
             error = self._commit()
             try:
                 loop.call_soon_threadsafe(self._committed, loop, batch, error)
-            except RuntimeError:  # the loop closed meanwhile: the work is on disk and no one waits for it
+            except RuntimeError:  # the loop closed meanwhile: the work is on disk, and no caller waits
                 continue
 
     def _commit(self) -> StoreError | None:

@@ -26,7 +26,8 @@ _APPEND: Final = _STATEMENTS["append"]
 def connect(where: str) -> sqlite3.Connection:
     """Open a connection that begins and commits only explicitly."""
     try:
-        # Two threads use the writing connection, never both at once: the loop's for SQL, the committer's for COMMIT.
+        # Two threads use the writing connection, never at the same time: the loop's for SQL, the committer's for
+        # COMMIT.
         return sqlite3.connect(where, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=0)
     except sqlite3.Error as error:
         raise translated(error, where) from error
@@ -41,18 +42,19 @@ class WritingConnection:
         self._lasting = where != MEMORY
         self._known = known
         self.place = Whereabouts(where, lasting=self._lasting)
-        self._transaction = threading.Lock()  # held while one is open on a file, so that a fork can wait for its end
-        self._holds = False  # the lock above, for a transaction
+        self._transaction = threading.Lock()  # held during a transaction on a file, so that a fork can wait for its end
+        self._holds = False  # whether a transaction holds the lock above
         self._changes = 0  # rows changed before the open transaction began
-        self._seen = 0  # the last version of the data that no one but us had changed
-        self._erased = False  # something was, and the log may still have it
+        self._seen = 0  # the last data_version without changes by others
+        self._erased = False  # something was erased, and the write-ahead log may still have it
         self.use(connection)
 
     def use(self, connection: sqlite3.Connection) -> None:
         """Use this prepared connection from now on; drop the caches."""
         self.place.settle()
         self.connection = connection
-        self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
+        # One cursor for all statements, because each result is read completely at once.
+        self._execute = connection.cursor().execute
         self._journal.forget()
 
     def rest(self, seconds: float) -> bool:
@@ -68,7 +70,7 @@ class WritingConnection:
     def begin(self) -> bool:
         """Begin to write. Return False if another process is writing."""
         if self._lasting:
-            self._transaction.acquire()  # before anything else: around a fork the files are others
+            self._transaction.acquire()  # first: around a fork the files are reopened
             self._holds = True
         self._changes = self.connection.total_changes
         try:
@@ -146,7 +148,7 @@ class WritingConnection:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            if self.connection.in_transaction:  # otherwise SQLite has done so itself
+            if self.connection.in_transaction:  # otherwise SQLite has rolled back itself
                 raise translated(error, self._where) from error
         finally:
             self._ended()
@@ -167,7 +169,7 @@ class WritingConnection:
         return Recorded(*rows[0]) if rows else None
 
     def append(self, event: Event) -> bool:
-        return self._execute(_APPEND, event[:-1]).rowcount > 0  # the columns are the fields, without decoded data
+        return self._execute(_APPEND, event[:-1]).rowcount > 0  # columns are the event's fields except `data`
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         return self._execute(_STATEMENTS[name], row).fetchall()
@@ -190,8 +192,8 @@ class ReadingConnection:
         self.connection = connection
         self._where = where
         self._known = known
-        self._seen = 0  # the version of the data when the number of the schema was last looked at
-        self.looking = threading.Lock()  # a fork waits for whoever reads
+        self._seen = 0  # data_version at the last check of the schema number
+        self.looking = threading.Lock()  # a fork waits for running reads
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         return self.connection.execute(_STATEMENTS[name], row).fetchall()
@@ -214,7 +216,7 @@ class ReadingConnection:
                 try:
                     return look(view)
                 finally:
-                    if self.connection.in_transaction:  # some errors end it, and those are what has to be raised
+                    if self.connection.in_transaction:  # some errors end the transaction, and those must be raised
                         execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
@@ -237,7 +239,7 @@ class LostConnection(sqlite3.Connection):
     total_changes = 0  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
     def __init__(self, why: str) -> None:
-        self._why = why  # nothing is opened
+        self._why = why  # no connection is opened
 
     def execute(self, *_: object) -> Never:
         raise StoreError(self._why)
@@ -249,13 +251,12 @@ class LostConnection(sqlite3.Connection):
         """Do nothing."""
 
 
-_AT_ONCE: Final = 4  # looks; the next one waits
+_AT_ONCE: Final = 4  # concurrent reads; further ones wait
 
 
 # -- long looks --------------------------------------------------------------------------------------
-# A short look is answered on the event loop's thread, where it costs least. One that reads much would hold up
-# everything else there, so it runs on a thread with a connection of its own, and sees the file as of a moment of its
-# own.
+# A short read runs on the event loop's thread, where it costs least. A long read would block the loop, so it runs in
+# another thread with its own connection, on its own snapshot of the file.
 
 
 class _Stopped(Exception):
@@ -269,11 +270,11 @@ class _Browse(Generic[T]):
         self._use = use
         self._reader: ReadingConnection | None = None
         self.stopped = False
-        self.abandoned = False  # nobody waits for it any more
+        self.abandoned = False  # its caller has gone
 
     def on(self, reader: ReadingConnection) -> T:
         answer = self._use(self, reader)
-        if self.stopped:  # it may have taken the interruption for damage
+        if self.stopped:  # it may have mistaken the interruption for damage
             raise _Stopped
         return answer
 
@@ -307,7 +308,7 @@ class Browser:
         self._known = known
         self._seconds = busy_seconds
         self._threads: ThreadPoolExecutor | None = None
-        self._state = threading.Condition()  # for all below
+        self._state = threading.Condition()  # protects all fields below
         self._free: list[ReadingConnection] = []
         self._under_way: set[_Browse[Any]] = set()
         self._resting = False
@@ -325,7 +326,7 @@ class Browser:
         try:
             return await asyncio.wrap_future(answer)
         except asyncio.CancelledError:
-            with self._state:  # its connection may be another look's by now
+            with self._state:  # its connection may belong to another read by now
                 browse.abandon()
             raise
 
@@ -345,10 +346,10 @@ class Browser:
             finally:
                 self._give_back(browse, reader)
             if browse.abandoned:
-                raise StoreError("nobody waits for this look any more")  # and so nobody reads this
+                raise StoreError("nobody waits for this look any more")  # never seen by a caller
 
     def _take(self, browse: _Browse[Any]) -> ReadingConnection:
-        with forks.opening(), self._state:  # while a process forks, no look begins
+        with forks.opening(), self._state:  # no read starts during a fork
             if self._closed:
                 raise StoreError(self._closed)
             reader = self._free.pop() if self._free else self._open()

@@ -40,7 +40,7 @@ class Poll:
     def _look(self) -> None:
         try:
             version = self._version()
-        except StoreError:  # whoever reads next is told; looking goes on, because files come back
+        except StoreError:  # the next read gets the error; keep polling, because files come back
             version = self._seen - 1
         self._next = self._loop.call_later(POLL_SECONDS, self._look)
         if version != self._seen:
@@ -62,7 +62,7 @@ class SqlitePulse:
         self._file = file
         self._workspace = workspace
         self._busy = int(busy_seconds * 1000)
-        self._using = threading.Lock()  # a fork waits for whoever writes
+        self._using = threading.Lock()  # a fork waits for running writes
         self._connection: sqlite3.Connection | None = None
         self._elsewhere = ""
 
@@ -150,7 +150,7 @@ def _copied(source: Path, target: Path) -> int:
         number = recognised(store, str(source))
         if not number:
             raise NotFound(f"{source} is empty, so there is nothing to copy")
-        store.backup(copy)  # in one go: whoever writes meanwhile neither waits nor comes in between
+        store.backup(copy)  # in one step, so that concurrent writers neither wait nor interfere
         return number
 
 
@@ -169,8 +169,8 @@ def _make_anew(target: Path) -> None:
 
 T = TypeVar("T")
 
-# From one to the next, so that no table is read through. Also workspaces that have rows but no event: the doctor asks
-# where those came from.
+# Skips from one workspace to the next, so that no table is scanned. Includes workspaces with rows but without
+# events, which the doctor reports.
 WORKSPACES: Final = """
 WITH RECURSIVE found (name) AS (
     SELECT ''
@@ -278,7 +278,7 @@ class SqliteDatabase:
             return
         try:
             self._connect()
-        except (StoreError, sqlite3.Error) as error:  # a fork takes no exceptions: whoever asks next is told
+        except (StoreError, sqlite3.Error) as error:  # a fork hook must not raise: the next call gets the error
             _log.error("%s could not be opened again after a fork: %s", self.where, error)
             lost = LostConnection(f"{self.where} could not be opened again after a fork: {error}")
             self.writer.use(lost)
@@ -337,7 +337,7 @@ class SqliteDatabase:
         self.writer.journal.key = key
 
     def faulty(self) -> list[str]:
-        rows = self._browser.rows if self.lasting else self.reader.rows  # others read on meanwhile
+        rows = self._browser.rows if self.lasting else self.reader.rows  # other reads continue meanwhile
         try:
             findings = [row[0] for row in rows("PRAGMA quick_check")]
             differences = schema.differences(rows(schema.OBJECTS))
@@ -369,7 +369,7 @@ class MemoryStore:
         self.workspace = workspace
         self._commits = commits
         self._sinks = sinks
-        self._view = writer.journal.view(workspace)  # read where it is written, between two operations
+        self._view = writer.journal.view(workspace)  # reads use the writer's view, between two operations
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         return self._commits.apply(self.workspace, op, decide)[0]

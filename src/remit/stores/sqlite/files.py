@@ -11,7 +11,7 @@ from remit.core.values import shown
 from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
 
 MEMORY: Final = ":memory:"
-_POSIX: Final = os.name == "posix"  # elsewhere rights are not in the mode of a file
+_POSIX: Final = os.name == "posix"  # elsewhere the file mode has no permissions
 COMPANIONS: Final = ("-wal", "-shm", "-journal")
 _SHARED: Final = (("read", stat.S_IRGRP | stat.S_IROTH), ("written", stat.S_IWGRP))
 _MEANING: Final = {
@@ -108,9 +108,9 @@ def _make(path: Path, *, create: bool) -> None:
 
 
 # -- whether the files are still where they were -----------------------------------------------------
-# SQLite goes on with files that have lost their names, and whatever it writes to them is gone with the last process
-# that has them open. Without the `-shm`, which processes share, the next process to open the store makes another one,
-# and the two write over each other. So their names are looked at before anything is written, and again before it is
+# SQLite continues with files that were renamed or removed, and what it writes to them is lost with the last process
+# that has them open. Without the `-shm`, which processes share, the next process to open the store creates another,
+# and the two overwrite each other. So the names are checked before every write, and again before it is
 # acknowledged.
 
 _LOST: Final = "{where}: the file was moved, removed or replaced; put it back, or start again"
@@ -139,7 +139,7 @@ class Whereabouts:
         self.main, self._written = _file(self._where) if self._lasting else (None, 0)
         self._wal = identity(self._wal_name) if self._lasting else None
         self._shared = identity(self._shared_name) if self._lasting else None
-        self._lost = ""  # what to tell everyone, once a file beside it is not there any more
+        self._lost = ""  # the error for all callers, once a companion file is lost
 
     def check(self, connection: sqlite3.Connection) -> None:
         """Raise `StoreError` if a file is not the one that was opened. A lost companion file stays lost."""
@@ -196,7 +196,7 @@ def identity(name: str) -> Identity | None:
 def _file(name: str) -> tuple[Identity | None, int]:
     """Return the identity of the file that has this name now, and when it was last written."""
     try:
-        status = os.stat(name)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
+        status = os.stat(name)  # noqa: PTH116 - runs at every transaction, and a Path costs more than the call
     except OSError:
         return None, 0
     return (status.st_dev, status.st_ino), status.st_mtime_ns
@@ -206,7 +206,7 @@ def _file(name: str) -> tuple[Identity | None, int]:
 
 _Version = tuple[int, int, int]
 
-# https://www.sqlite.org/wal.html#walresetbug: from 3.7.0 on; mended in 3.51.3, and in these for those who stay behind.
+# https://www.sqlite.org/wal.html#walresetbug: since 3.7.0; fixed in 3.51.3, and in these older branches.
 _MENDED: Final[_Version] = (3, 51, 3)
 _MENDED_TOO: Final[tuple[_Version, ...]] = ((3, 44, 6), (3, 50, 7))
 

@@ -13,22 +13,23 @@ from remit.errors import NewerStore, NotAStore
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.files import MEMORY, is_busy
 
-APPLICATION_ID: Final = 0x52454D49  # "REMI": what tells a remit store from any other SQLite file
+APPLICATION_ID: Final = 0x52454D49  # "REMI": marks a SQLite file as a remit store
 _PAUSE: Final = 0.005
-# A transaction writes whole pages, some eight of them. Smaller ones still would not hold an event: files would double.
+# A transaction writes about eight whole pages, so small pages are faster. Even smaller ones would not hold an event,
+# and files would double.
 _PAGE: Final = 2_048
 
 
 def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> None:
     """Create or migrate the tables, or refuse the file and leave it unchanged."""
     run = connection.execute
-    # Only while opening: later, waiting for another process is done by the loop, without blocking it.
+    # Only while opening: later, the loop waits for other processes without blocking.
     run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
     if where == MEMORY:
         _copy_into(connection)
     else:
-        recognised(connection, where)  # before anything is changed
-        run(f"PRAGMA page_size = {_PAGE}")  # of a new file; one that is there keeps its own
+        recognised(connection, where)  # check before anything is changed
+        run(f"PRAGMA page_size = {_PAGE}")  # for a new file; an existing one keeps its own
         _use_wal(connection, busy_seconds)
         for pragma in pragmas(sys.platform):
             run(f"PRAGMA {pragma}")
@@ -39,7 +40,7 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
 def pragmas(platform: str) -> list[str]:
     """Return the settings with which acknowledged writes survive a loss of power on this platform."""
     settings = ["synchronous = FULL", "cache_size = -32768"]
-    if platform == "darwin":  # there fsync comes back before the disk has written; this asks the disk itself
+    if platform == "darwin":  # fsync returns there before the disk has written; this waits for the disk
         settings += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
     return settings
 
@@ -53,7 +54,7 @@ def recognised(connection: sqlite3.Connection, where: str) -> int:
     """Return the number of the present schema, 0 if there is none. Raise for the database of another program, and for
     an unknown schema."""
     run = connection.execute
-    run("BEGIN")  # one picture: another process may be making the store right now
+    run("BEGIN")  # one snapshot: another process may be creating the store right now
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
     run("COMMIT")
@@ -110,7 +111,7 @@ def _migrate(connection: sqlite3.Connection, where: str) -> None:
     if _version(connection, where) == newest():
         return
     run = connection.execute
-    run("BEGIN IMMEDIATE")  # of two processes that start at once, the second finds the work done
+    run("BEGIN IMMEDIATE")  # if two processes start at once, the second finds the work done
     try:
         version = _version(connection, where)
         for step in (text for number, text in steps.items() if number > version):
@@ -130,7 +131,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 # -- for the doctor ------------------------------------------------------------------------------------------
 
-# What there is besides what SQLite makes by itself.
+# All objects except those that SQLite creates itself.
 OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name"
 
 
