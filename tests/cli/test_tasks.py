@@ -432,7 +432,7 @@ def test_a_task_is_found_by_a_part_of_its_id(cli, tmp_path: Path):
 def test_status_tells_attempts_and_what_is_below(cli, tmp_path: Path):
     carried_out(tmp_path, "parent", "split it")
     said = cli("status")
-    assert "below    1 task: 1 completed" in said.out
+    assert "subtasks 1 task: 1 completed" in said.out
     assert said.out.endswith("\n\ndone: a part\n")
     carried_out(tmp_path, "broken", "x")
     said = cli("status")

@@ -112,19 +112,19 @@ def _tell(root: Node, store: str) -> None:
     console = out()
     console.print()
     console.print(summed_up(root, SystemClock().now()))
-    _heading(console, "Planned, each step apart from the others")
+    _heading(console, "Plan steps, isolated from each other")
     for text in _steps(root):
         console.print(text)
-    _heading(console, "Handed over")
+    _heading(console, "Handoffs")
     for text in _handoffs(root):
         console.print(text)
-    _heading(console, "Asked a person")
+    _heading(console, "Questions to a person")
     for text in _questions(root):
         console.print(text)
-    _heading(console, "Paid")
+    _heading(console, "Payments")
     for text in _paid(root):
         console.print(text)
-    _heading(console, "Refused, and the run went on")
+    _heading(console, "Refused calls; the run continued")
     for text in refusals(root):
         console.print(text)
     _heading(console, "What each turn saw, and why")
@@ -132,7 +132,7 @@ def _tell(root: Node, store: str) -> None:
         console.print(text)
     _heading(console, "Result")
     console.print(answer(root))
-    _heading(console, "Where to look next")
+    _heading(console, "Next")
     where = f"--store {store}"
     console.print(Text(f"  remit runs {where}", "cyan"))
     console.print(Text(f"  remit spend {where}", "cyan"))

@@ -98,11 +98,11 @@ def _overview(figures: Stats) -> Text:
         lines[-1] = ("handoffs", f"{figures.total_handoffs:,}, {per_task}at most {figures.most_handoffs}")
     if figures.latency.count:
         mean, late = duration(figures.latency.mean), duration(figures.latency.percentile(95))
-        lines.append(("taken up", f"after {mean} on average, 95 % within {late}"))
+        lines.append(("latency", f"{mean} on average, 95 % within {late}"))
     lines += _queue(figures)
     lines.append(("deadlocks", f"{figures.deadlocks:,}"))
     if figures.credits:
-        lines.append(("spent", f"{money(figures.credits)}; `remit spend` says for what"))
+        lines.append(("spent", f"{money(figures.credits)}; details: `remit spend`"))
     return Text("\n").join(Text.assemble((f"{name:<10}", "dim"), text) for name, text in lines)
 
 
@@ -111,15 +111,15 @@ def _queue(figures: Stats) -> Iterable[tuple[str, str]]:
     queue = figures.queue
     if queue.count:
         mean, late = duration(queue.mean), duration(queue.percentile(95))
-        yield "queued", f"{mean} on average, 95 % begun within {late}"
+        yield "queued", f"{mean} on average, 95 % started within {late}"
     if figures.retries or figures.dead:
-        yield "attempts", f"{figures.attempts:,}, {figures.retries:,} tried again, {count(figures.dead, 'task')} dead"
+        yield "attempts", f"{figures.attempts:,}, {figures.retries:,} retried, {count(figures.dead, 'task')} dead"
 
 
 def _agents(figures: Stats) -> Table:
-    names = ["agent", "turns", "completed", "failed", "cancelled", "handed on", "tokens", "time", "a turn"]
+    names = ["agent", "turns", "completed", "failed", "cancelled", "handed over", "tokens", "time", "a turn"]
     queued = bool(figures.queue.count or figures.retries or figures.dead)
-    names += ["tried again", "dead", "queued"] if queued else []
+    names += ["retried", "dead", "queued"] if queued else []
     paid = bool(figures.credits)
     names += ["spent"] if paid else []
     ranked = sorted(figures.agents.items(), key=lambda item: (-item[1].times.total, item[0]))

@@ -85,7 +85,7 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
     detail, record = seen.detail, seen.record
     yield "agent", escaped(record.holder, 64)
     yield "task", escaped(detail.task, 400)
-    by = f"'{escaped(detail.asker, 64)}', a part of {record.parent}" if record.parent else "a person"
+    by = f"'{escaped(detail.asker, 64)}', as a subtask of {record.parent}" if record.parent else "a person"
     yield "asked", f"{moment(record.asked_at)} by {by}"
     yield "session", escaped(record.session, 80)
     if record.asked_how != "delegate":
@@ -106,7 +106,7 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
         if question.is_open:
             yield "waits", waits(question).removeprefix("waits ")
     if detail.below:
-        yield "below", f"{count(detail.below.total(), 'task')}: {states(detail.below.elements())}"
+        yield "subtasks", f"{count(detail.below.total(), 'task')}: {states(detail.below.elements())}"
 
 
 def _place(seen: Seen) -> str:
