@@ -128,6 +128,7 @@ def seal(
     before, last = head
     seq = before + 1
     op, answer = stamp
+    # `!r` distinguishes None from the text "None", and escapes line breaks.
     lines = f"{last}{workspace}\n{seq}\n{kind}\n{at}\n{run}\n{session}\n{task}\n{agent}\n{op!r}\n{answer!r}\n{text}\n"
     sealed = hashlib.sha256(lines.encode()).hexdigest() if key is None else key.seal(lines.encode())
     return Event(workspace, seq, kind, at, run, session, task, agent, text, op, answer, sealed, data)
@@ -167,11 +168,11 @@ class Gap(NamedTuple):
 
 
 class Chapter(NamedTuple):
-    """What some events in a row have in common: when the earliest and the latest of them happened, whose they are, and
-    of which kinds. Names and kinds stand between spaces; `*` stands for any agent.
+    """A summary of a range of events: their earliest and latest times, their agents and their kinds. Names and kinds
+    are separated by spaces; `*` stands for any agent.
 
-    Time and sequence numbers grow together only as far as clocks agree, so a chapter has the times of all its events,
-    not of its first and last one.
+    Times grow with sequence numbers only as far as clocks agree, so a chapter has the times of all its events, not only
+    of its first and last one.
     """
 
     first: int

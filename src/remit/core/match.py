@@ -118,6 +118,7 @@ def one_slip(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     if len(long) - len(short) > 1:
         return False
+    # Everything before the first difference is equal, so only the rest has to be compared.
     at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     if len(short) < len(long):
         return short[at:] == long[at + 1 :]

@@ -403,6 +403,8 @@ class Book:
         steps: list[list[Any]] = []
         rest = amount
         for line in path:
+            # The leases of a line are caps on the same money, and the last one has the money: each records the same
+            # charge.
             lacked = rest
             for id_ in line:
                 lease = self.lease(id_, unit)

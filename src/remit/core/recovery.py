@@ -338,6 +338,7 @@ class _Search:
         if now >= self._until:
             return self._gave_up("deadline", situation)
         ready = [pair for pair in self._pairs(state) if pair not in self._round and self._rests(pair, state) <= now]
+        # The context was too long: ask the same model with a shorter one before any other.
         if self._same in ready:
             ready = [self._same]
         return self._tries[ready[0]]._replace(trim=self._trim) if ready else self._pause(situation)

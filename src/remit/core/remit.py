@@ -366,6 +366,7 @@ def derive(
         passed.sees,
         passed.kit.names,
         passed.writes,
+        # An asker may mark its text as untrusted, but an untrusted asker cannot mark it as trusted.
         wish.trust if trust is TRUSTED else trust,
         wish.remembers,
     )

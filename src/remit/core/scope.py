@@ -164,6 +164,7 @@ class _Wide:
         """Whether another of these scopes contains this one."""
         if not self._prefixes:
             return False
+        # A prefix is contained in shorter ones only, not in itself; a key is contained in each of its prefixes.
         text, longest = (one.prefix, len(one.prefix) - 1) if one.key is None else (one.key, len(one.key))
         return any(length <= longest and (one.namespace, text[:length]) in self._prefixes for length in self._lengths)
 

@@ -22,6 +22,8 @@ def bucket_of(duration: int) -> int:
     """Return the histogram bucket of a duration. Whole numbers only, so the result is the same on every machine."""
     if duration < _EXACT:
         return max(0, duration)
+    # Keep the highest bits only, as a floating-point number does: buckets get wider with the duration, and the relative
+    # error stays the same.
     shift = duration.bit_length() - _BITS - 1
     return (shift << _BITS) + (duration >> shift)
 

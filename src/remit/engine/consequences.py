@@ -191,6 +191,7 @@ class Consequent(StoreAround):
         events = [*decision.events]
         happening, book = Happening(view, events, self._breaker_policy), None
         for place, event in enumerate(events):  # the list grows during the loop
+            # A task with an open question must not be claimed before the answer: park it instead of requeueing it.
             if event.kind in _PUT_BACK and has_question(view, event):
                 event = events[place] = event._replace(kind="task.parked")  # noqa: PLW2901
             consequences = CONSEQUENCES.get(event.kind)
@@ -200,6 +201,7 @@ class Consequent(StoreAround):
             for consequence in consequences:
                 events += consequence(happening, event, standing)
             if standing is not None and standing.purse and event.kind in lifecycle.ENDS:
+                # Close leases last: the follow-up events above may have moved their money.
                 book = book or Book(view.lease)
                 for one in events:
                     book.note(one)

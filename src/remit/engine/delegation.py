@@ -307,12 +307,14 @@ class Delegations:
             now, done = asked(view, ops[0])
             if done is not None:
                 return _answered(view, done[0])
+            # An earlier task of this operation ended unheard: a new one continues its lineage.
             origin = _begun_before(view, ops[0]) if now != ops[0] else ""
             for op in ops[1:]:
                 done = view.done(op)
                 record = view.record(done[0]) if done is not None and isinstance(done[0], str) else None
                 if record is not None:
                     origin = origin or origin_of(record)
+                    # Of an earlier try only a completed task counts. Anything else is retried, under the same lineage.
                     if (finished := _finished(view, record, asker.operations)) is not None:
                         return Known(outcomes.of_record(view, finished), earlier=True)
             return Known(origin=origin, op=now)

@@ -94,6 +94,7 @@ class Holding(NamedTuple):
     async def place(self, live: LiveTask, bill: Bill, *, started: bool) -> str:
         """Place a hold for a call, and return its id. Raise `Refused` with all figures if it cannot be paid."""
         live.must_be_at_work()
+        # The fence is part of the operation id: a later attempt makes the call again and needs a hold of its own.
         op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
         state, mine = "started" if started else "held", _held_by_flow(live) if live.holds else {}
 
@@ -101,6 +102,7 @@ class Holding(NamedTuple):
             live.must_hold(view)
             lack = self.lacking(view, live, bill, mine)
             if lack.sentences:
+                # This may interrupt the decision: a dead process may hold the missing money.
                 self.slots.admission.refuses_payment(view, lack.sentences)
                 if patient and lack.may_pass:
                     return Decision(None)

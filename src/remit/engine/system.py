@@ -59,6 +59,7 @@ class UsableTime:
     def count(self) -> int:
         """Return the usable time in nanoseconds; it never goes back."""
         now = self._source.clock_gettime_ns(AWAKE)
+        # A gap means that the process was stopped. Without the thread, which gives signs of life, a gap means nothing.
         if now - self._alive_at > _GAP and self._thread is not None:
             self._leave_out(now)
         self._alive_at = now

@@ -64,7 +64,7 @@ class CoolingList:
 
 
 class HasKeys:
-    """What has keys of its own."""
+    """Access to the workspace's own provider keys, and to cooldowns."""
 
     _opening: Opening
 

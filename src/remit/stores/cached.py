@@ -208,6 +208,7 @@ class CachedView(SqlView):
             elif table == "entry":
                 self._empty.pop(key[0], None)
             elif table == "event":
+                # Events were removed from the journal: cached ones may be among them.
                 self._events.clear()
             elif table == "lease":
                 self._learn_lease(verb, (row["id"], row["unit"]), row)

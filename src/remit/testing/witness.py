@@ -1,4 +1,4 @@
-"""What the agents of a failed test did: the trees of its runs as plain text.
+"""The trees of a failed test's runs, as plain text.
 
 The newest events that this process commits are kept, so that they can be shown after a runtime is closed. A persistent
 store is read again instead, because other processes may have written to it.

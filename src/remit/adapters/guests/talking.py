@@ -128,7 +128,7 @@ async def conversed(
     new = talk.tail = [*messages[at:]]
     talk.hops = hops
     head = [*talk.sent] if goes_on else [*messages[:at]]
-    kept = await talk.recall(dialect.framework)
+    kept = await talk.recall(dialect.framework)  # before `news`: a recorded request contains its own messages
     if kept is not None:
         told, answer = await _read(talk, dialect, kept.told, new), _answered(talk, dialect, kept.answer)
         said = dialect.said(answer)

@@ -79,6 +79,8 @@ class Call:
         cancelling, answer = self.task.cancelling, self._answer
         before = self._base
         try:
+            # Drive the agent's coroutine by hand, as `yield from` would, to see after each step whether its own code
+            # has cancelled this asyncio task.
             waits = answer.send(None)
             while True:
                 if cancelling() != before or self._timer is not None:

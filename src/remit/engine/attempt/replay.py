@@ -264,10 +264,12 @@ class Effects(NamedTuple):
         told = arguments(args)
         op = live.operations.effect(name, told)
         same = op.rpartition("/")[0]
+        # After a crash, two concurrent effects with the same name and arguments could not be told apart.
         if same in live.doing:
             raise _twice_at_once(name)
         live.doing.add(same)
         try:
+            # Check before the effect: a process whose task was taken over must not act.
             await self.ground.store.read(live.must_hold)
             if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
                 return await self._result_of(kept, op)

@@ -135,6 +135,8 @@ class Conductor:
             return outcomes.failed(self.alive.latest(live).remit, error)
         finally:
             control.end()
+        # Judge by the clock, not by the cancel scope: code that blocks the loop may return after its time without being
+        # cancelled.
         now = control.clock.ticks()
         if ending is not None and not life.lost(now):
             return ending

@@ -39,6 +39,7 @@ class Bell:
         self._waiting.setdefault(about, []).append(event)
         try:
             while True:
+                # Clear before the read: an event during the read must wake us again.
                 event.clear()
                 if (seen := await self._store.read(look)) is not None:
                     return seen
@@ -72,6 +73,7 @@ class Bell:
 
     async def _look(self) -> None:
         while self._look_again:
+            # Reset before the read: what happens during the read needs another one.
             self._look_again = False
             try:
                 self._known, moved = await self._store.read(self._since)

@@ -197,6 +197,7 @@ class Worker:
         store, heartbeat = self._ground.store, self._services.heartbeat
         now = self._ground.clock.now()
 
+        # Read first: an idle worker must not start a write transaction at every poll.
         def look(view: View) -> tuple[bool, int | None]:
             return (True, None) if view.front(now, 1) else (False, view.next_due(now))
 
@@ -207,6 +208,7 @@ class Worker:
         def decide(view: View) -> Decision[int]:
             return NOTHING_CLAIMED if self._draining else self._claims.decide(view, self._free())
 
+        # If we are cancelled in this transaction, the claim may be committed without our knowledge: see `_stop_all`.
         self._unheard = True
         written, claims = await store.transact(self._ground.ids.new(), decide)
         self._unheard = False

@@ -394,11 +394,14 @@ class BatchWriter:
                     self._transact(transactions, batch)
             except psycopg.Error as error:
                 if broke(error) or lost(error, transactions.connection):
+                    # The batch may or may not be committed. Reconnect and repeat it: operations are idempotent, so the
+                    # repetition finds out.
                     self._drop()
                     if time.monotonic() > until:
                         raise self._gone(error) from error
                     continue
                 self._undo(transactions)
+                # The server rolled back in favour of another transaction: retry, but not forever.
                 broken_off += error.sqlstate in _BROKEN_OFF
                 if error.sqlstate not in _BROKEN_OFF or broken_off > _AGAIN:
                     raise self._address.translated(error) from error

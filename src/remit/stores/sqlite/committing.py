@@ -146,6 +146,8 @@ class ImmediateCommit:
     def _undo(self) -> None:
         """Undo only the operation that failed."""
         try:
+            # SQLite can only roll back the whole transaction, so the operations before the failed one are written
+            # again.
             self._connection.rollback()
             self._connection.begin()
             self._connection.restore([*map(event_of, self._open)])
@@ -263,6 +265,7 @@ class GroupCommit:
             if not self._connection.begin():
                 if loop.time() < deadline:
                     self._locked_out = batch
+                    # Another process is writing. Retry from the loop: SQLite's own busy timeout would block it.
                     loop.call_later(RETRY_SECONDS, self._begin, loop, batch, deadline)
                     return
                 waited = f"{self._busy_seconds:g} s"
