@@ -1,4 +1,4 @@
-"""What stops agents that would go on for ever, in remit and in the peers that are installed: `make limits`.
+"""What stops endless agents, in remit and in the installed peers: `make limits`.
 
 Nothing here needs a network or a key: every model is scripted. A bench is not a test: it prints what it finds.
 """

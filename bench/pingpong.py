@@ -1,4 +1,4 @@
-"""Two agents that pass a task to each other for ever, in other libraries: by handoff, and by delegation.
+"""Two agents that pass a task to each other endlessly, in other libraries: by handoff, and by delegation.
 
 The models are scripted: they answer at once, and need no network and no key. To each task a model answers by
 passing it on; one that has delegated and gets an answer, whatever it is, ends its turn. Each library is used with

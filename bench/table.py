@@ -40,7 +40,7 @@ def spread(figure: Figure | str) -> str:
 
 
 def _aim(found: Found, aim: Aim) -> str:
-    """What was wanted and what came of it, such as `1/17 of openai-agents (aim 1/15): reached`."""
+    """Return an aim and its result, such as `1/17 of openai-agents (aim 1/15): reached`."""
     who = "" if aim.of == REMIT else f"{aim.of.removeprefix('remit, ')}: "
     verdict = {True: "reached", False: "missed", None: "not measured"}[found.reached(aim)]
     if not aim.against:

@@ -25,7 +25,7 @@ _LEGEND = (
 
 
 class Row(NamedTuple):
-    """One line of the tree: who, in which state, about what, what came of it, and when."""
+    """One line of the tree: agent, state, task, outcome and times."""
 
     depth: int
     name: str

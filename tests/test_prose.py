@@ -1,4 +1,4 @@
-"""Pages, docstrings, comments and help texts use plain words: see "How we write" in CONTRIBUTING.md."""
+"""Pages, docstrings, comments, help texts and SQL use plain words: see "How we write" in CONTRIBUTING.md."""
 
 import ast
 import re
@@ -34,11 +34,14 @@ def words_in(text: str) -> Iterator[str]:
 
 
 def prose_of(file: Path) -> Iterator[str]:
-    """Yield the docstrings and comments of a module."""
+    """Yield the docstrings and comments of a module; of commands, also the help texts and sentences that they print."""
     tree = ast.parse(file.read_text())
+    printed = file.is_relative_to(SOURCE / "cli") or file.name == "description.py"
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
+        elif printed and isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value
     with file.open("rb") as source:
         yield from (token.string for token in tokenize.tokenize(source.readline) if token.type == tokenize.COMMENT)
 
@@ -48,15 +51,22 @@ def test_a_page_uses_plain_words(page: Path):
     assert list(words_in(page.read_text())) == []
 
 
-@pytest.mark.parametrize(
-    "room", sorted(path.name for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir())
-)
-def test_docstrings_and_comments_use_plain_words(room: str):
-    files = [SOURCE / room] if room.endswith(".py") else sorted((SOURCE / room).rglob("*.py"))
+ROOMS = [*(path for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()), ROOT / "bench", ROOT / "docs"]
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS), ids=lambda room: room.name)
+def test_docstrings_and_comments_use_plain_words(room: Path):
+    files = sorted(room.rglob("*.py")) if room.is_dir() else [room]
     found = [
-        f"{file.relative_to(SOURCE)}: {word}" for file in files for text in prose_of(file) for word in words_in(text)
+        f"{file.relative_to(ROOT)}: {word}" for file in files for text in prose_of(file) for word in words_in(text)
     ]
     assert found == []
+
+
+def test_comments_of_queries_use_plain_words():
+    files = [file for file in (SOURCE / "stores").rglob("*.sql") if file.parent.name != "migrations"]
+    assert files
+    assert [f"{file.name}: {word}" for file in files for word in words_in(file.read_text())] == []
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def _middle(tries: list[Took]) -> Took:
 
 
 def _forget_peak() -> None:
-    """Have the peak counted anew from here; where that cannot be done it is the peak so far."""
+    """Reset the peak memory of this process. Where that is impossible, later figures include the peak so far."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -64,7 +64,7 @@ rt = remit.Runtime(sys.argv[1], workspace=sys.argv[2])
 async def worker(turn):
     return "ok"
 async def main():
-    await rt.available()  # whoever is told to stop before its store is open goes on
+    await rt.available()  # a worker that is told to stop before its store is open would continue
     serving = asyncio.create_task(rt.serve())
     await asyncio.sleep(0)
     print("ready", flush=True)

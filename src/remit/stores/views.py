@@ -458,7 +458,7 @@ class TallyQueries(Queries):
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
                 f"the tally of '{self.workspace}' cannot be read ({type(error).__name__}: {error}); delete the rows of "
-                "tally, tally_task and tally_mark, and it is counted anew"
+                "tally, tally_task and tally_mark; then it is computed again"
             ) from error
 
 

@@ -1,22 +1,22 @@
--- What only PostgreSQL needs, by name; everything else is in sql/.
+-- Named statements for PostgreSQL only; all others are in sql/.
 
 -- name: begin
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 
 -- name: lock
--- One writer at a time for each journal, in all processes: until the transaction ends. Sorted, so that two cannot wait
--- for each other.
+-- One writer at a time for each journal, over all processes, until the transaction ends. The locks are taken in order,
+-- to avoid a deadlock.
 SELECT pg_advisory_xact_lock(key) FROM unnest(:keys::bigint[]) AS key;
 
 -- name: start
--- Where the journal ends, and the number of the schema now: a newer remit may have brought it up to date meanwhile.
+-- The end of the journal, and the present schema number: a newer remit may have migrated the store meanwhile.
 SELECT coalesce((SELECT number FROM remit.version), 0), e.seq, e.hash
 FROM (VALUES (1)) AS always LEFT JOIN LATERAL (
     SELECT seq, hash FROM event WHERE workspace = :workspace ORDER BY seq DESC LIMIT 1
 ) e ON true;
 
 -- name: done_of
--- Which of these operations have been done, and what they answered.
+-- The operations of this list that were done, with their answers.
 SELECT op, answer, hash FROM event WHERE workspace = :workspace AND op = ANY(:ops::text[]);
 
 -- name: standings
@@ -46,7 +46,7 @@ LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = ANY(:runs::text[]);
 
 -- name: append
--- Our lock is held and the operation was not done: if the place is taken all the same, the transaction has to fail.
+-- We hold the lock and the operation is new. If the position is taken nevertheless, the transaction must fail.
 INSERT INTO event (@event)
 VALUES (:@event);
 
@@ -63,21 +63,22 @@ ROLLBACK;
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- name: session
--- Settings of this session. They are not sent when connecting, because poolers refuse or drop them there.
+-- Session settings. They are set after connecting, because poolers refuse or drop them during it.
 SELECT set_config(name, value, false) FROM unnest(:names::text[], :values::text[]) AS wanted (name, value);
 
 -- name: backend
--- The server's process for us. A pooler makes up another number when one connects through it.
+-- The id of our server process. A pooler reports a different number when connecting.
 SELECT pg_backend_pid();
 
 -- name: durable
--- A server may be set not to wait for its disk. We wait. Tells the server's process for us, as notifications name it.
+-- Wait for the disk, even if the server is configured not to. Returns the id of our server process, as in
+-- notifications.
 SELECT pg_backend_pid(), CASE WHEN current_setting('synchronous_commit') = 'off'
        THEN set_config('synchronous_commit', 'on', false) END;
 
 -- name: workspaces
--- From one to the next, so that no table is read through. Also workspaces that have rows but no event: the doctor asks
--- where those came from.
+-- Jumps from one workspace to the next, so that no table is read. Includes workspaces with rows but no event: the
+-- doctor reports those.
 WITH RECURSIVE found (name) AS (
     SELECT '' COLLATE "C"
     UNION ALL
@@ -112,8 +113,8 @@ SELECT 'index ' || c.relname || ' is not valid; REINDEX it' FROM pg_index i JOIN
 WHERE c.relnamespace = 'remit'::regnamespace AND NOT i.indisvalid;
 
 -- name: state
--- What is there: how many tables the schema has, whether those are among them that tell the version and that are
--- procrastinate's, and the encoding. From the catalogue itself: names are looked up in a cache that may be behind.
+-- The state of the schema: the number of tables, whether the version table and those of procrastinate are among them,
+-- and the encoding. Reads the catalogue directly, because the lookup of names uses a cache that may be stale.
 SELECT count(*), count(*) FILTER (WHERE c.relname = 'version') > 0,
        count(*) FILTER (WHERE c.relname = 'procrastinate_jobs') > 0, current_setting('server_encoding')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'remit' AND c.relkind = 'r';
@@ -122,14 +123,14 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 
 SELECT number FROM remit.version;
 
 -- name: migrating
--- Of two processes that start at once, the second waits and finds the work done.
+-- If two processes start at once, the second waits and finds the work done.
 SELECT pg_advisory_xact_lock(:key);
 
 -- name: schema
 CREATE SCHEMA IF NOT EXISTS remit;
 
 -- name: path
--- For the migrations, whatever the session says: a table of ours must not be made anywhere else.
+-- For migrations, whatever the session setting: our tables must not be created in another schema.
 SET LOCAL search_path = remit, pg_temp;
 
 -- name: number
@@ -139,13 +140,13 @@ CREATE TABLE IF NOT EXISTS remit.version (number bigint NOT NULL);
 WITH old AS (DELETE FROM remit.version) INSERT INTO remit.version (number) VALUES (:number);
 
 -- name: analyze
--- What the planner knows of our tables; the server sees to it itself, but not in the first minutes.
+-- Update the planner's statistics. The server does so by itself, but not in the first minutes.
 ANALYZE event, task, run, entry, message, procrastinate_jobs, procrastinate_events;
 
 -- name: strangers
--- Who could plant something in our schema and is not to be trusted with it: owners of it or of what is in it, and whoever
--- may create something there. Trusted are we, whoever we are a member of, the owner of the database, and superusers; a
--- superuser counts as a member of everyone, which says nothing.
+-- Untrusted roles that could insert objects into our schema: owners of the schema or of objects in it, and roles that
+-- may create objects there. Trusted are the user, its roles, the owner of the database, and superusers. A superuser
+-- counts as a member of every role, so membership says nothing about it.
 WITH able (role) AS (
     SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'remit'
     UNION
@@ -177,12 +178,12 @@ CREATE SCHEMA remit_scratch;
 SET LOCAL search_path = remit_scratch, pg_temp;
 
 -- name: way_of_writing
--- What the words of the catalogue depend on beside the schema.
+-- Settings that change the text of the catalogue.
 SELECT concat_ws(' ', current_setting('server_version'), current_setting('quote_all_identifiers'));
 
 -- name: catalogue
--- What a schema consists of, in words; procrastinate's part is not ours. Which schema that is, is asked once, not for each
--- row of the catalogue.
+-- The content of a schema as text, without the part of procrastinate. The schema is looked up once, not for each row
+-- of the catalogue.
 WITH ours AS MATERIALIZED (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema())
 SELECT 'column ' || c.relname || '.' || a.attname,
        concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END, l.collname)
@@ -211,13 +212,13 @@ SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
 FROM pg_proc p WHERE p.pronamespace = (SELECT oid FROM ours) AND left(p.proname, 13) <> 'procrastinate';
 
 -- name: held
--- By the index of what has not ended, which the planner does not find for a list of states.
+-- Uses the index of open tasks, which the planner does not find for a list of states.
 SELECT @task
 FROM task WHERE workspace = :workspace AND worker = :worker AND worker > '' AND ended IS NULL
 ORDER BY began;
 
 -- name: working
--- What is below one that waits is found from there: joined, the planner would read all that is open.
+-- Subtasks of a waiting task are found from that task: with a join, the planner would read all open tasks.
 WITH RECURSIVE tree (root, id, state) AS (
     SELECT id, id, state FROM task
     WHERE workspace = :workspace AND asked_how <> 'delegate' AND (state = 'running' OR state = 'waiting')
@@ -232,7 +233,7 @@ WITH RECURSIVE tree (root, id, state) AS (
 SELECT count(DISTINCT root) FROM tree WHERE state = 'running';
 
 -- name: unseen
--- From one worker to the next, so that a long queue, which is nobody's, is not read through.
+-- Jumps from worker to worker, so that a long queue of unclaimed tasks is not read.
 WITH RECURSIVE holding (workspace, worker) AS (
     SELECT a.workspace, (SELECT min(t.worker) FROM task t
                          WHERE t.workspace = a.workspace AND t.ended IS NULL AND t.worker > '')

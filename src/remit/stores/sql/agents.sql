@@ -1,4 +1,4 @@
--- Agents: their breakers and their published cards; and the models and keys that rest.
+-- Agents: circuit breakers and published cards; and paused models and keys.
 
 -- name: breaker_put
 INSERT INTO breaker (workspace, @breaker)

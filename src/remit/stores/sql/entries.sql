@@ -1,4 +1,4 @@
--- Entries: what agents share.
+-- Entries of the shared context.
 
 -- name: entry_put
 INSERT INTO entry (workspace, @entry)
@@ -24,7 +24,7 @@ WHERE workspace = :workspace AND namespace = :namespace AND (expires_at IS NULL 
 ORDER BY updated_at DESC, key LIMIT :limit;
 
 -- name: entries_recent_from
--- A prefix is a range of keys from `start` up to but not including `stop`; never a pattern.
+-- A prefix is the range of keys from `start` up to, but not including, `stop`; never a pattern.
 SELECT @entry
 FROM entry
 WHERE workspace = :workspace AND namespace = :namespace AND key >= :start AND key < :stop
@@ -58,7 +58,7 @@ ON CONFLICT (workspace, namespace, key) DO UPDATE SET
 DELETE FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
 
 -- name: retired
--- For this address, and what counts for all others.
+-- The retired version of this address, and the floor for all others.
 SELECT namespace, version FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key
 UNION ALL
 SELECT namespace, version FROM retired WHERE workspace = :workspace AND namespace = '' AND key = '*';
@@ -69,7 +69,7 @@ FROM retired WHERE workspace = :workspace AND (namespace, key) > (:namespace, :k
 ORDER BY namespace, key LIMIT :limit;
 
 -- name: entry_page
--- All of them page by page, as for a check of the whole.
+-- All rows, page by page, for the doctor.
 SELECT @entry
 FROM entry WHERE workspace = :workspace AND (namespace, key) > (:namespace, :key)
 ORDER BY namespace, key LIMIT :limit;

@@ -1,26 +1,26 @@
--- The journal: what happened, in order.
+-- The journal: all events, in order.
 
 -- name: head
--- Where the journal ends: the next event continues from here.
+-- The end of the journal; the next event continues from here.
 SELECT seq, hash FROM event WHERE workspace = :workspace ORDER BY seq DESC LIMIT 1;
 
 -- name: done
--- What an operation answered the first time, and the hash of its first event; no row if it has not happened.
+-- The recorded answer of an operation and the hash of its first event; no row if the operation is new.
 SELECT answer, hash FROM event WHERE workspace = :workspace AND op = :op;
 
 -- name: done_under
--- The events of all operations whose id begins so; `after` is the first text behind them all.
+-- The events of all operations whose id has this prefix; `after` is the first text after that range.
 SELECT @event FROM event
 WHERE workspace = :workspace AND op >= :prefix AND op < :after;
 
 -- name: append
--- The one way into the journal. An operation that has been done before adds no row, and so is found out.
+-- The only statement that appends to the journal. A repeated operation adds no row, which is how it is detected.
 INSERT INTO event (@event)
 VALUES (:@event)
 ON CONFLICT DO NOTHING;
 
 -- name: event_cut
--- A gap mostly grows at its end. Where one began already nothing is left, and PostgreSQL would read what was deleted.
+-- If a gap already starts here, delete only behind its end: PostgreSQL would read the deleted rows again.
 DELETE FROM event
 WHERE workspace = :workspace AND seq <= :last AND seq > (
     SELECT coalesce(max(g.last), :first - 1) FROM gap g
@@ -37,7 +37,7 @@ DELETE FROM blob WHERE workspace = :workspace AND seq >= :first AND seq <= :last
 SELECT text FROM blob WHERE workspace = :workspace AND seq = :seq;
 
 -- name: blob_of
--- What an operation answered, if that is kept beside its event.
+-- The answer of an operation, if it is stored as a blob.
 SELECT b.text FROM event e JOIN blob b ON b.workspace = e.workspace AND b.seq = e.seq
 WHERE e.workspace = :workspace AND e.op = :op;
 
@@ -52,11 +52,11 @@ INSERT INTO gap (workspace, @gap)
 VALUES (:workspace, :@gap);
 
 -- name: gap_before
--- Which gap ends right before an event.
+-- The gap that ends right before an event.
 SELECT first, last, hash FROM gap WHERE workspace = :workspace AND last = :last;
 
 -- name: gaps_around
--- Those that end within a stretch, or right before it, and the next one, which may begin within it.
+-- The gaps that end within a range or right before it, and the next one, which may start within it.
 SELECT first, last, hash FROM gap WHERE workspace = :workspace AND last >= :before AND last <= :last
 UNION ALL
 SELECT * FROM (SELECT first, last, hash FROM gap
@@ -66,7 +66,7 @@ SELECT * FROM (SELECT first, last, hash FROM gap
 SELECT first, last, hash FROM gap WHERE workspace = :workspace AND stated = :seq ORDER BY last;
 
 -- name: gaps_after
--- All of them page by page.
+-- All rows, page by page.
 SELECT first, last, hash FROM gap WHERE workspace = :workspace AND last > :last ORDER BY last LIMIT :limit;
 
 -- name: event
@@ -74,13 +74,13 @@ SELECT @event FROM event
 WHERE workspace = :workspace AND seq = :seq;
 
 -- name: marks
--- What happened to which task, from a place on; what the events say may be long, and is not read.
+-- Kind and task of each event from a position on. The data may be long and is not read.
 SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
 WHERE workspace = :workspace AND seq >= :since ORDER BY seq LIMIT :limit;
 
 -- name: events
--- In order, so many of those after one event and before another; '*' stands for any. `kinds` are between spaces: a text
--- has a word if it is another text without it. That reads the same on every database.
+-- The first events between two positions, in order; '*' matches any. `kinds` are separated by spaces: a text contains
+-- a word if removing the word changes the text. This works the same on every database.
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since AND at < :until
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
@@ -88,7 +88,7 @@ WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since
 ORDER BY seq LIMIT :limit;
 
 -- name: events_latest
--- The same from the end on.
+-- The same, from the end.
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since AND at < :until
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
@@ -96,7 +96,7 @@ WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: run_of_task
--- Where the events of a task are found.
+-- The positions of the events of a task.
 SELECT run FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: events_of_run
@@ -114,13 +114,13 @@ WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND s
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: marks_of_run
--- That they happened; what the events say may be long, and is not read.
+-- The headers of the events. The data may be long and is not read.
 SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
 WHERE workspace = :workspace AND run = :run AND run <> ''
 ORDER BY seq;
 
 -- name: lasting_of_run
--- Of entries and breakers, which outlive it; of messages, which go with it; and what it has cost.
+-- Events of entries and breakers, which outlive the run; of messages, which are pruned with it; and its costs.
 SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> ''
   AND kind IN ('entry.set', 'entry.touched', 'entries.removed', 'breaker.set', 'message.sent', 'messages.taken',
@@ -128,7 +128,7 @@ WHERE workspace = :workspace AND run = :run AND run <> ''
 ORDER BY seq;
 
 -- name: events_of_session
--- Through the session's runs: a session has few of them, and an index on every event would cost every event.
+-- Reads the runs of the session, which are few. An index by session would cost every event.
 SELECT @event FROM event
 WHERE workspace = :workspace AND session = :session AND run <> ''
   AND run IN (SELECT id FROM task WHERE workspace = :workspace AND session = :session AND parent = '')
@@ -147,11 +147,11 @@ WHERE workspace = :workspace AND session = :session AND run <> ''
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: chapter_end
--- Up to which event the journal has chapters.
+-- The last event that is in a chapter.
 SELECT last FROM chapter WHERE workspace = :workspace ORDER BY last DESC LIMIT 1;
 
 -- name: chapter_begin
--- From which event on the journal has chapters: what is older was pruned, or forgotten.
+-- The first event that is in a chapter; older ones were pruned or evicted.
 SELECT first FROM chapter WHERE workspace = :workspace ORDER BY last LIMIT 1;
 
 -- name: chapter_facts
@@ -166,7 +166,7 @@ INSERT INTO chapter (workspace, @chapter) VALUES (:workspace, :@chapter);
 DELETE FROM chapter WHERE workspace = :workspace AND last >= :first AND last <= :last AND first >= :first;
 
 -- name: chapters
--- Those that may have what is looked for, in order; '*' stands for any. The last one is that in which `before` lies.
+-- The chapters that may contain a match, in order; '*' matches any. The last one contains `before`.
 SELECT @chapter FROM chapter
 WHERE workspace = :workspace AND last > :after AND first < :before AND latest >= :since AND earliest < :until
   AND last <= coalesce((SELECT c.last FROM chapter c WHERE c.workspace = :workspace AND c.last >= :before - 1
@@ -175,7 +175,7 @@ WHERE workspace = :workspace AND last > :after AND first < :before AND latest >=
 ORDER BY last LIMIT :limit;
 
 -- name: chapters_latest
--- The same from the end on.
+-- The same, from the end.
 SELECT @chapter FROM chapter
 WHERE workspace = :workspace AND last > :after AND first < :before AND latest >= :since AND earliest < :until
   AND last <= coalesce((SELECT c.last FROM chapter c WHERE c.workspace = :workspace AND c.last >= :before - 1
@@ -184,5 +184,5 @@ WHERE workspace = :workspace AND last > :after AND first < :before AND latest >=
 ORDER BY last DESC LIMIT :limit;
 
 -- name: last_before
--- The last event before a time, of those behind the chapters.
+-- The last event before a time, among those after the last chapter.
 SELECT seq FROM event WHERE workspace = :workspace AND seq > :after AND at < :until ORDER BY seq DESC LIMIT 1;

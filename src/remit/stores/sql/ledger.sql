@@ -1,4 +1,4 @@
--- The ledger: leases, holds, and what was spent by the hour.
+-- The ledger: leases, holds, and spending by hour.
 
 -- name: lease_add
 INSERT INTO lease (workspace, @lease)
@@ -10,7 +10,7 @@ VALUES (:workspace, :@lease)
 ON CONFLICT (workspace, id, unit) DO UPDATE SET @set.lease;
 
 -- name: lease_move
--- The one statement that moves money. The checks of the table say whether it may.
+-- The only statement that moves money. The CHECK constraints of the table refuse an invalid move.
 UPDATE lease SET granted = granted + :granted, available = available + :available, reserved = reserved + :reserved,
                  lent = lent + :lent, spent = spent + :spent, overrun = overrun + :overrun, users = users + :users
 WHERE workspace = :workspace AND id = :id AND unit = :unit;
@@ -41,7 +41,7 @@ ON CONFLICT (workspace, id) DO UPDATE SET @set.hold;
 UPDATE hold SET state = :state WHERE workspace = :workspace AND id = :id;
 
 -- name: hold_settle
--- Charged whole, and kept until someone says what it really cost.
+-- Uncertain: charged in full, and listed until the real cost is entered.
 UPDATE hold SET state = :state, hour = :hour, credits = :credits, tokens = :tokens, billed = :billed
 WHERE workspace = :workspace AND id = :id;
 
@@ -52,7 +52,7 @@ DELETE FROM hold WHERE workspace = :workspace AND id = :id;
 SELECT @hold FROM hold WHERE workspace = :workspace AND id = :id;
 
 -- name: holds_of
--- What is held for calls of a task that have not ended.
+-- The holds of a task's open calls.
 SELECT @hold FROM hold WHERE workspace = :workspace AND task = :task AND state <> 'uncertain' ORDER BY id;
 
 -- name: holds_expired
@@ -63,14 +63,14 @@ SELECT @hold
 FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run > :run ORDER BY run, id LIMIT :limit;
 
 -- name: hold_disputed
--- A bill of an agent that nobody has settled yet.
+-- An unsettled bill of an agent.
 SELECT @hold FROM hold WHERE workspace = :workspace AND agent = :agent AND billed <> '' ORDER BY id LIMIT 1;
 
 -- name: holds_of_run
 SELECT @hold FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run = :run ORDER BY id;
 
 -- name: on_hold
--- What is held right now, of an agent or of a session, or of all.
+-- The amount held at present, by an agent, a session, or all.
 SELECT coalesce(sum(credits), 0), coalesce(sum(tokens), 0) FROM hold
 WHERE workspace = :workspace AND state <> 'uncertain'
   AND (:agent = '*' OR agent = :agent) AND (:session = '*' OR session = :session);
@@ -79,7 +79,7 @@ WHERE workspace = :workspace AND state <> 'uncertain'
 SELECT @hold FROM hold WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;
 
 -- name: meter_count
--- A charge counts for the workspace, for its agent and for its session.
+-- A charge counts for the workspace, its agent and its session.
 INSERT INTO meter (workspace, scope, name, unit, hour, spent)
 VALUES (:workspace, 'workspace', '', :unit, :hour, :spent), (:workspace, 'agent', :agent, :unit, :hour, :spent),
        (:workspace, 'session', :session, :unit, :hour, :spent)

@@ -1,11 +1,11 @@
--- Messages that wait to be read, and those that were.
+-- Messages: waiting and read.
 
 -- name: message_add
 INSERT INTO message (workspace, @message)
 VALUES (:workspace, :@message);
 
 -- name: message_take
--- Delivered once: what is taken stays taken.
+-- A message is delivered once: this marks it as read for good.
 UPDATE message SET taken_at = :taken_at, taken_by = :taken_by
 WHERE workspace = :workspace AND id = :id AND taken_at IS NULL;
 
@@ -16,8 +16,8 @@ DELETE FROM message WHERE workspace = :workspace AND id = :id;
 SELECT count(*) FROM message WHERE workspace = :workspace AND id = :id;
 
 -- name: waiting
--- For an agent in a run, and announcements for its task; each by an index that has them in order. SQLite would compare
--- the bare value with the conditions of both indexes, and so plan the query anew each time.
+-- Messages for an agent in a run, and announcements for its task, each by an index in order. With the bare value,
+-- SQLite would compare it with the conditions of both indexes and plan the query again each time.
 SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM (
     SELECT * FROM (SELECT * FROM message
                    WHERE workspace = :workspace AND run = :run AND recipient = :agent AND taken_at IS NULL AND reader = ''
@@ -30,7 +30,7 @@ SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM 
 ORDER BY seq LIMIT :limit;
 
 -- name: still_waiting
--- Which they are, without what they say.
+-- The ids of the messages, without their text.
 SELECT id FROM message
 WHERE workspace = :workspace AND run = :run AND recipient = :agent AND taken_at IS NULL AND reader = ''
 ORDER BY seq LIMIT :limit;
@@ -41,7 +41,7 @@ WHERE workspace = :workspace AND run = :run AND recipient = :agent AND sender = 
   AND reader = '';
 
 -- name: orphans
--- Announcements that nobody will read: the task they are for has ended, and so have those tried again for it.
+-- Orphans: announcements whose task has ended, together with all retries of it.
 SELECT m.id, m.session, m.sender, m.recipient, m.text, m.sent_at, m.reader, m.about, m.trust
 FROM message m JOIN task t ON t.workspace = m.workspace AND t.id = m.reader
 WHERE m.workspace = :workspace AND m.taken_at IS NULL AND m.reader <> '' AND t.ended IS NOT NULL

@@ -19,11 +19,11 @@ DELETE FROM question WHERE workspace = :workspace AND id = :id;
 SELECT @question FROM question WHERE workspace = :workspace AND id = :id;
 
 -- name: questions_of
--- What is open in a task.
+-- The open questions of a task.
 SELECT @question FROM question WHERE workspace = :workspace AND task = :task AND state = 'open';
 
 -- name: questions_open_in
--- What is open in a run.
+-- The open questions of a run.
 SELECT @question FROM question WHERE workspace = :workspace AND run = :run AND state = 'open';
 
 -- name: questions_of_run
@@ -38,7 +38,7 @@ SELECT @question FROM question
 WHERE workspace = :workspace AND state = 'open' AND until > :until ORDER BY until, id LIMIT :limit;
 
 -- name: questions
--- The latest first.
+-- Newest first.
 SELECT @question FROM question WHERE workspace = :workspace AND asked < :before ORDER BY asked DESC LIMIT :limit;
 
 -- name: question_page

@@ -1,13 +1,13 @@
--- The queue: what is due, who works on what, and which processes there are.
+-- The queue: due tasks, running tasks, and processes.
 
 -- name: running
--- One left behind by a dead process stops counting when its time is up.
+-- A task that a dead process held stops counting at its timeout.
 SELECT count(*) FROM task
 WHERE workspace = :workspace AND holder = :holder AND state = 'running' AND until > :now;
 
 -- name: working
--- Lines of work: a task from the queue works as long as it or anything that is delegated below it does. Only what is
--- below one that waits is looked at.
+-- Lines of work: a queued task counts as running while it or one of its delegated subtasks runs. Only subtasks of
+-- waiting tasks are read.
 WITH RECURSIVE tree (root, id, state) AS (
     SELECT id, id, state FROM task
     WHERE workspace = :workspace AND asked_how <> 'delegate' AND (state = 'running' OR state = 'waiting')
@@ -18,12 +18,13 @@ WITH RECURSIVE tree (root, id, state) AS (
 SELECT count(DISTINCT root) FROM tree WHERE state = 'running';
 
 -- name: resuming
--- Back from waiting, and waiting for a slot: it keeps its worker, because its work is in that process's memory.
+-- The task has stopped waiting and needs a slot. It keeps its worker, because its state is in the memory of that
+-- process.
 SELECT count(*) FROM task
 WHERE workspace = :workspace AND state = 'pending' AND worker <> '' AND (:holder = '*' OR holder = :holder);
 
 -- name: queues
--- The agents that have something pending; from one to the next, so that a long queue is not read through.
+-- The agents with pending tasks. Jumps from agent to agent in the index, so that a long queue is not read.
 WITH RECURSIVE queue (holder) AS (
     SELECT min(holder) FROM task WHERE workspace = :workspace AND state = 'pending'
     UNION ALL
@@ -34,7 +35,7 @@ WITH RECURSIVE queue (holder) AS (
 SELECT holder FROM queue WHERE holder IS NOT NULL;
 
 -- name: has_due
--- Whether anything stands in an agent's queue that could be claimed; asked at every submission, so it reads no rows.
+-- Whether an agent's queue has a task that could be claimed. Runs at every submission, so it reads no rows.
 SELECT EXISTS (SELECT 1 FROM task
                WHERE workspace = :workspace AND state = 'pending' AND holder = :holder AND ready_at = 0 AND worker = '')
     OR EXISTS (SELECT 1 FROM task
@@ -42,10 +43,10 @@ SELECT EXISTS (SELECT 1 FROM task
                  AND ready_at >= 1 AND ready_at <= :now AND worker = '');
 
 -- name: due
--- With the event that began each, if it is there: whoever asks is about to claim it, and ends what cannot be read. What
--- was lost more often than so is left out. What
--- is due at once stands in the order of asking; of what is due again, those that have been so for the longest are looked
--- at, because reading them all to put them in order would take longer the more there are.
+-- Each due task with its first event, if that exists: the caller claims it next, and ends a task that cannot be read.
+-- Tasks with more losses than given are left out. Tasks that are due at once come in the order of submission. Of
+-- retries, those that are due for the longest are read, because sorting all of them would take longer the more there
+-- are.
 SELECT @t.task, @e.event FROM (
     SELECT * FROM (SELECT @task FROM task
                    WHERE workspace = :workspace AND state = 'pending' AND holder = :holder AND ready_at = 0
@@ -62,7 +63,7 @@ SELECT @t.task, @e.event FROM (
 ORDER BY t.began;
 
 -- name: front
--- The same for all queues together.
+-- The same over all queues.
 SELECT @t.task, @e.event FROM (
     SELECT * FROM (SELECT @task FROM task
                    WHERE workspace = :workspace AND state = 'pending' AND ready_at = 0 AND worker = ''
@@ -84,7 +85,7 @@ SELECT @task
 FROM task WHERE workspace = :workspace AND state = 'pending' AND until <= :now ORDER BY until LIMIT :limit;
 
 -- name: held
--- Each state has an index of its own, so that only what is open is looked at.
+-- Each state has its own index, so only open tasks are read.
 SELECT @task
 FROM task
 WHERE workspace = :workspace AND worker = :worker
@@ -92,11 +93,11 @@ WHERE workspace = :workspace AND worker = :worker
 ORDER BY began;
 
 -- name: cancelling
--- What someone wants this worker to stop.
+-- The tasks that this worker must stop.
 SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND state = 'cancelling';
 
 -- name: worker_beat
--- Not history, so it is no event.
+-- A heartbeat is not history, so it is no event.
 INSERT INTO worker (workspace, id, home, count, hands) VALUES (:workspace, :worker, :home, :count, :hands)
 ON CONFLICT (workspace, id) DO UPDATE SET home = excluded.home, count = excluded.count, hands = excluded.hands;
 
@@ -107,8 +108,7 @@ DELETE FROM worker WHERE workspace = :workspace AND id = :worker;
 SELECT id, home, count, hands FROM worker WHERE workspace = :workspace ORDER BY id;
 
 -- name: unseen
--- Workers that have something and of whom there is no heartbeat. Each state has an index of its own, so that only what
--- is open is looked at.
+-- Workers that hold tasks and have no heartbeat. Each state has its own index, so only open tasks are read.
 SELECT DISTINCT t.worker FROM task t
 WHERE t.workspace = :workspace AND t.worker <> ''
   AND (t.state = 'running' OR t.state = 'waiting' OR t.state = 'cancelling' OR (t.state = 'pending' AND t.worker <> ''))

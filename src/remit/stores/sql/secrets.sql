@@ -1,4 +1,5 @@
--- A workspace's own keys, sealed. They are not history: what is replaced or dropped is gone, and no event has it.
+-- A workspace's own keys, encrypted. They are not history: a replaced or removed key is erased, and no event contains
+-- it.
 
 -- name: secret_put
 INSERT INTO secret (workspace, name, key_id, sealed, set_at) VALUES (:workspace, :name, :key_id, :sealed, :set_at)

@@ -1,8 +1,8 @@
--- The tally: what the journal comes to in figures, rolled up by hour and by day. It is derived from the journal and can
--- be counted anew; nothing but `remit stats` reads it.
+-- The tally: statistics of the journal, rolled up by hour and by day. It is derived from the journal and can be
+-- computed again; only `remit stats` reads it.
 
 -- name: tally_mark
--- Up to which event the tally counts.
+-- The last event that the tally has counted.
 SELECT seq FROM tally_mark WHERE workspace = :workspace;
 
 -- name: tally_mark_put
@@ -25,7 +25,7 @@ ON CONFLICT (workspace, width, start, agent)
 DO UPDATE SET first = excluded.first, last = excluded.last, data = excluded.data;
 
 -- name: tally_task
--- What is remembered of a task that has not ended; of a run, also its state, when it began and with whom.
+-- The facts that later slices need about an open task; for a run, also its state, start and first agent.
 SELECT state, at, agent, data FROM tally_task WHERE workspace = :workspace AND task = :task;
 
 -- name: tally_task_put
@@ -38,7 +38,7 @@ DO UPDATE SET state = excluded.state, at = excluded.at, agent = excluded.agent, 
 DELETE FROM tally_task WHERE workspace = :workspace AND task = :task;
 
 -- name: tally_runs
--- How many runs are open that began then.
+-- The number of open runs that started in that period.
 SELECT state, count(*) FROM tally_task
 WHERE workspace = :workspace AND state <> '' AND at >= :start AND at < :stop AND (:agent = '*' OR agent = :agent)
 GROUP BY state;

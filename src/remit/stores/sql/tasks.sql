@@ -1,4 +1,4 @@
--- Tasks and runs: what events do to them, one by one and as lists.
+-- Tasks and runs: changes by events, and lists.
 
 -- name: task_add
 INSERT INTO task (workspace, @task)
@@ -9,24 +9,24 @@ UPDATE task SET state = :state, worker = :worker, fence = :fence, attempt = :att
 WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_requeue
--- Back into the queue.
+-- Requeue the task.
 UPDATE task SET state = :state, worker = :worker, fence = :fence, ready_at = :ready_at, attempt = :attempt,
                 failures = :failures
 WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_lose
--- A process died that had it.
+-- The process that held the task died.
 UPDATE task SET losses = :losses WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_extend
--- Another end of its time.
+-- A new deadline.
 UPDATE task SET until = :until WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_set
 UPDATE task SET state = :state WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_end
--- Terminal is final: what has ended does not end again.
+-- A final state is final: an ended task does not end again.
 UPDATE task SET state = :state, ended_at = :ended_at, ended = :ended
 WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
@@ -34,14 +34,14 @@ WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_fund
--- A handoff that narrows what it may spend.
+-- A handoff that narrows the budget.
 UPDATE task SET purse = :purse WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_drop
 DELETE FROM task WHERE workspace = :workspace AND id = :id;
 
 -- name: run_count
--- Every figure is what events add to it; the first of them makes the row.
+-- Events add to each figure; the first event creates the row.
 INSERT INTO run (workspace, @run)
 VALUES (:workspace, :@run)
 ON CONFLICT (workspace, id) DO UPDATE SET
@@ -54,7 +54,7 @@ ON CONFLICT (workspace, id) DO UPDATE SET
 DELETE FROM run WHERE workspace = :workspace AND id = :id;
 
 -- name: ask_put
--- How often models of a run asked for something, and agents of it were stopped.
+-- Counts of model requests and stopped agents of a run.
 INSERT INTO ask (workspace, @ask)
 VALUES (:workspace, :@ask)
 ON CONFLICT (workspace, run, key) DO UPDATE SET
@@ -81,15 +81,15 @@ SELECT @task
 FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: run
--- Who began it, and what has been counted since; a run in which only its root has happened has no row.
+-- The first agent of a run and its counts; a run with only its root task has no row.
 SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = :run;
 
 -- name: below
--- A task and everything under it; also what was submitted by tasks that have ended since. The tree carries whole rows:
--- joining them to it afterwards, PostgreSQL would read all tasks.
+-- A task and its subtasks, including those submitted by ended tasks. The tree carries whole rows: with a join
+-- afterwards, PostgreSQL would read all tasks.
 WITH RECURSIVE tree (level, @task) AS (
     SELECT 0, @task FROM task WHERE workspace = :workspace AND id = :task
     UNION ALL
@@ -107,13 +107,13 @@ SELECT @task
 FROM task WHERE workspace = :workspace AND dedup_key = :dedup_key AND dedup_key <> '' AND asked_at > :since ORDER BY began DESC;
 
 -- name: lineage
--- The tasks that were tried again for this one.
+-- The retries of this task.
 SELECT @task
 FROM task WHERE workspace = :workspace AND origin = :origin AND origin <> '';
 
 -- name: tasks
--- Newest first, of those that began between two events; '*' stands for any. Walks the index on `began`, so that a page
--- costs what is on it.
+-- Newest first, among tasks that started between two events; '*' matches any. Reads the index on `began`, so a page
+-- costs only its rows.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND (:agent = '*' OR t.holder = :agent)
@@ -122,7 +122,7 @@ WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND 
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: tasks_asked_by
--- Those whose first event says who asked for them; it may say so of others as well, so what is found has to be checked.
+-- Tasks by the asker in their first event. Other tasks may match too, so check the result.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (:agent = '*' OR t.holder = :agent)
@@ -131,7 +131,7 @@ WHERE t.workspace = :workspace AND (:agent = '*' OR t.holder = :agent)
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: tasks_of_agent
--- What an agent holds of those tasks that it did something in, in one part of the journal.
+-- The tasks that an agent holds, among those with its events in one part of the journal.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND t.holder = :agent AND (:state = '*' OR t.state = :state)
@@ -140,7 +140,7 @@ WHERE t.workspace = :workspace AND t.holder = :agent AND (:state = '*' OR t.stat
                WHERE v.workspace = :workspace AND v.seq > :after AND v.seq < :behind AND v.agent = :agent);
 
 -- name: tasks_gone
--- What failed, died or was cancelled, through the index of these: they are few among very many that completed.
+-- Failed, dead and cancelled tasks, by their own index: they are few compared with completed ones.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (t.state = 'failed' OR t.state = 'cancelled' OR t.state = 'dead')
@@ -149,7 +149,7 @@ WHERE t.workspace = :workspace AND (t.state = 'failed' OR t.state = 'cancelled' 
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: tasks_of_session
--- Through the trees of the session's runs; only the page itself is read whole.
+-- Reads the trees of the session's runs; only the rows of the page are read whole.
 WITH RECURSIVE tree (@task) AS (
     SELECT @task FROM task WHERE workspace = :workspace AND session = :session AND parent = ''
     UNION ALL
@@ -165,15 +165,15 @@ FROM page JOIN event e ON e.workspace = :workspace AND e.seq = page.began
 ORDER BY page.began DESC;
 
 -- name: runs_of_session
--- The runs of an agent in a session that have ended, the latest end first; through the index on the session.
+-- The ended runs of an agent in a session, latest end first, by the index on the session.
 SELECT @t.task
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND t.session = :session AND t.parent = '' AND t.ended IS NOT NULL AND e.agent = :agent
 ORDER BY t.ended DESC LIMIT :limit;
 
 -- name: tasks_open
--- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended. The
--- plus keeps SQLite from walking the index on `began` instead; only the page itself is read whole.
+-- Open tasks, by the indexes of the open states: they are few compared with ended ones. The plus keeps SQLite from
+-- using the index on `began` instead. Only the rows of the page are read whole.
 WITH page (seq) AS (
     SELECT t.began FROM task t
     WHERE t.workspace = :workspace AND t.ended IS NULL
@@ -188,7 +188,7 @@ JOIN event e ON e.workspace = :workspace AND e.seq = page.seq
 ORDER BY page.seq DESC;
 
 -- name: tasks_of_run
--- Through the tree of the run: there is no index on the run of a task, which would cost every task.
+-- Reads the tree of the run. There is no index on the run of a task, because it would cost every task.
 WITH RECURSIVE tree (@task) AS (
     SELECT @task FROM task WHERE workspace = :workspace AND id = :run
     UNION ALL
@@ -206,7 +206,7 @@ WHERE t.workspace = :workspace AND t.parent = CAST(:parent AS text) AND t.parent
 ORDER BY t.began DESC;
 
 -- name: runs
--- The newest runs first, each with the number of tasks and refusals in it.
+-- Newest runs first, each with its number of tasks and refusals.
 SELECT @t.task,
        t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
@@ -215,13 +215,13 @@ WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: roots
--- Page by page, in the order in which they began: whoever looks for old ones reads them all, and never at once.
+-- Page by page, in the order of their start: a search for old runs reads all of them, but never at once.
 SELECT id, began, asked_at, ended_at FROM task
 WHERE workspace = :workspace AND parent = '' AND began > :after ORDER BY began LIMIT :limit;
 
 -- name: prunable
--- Every task of a run; and one that was tried again for it, or for the same as it, and has not ended, or not so long
--- ago. Asked as a value: asked whether there is one, PostgreSQL would read all that were ever tried again.
+-- Every task of a run, with a retry of it or of its origin that is open or ended recently. The retry is a scalar
+-- subquery: with EXISTS, PostgreSQL would read all retries.
 WITH RECURSIVE tree (id, state, ended_at, origin) AS (
     SELECT id, state, ended_at, origin FROM task WHERE workspace = :workspace AND id = :run
     UNION ALL
@@ -238,7 +238,7 @@ SELECT id, state, ended_at, (
 FROM tree;
 
 -- name: of_run
--- Every task of a run, whatever became of it.
+-- Every task of a run, in any state.
 WITH RECURSIVE tree (id, state, ended_at) AS (
     SELECT id, state, ended_at FROM task WHERE workspace = :workspace AND id = :run
     UNION ALL
@@ -248,19 +248,19 @@ WITH RECURSIVE tree (id, state, ended_at) AS (
 SELECT id, state, ended_at FROM tree;
 
 -- name: ids_like
--- Ids that begin with what a person typed; if `runs` says so, those of runs.
+-- Ids with this prefix; with `runs`, only ids of runs.
 SELECT id FROM task
 WHERE workspace = :workspace AND id >= :start AND id < :stop AND (:runs = '' OR parent = '')
 ORDER BY id LIMIT :limit;
 
 -- name: ids_ending
--- Ids that end with it. No index has them by their end, so all are looked at.
+-- Ids with this suffix. No index has suffixes, so all ids are read.
 SELECT id FROM task
 WHERE workspace = :workspace AND substr(id, length(id) - length(:ending) + 1) = :ending AND (:runs = '' OR parent = '')
 ORDER BY id LIMIT :limit;
 
 -- name: used_key_put
--- Whoever used a key first has it; when that run is pruned, the row learns how its task ended.
+-- The first user of a key keeps it. When its run is pruned, the row gets the final state of its task.
 INSERT INTO used_key (workspace, @used_key)
 VALUES (:workspace, :@used_key)
 ON CONFLICT (workspace, key) DO UPDATE SET
@@ -279,7 +279,7 @@ SELECT @used_key FROM used_key WHERE workspace = :workspace AND task = :task;
 SELECT @used_key FROM used_key WHERE workspace = :workspace AND key > :key ORDER BY key LIMIT :limit;
 
 -- name: task_page
--- All of them page by page, as for a check of the whole.
+-- All rows, page by page, for the doctor.
 SELECT @task
 FROM task WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;
 

@@ -1,8 +1,8 @@
--- What only a database in memory needs, by name; everything else is in sql/. Together these forget what is old: all that
--- was written from one place of the journal to another, but for what belongs to runs that are kept, as a JSON list.
+-- Named statements for a database in memory only; all others are in sql/. Together they evict old data: everything
+-- written between two positions of the journal, except that of kept runs, which are given as a JSON list.
 
 -- name: open_runs
--- Runs in which something is open, and those whose work may be found by what is tried again and open.
+-- Runs with open tasks, and runs whose work an open retry may still need.
 WITH unfinished (run, origin) AS (
     SELECT run, origin FROM task
     WHERE workspace = :workspace AND (state = 'pending' OR state = 'running' OR state = 'waiting' OR state = 'cancelling')
@@ -16,12 +16,12 @@ SELECT o.run FROM unfinished u JOIN task o ON o.workspace = :workspace AND o.id 
 WHERE u.origin <> '';
 
 -- name: ended_later
--- Runs of which a part began there, and has ended only behind a later place.
+-- Runs with a task that started in the range and ended after a later position.
 SELECT DISTINCT run FROM task
 WHERE workspace = :workspace AND began > :after AND began <= :upto AND (ended IS NULL OR ended > :later);
 
 -- name: forget_keys
--- Idempotency keys outlive what they were used for; how that ended is noted.
+-- Idempotency keys outlive their tasks; the final state is stored with the key.
 UPDATE used_key SET state = t.state, ended_at = t.ended_at FROM task t
 WHERE used_key.workspace = :workspace AND t.workspace = :workspace AND used_key.task = t.id
   AND t.began > :after AND t.began <= :upto AND t.dedup_key <> ''
@@ -65,5 +65,5 @@ DELETE FROM blob WHERE workspace = :workspace AND seq > :after AND seq <= :upto
   AND NOT EXISTS (SELECT 1 FROM event e WHERE e.workspace = blob.workspace AND e.seq = blob.seq);
 
 -- name: forget_chapters
--- What is kept of them is looked through.
+-- Kept events of these chapters are then read without a chapter.
 DELETE FROM chapter WHERE workspace = :workspace AND last <= :upto;
