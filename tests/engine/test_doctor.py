@@ -15,10 +15,11 @@ from remit.core.entry import Draft
 from remit.core.events import GENESIS, SealKey
 from remit.engine.upkeep.doctor import Health, examine
 from remit.errors import BadInput, StoreError
+from remit.ports import Decide, Decision, Span
 from remit.settings import System
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import FakeClock
-from remit.testing.clauses.making import NOW, ending, first_remit, putting, starting
+from remit.testing.clauses.making import NOW, ending, entry_event, first_remit, putting, starting
 from teams import echo, team
 
 DAYS = 86_400
@@ -110,6 +111,79 @@ def test_whatever_is_done_beside_or_around_a_gap_is_found(pruned: Path, statemen
     health = examined(pruned)
     assert not health.sound
     assert why in sentences(health)
+
+
+@pytest.fixture
+def chaptered(tmp_path: Path) -> Path:
+    """A journal of some chapters and a little more, of an agent for each hundred events."""
+    path = tmp_path / "chapters.db"
+    with closing(SqliteDatabase(path)) as database:
+        store = database.store("default")
+        for part in range(32):
+            drafts = [Draft("notes", f"{part} {number}", number) for number in range(100)]
+            asyncio.run(store.tx(f"part {part}", writing(drafts, f"agent{part}")))
+    return path
+
+
+def writing(drafts: list[Draft], agent: str) -> Decide[None]:
+    return lambda view: Decision(None, [entry_event(view, draft, agent=agent) for draft in drafts])
+
+
+@pytest.mark.rule("doctor.chapters")
+@pytest.mark.parametrize(
+    ("statement", "event"),
+    [
+        ("UPDATE chapter SET agents = replace(agents, ' agent3 ', ' ')", 301),
+        ("UPDATE chapter SET kinds = ' task.started ' WHERE first > 1", 1025),
+        ("UPDATE chapter SET latest = latest - 1 WHERE first > 1", 1025),
+        ("UPDATE chapter SET earliest = earliest + 1", 1),
+        ("DELETE FROM chapter WHERE last = 2048", 1025),
+    ],
+)
+def test_an_event_that_its_chapter_does_not_tell_of_is_found(chaptered: Path, statement: str, event: int):
+    assert examined(chaptered).sound
+    change(chaptered, statement)
+    assert f"event {event} (entry.set) is not in its chapter, so no look for its time" in sentences(examined(chaptered))
+
+
+@pytest.mark.rule("doctor.chapters")
+@pytest.mark.parametrize("rows", ["WHERE last = 1024", "WHERE last = 3072", ""])
+def test_chapters_may_be_missing_at_either_end_and_are_written_again(chaptered: Path, rows: str):
+    change(chaptered, f"DELETE FROM chapter {rows}")
+    assert examined(chaptered).sound
+    with closing(SqliteDatabase(chaptered)) as database:
+        store = database.store("default")
+        found = asyncio.run(store.read(lambda view: view.events(Span(agent="agent7"))))
+        assert [event.seq for event in found] == [*range(701, 801)]
+        for part in range(32, 44):
+            drafts = [Draft("notes", f"{part} {number}", number) for number in range(100)]
+            asyncio.run(store.tx(f"part {part}", writing(drafts, f"agent{part}")))
+        chapters = asyncio.run(store.read(lambda view: view.chapters(0, 100)))
+        assert [chapter.last for chapter in chapters] == (
+            [2048, 3072, 4096] if "1024" in rows else [1024, 2048, 3072, 4096]
+        )
+    assert examined(chaptered).sound
+
+
+@pytest.mark.rule("doctor.streams")
+def test_the_doctor_keeps_few_rows_in_memory_and_finds_what_differs_all_the_same(tmp_path: Path):
+    path = tmp_path / "large.db"
+    with closing(SqliteDatabase(path)) as database:
+        store = database.store("default")
+        for part in range(10):
+            drafts = [Draft("notes", f"{part} {number}", "a text of some length " * 20) for number in range(1_000)]
+            asyncio.run(store.tx(f"part {part}", writing(drafts, "agent")))
+    tracemalloc.start()
+    try:
+        assert examined(path).sound
+        small = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert small < 10_000 * 1_000
+    change(path, "DELETE FROM entry WHERE key = '0 7'", "UPDATE entry SET agent = 'x' WHERE key = '0 8'")
+    told = sentences(examined(path))
+    assert "0 7 is in the journal but not in the table" in told.replace("'", "")
+    assert "0 8" in told
 
 
 @pytest.mark.rule("doctor.blobs")

@@ -1,7 +1,7 @@
 """The changes that each event makes to the tables. Stores and `remit doctor` both use this module, so a table contains
 nothing that the journal does not."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -493,7 +493,7 @@ def changes(event: Event) -> list[Change]:
     return PROJECTION[event.kind](event)
 
 
-Tables: TypeAlias = dict[Table, dict[Key, Row]]
+Tables: TypeAlias = Mapping[Table, MutableMapping[Key, Row]]
 
 
 def fold(events: Iterable[Event]) -> Tables:
@@ -515,7 +515,7 @@ def fold_in(tables: Tables, event: Event) -> None:
         _add(tables["run"], event.run, count)
 
 
-def _apply(rows: dict[Key, Row], change: Change) -> None:
+def _apply(rows: MutableMapping[Key, Row], change: Change) -> None:
     match change.verb:
         case "count":
             for key in ledger.counted_in(change.row):
@@ -539,14 +539,14 @@ def _is_cut(key: Key, change: Change) -> bool:
     return key[0] == change.key[0] if change.table == "ask" else key[-1] < cast("str", change.row["hour"])
 
 
-def _move(rows: dict[Key, Row], move: LeaseMove) -> None:
+def _move(rows: MutableMapping[Key, Row], move: LeaseMove) -> None:
     row = rows.get((move.lease, move.unit))
     if row is not None:
         for name, by in zip(LeaseMove._fields[2:], move[2:], strict=True):
             row[name] = cast("int", row[name]) + by
 
 
-def _add(rows: dict[Key, Row], run: str, count: Count) -> None:
+def _add(rows: MutableMapping[Key, Row], run: str, count: Count) -> None:
     before = rows.get((run,))
     added: Row = {**count._asdict()}
     if before is not None:

@@ -3,22 +3,25 @@
 import asyncio
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from remit.core import lifecycle
 from remit.core.change import KEYS, Key, Row, Table
-from remit.core.events import KEYED, Event, Gap, Head, SealKey, blob_reference, genuine, is_blob
+from remit.core.events import KEYED, Chapter, Event, Gap, Head, SealKey, blob_reference, genuine, is_blob
 from remit.core.kinds import JournalCut, PrunedRun, RunsPruned, read
 from remit.core.ledger import unbalanced
 from remit.core.projection import Tables, fold, fold_in
 from remit.core.values import shown
 from remit.engine.upkeep.keys import KeysTold
+from remit.engine.upkeep.spilling import Spilled, spilling
 from remit.errors import StoreError
 from remit.ports import Database, Span, View
 
+_SMALL: Final = ("retired", "breaker", "card", "cooling", "ask", "meter")  # tables of which little is kept
 _MOST: Final = 20  # sentences about the moves of tasks
 
 
@@ -36,9 +39,10 @@ class Reading:
         self.sentences: list[str] = []
         self.notices: list[str] = []
         self._seals = _Seals(key)
-        self._moves = _Moves()
-        self._tables: Tables = {table: {} for table in KEYS}
-        self._ended: dict[str, bytes] = {}  # digests of the rows of ended tasks
+        self._disk = spilling()
+        self._moves = _Moves(Spilled(self._disk, "moves"))
+        self._tables: Tables = {table: {} if table in _SMALL else Spilled(self._disk, table) for table in KEYS}
+        self._ended = Spilled(self._disk, "ended")  # digests of the rows of ended tasks
 
     def take(self, event: Event) -> None:
         self.events += 1
@@ -51,11 +55,11 @@ class Reading:
         if event.kind in lifecycle.ENDS:
             row = self._tables["task"].pop((event.task,), None)
             if row is not None:
-                self._ended[event.task] = digest(row)
+                self._ended[event.task,] = digest(row)
         elif event.kind == "runs.pruned":
             for run in _pruned(event):
                 for task in run["tasks"]:
-                    self._ended.pop(task, None)
+                    self._ended.pop((task,), None)
                 self._moves.forget(run["tasks"])
             self.gaps.state(read(event, RunsPruned)["gaps"])
         elif event.kind == "journal.cut":
@@ -79,17 +83,21 @@ class Reading:
         else:
             self.sentences = [*self._seals.broken, *self._moves.broken]
 
-    def told(self, table: Table, key: Key) -> Row | bytes | None:
+    def told(self, table: Table, key: Key) -> Row | str | None:
         """Return a row as the journal has it, or the digest of an ended task; each can be read once."""
-        if table == "task" and key[0] in self._ended:
-            return self._ended.pop(key[0])
+        if table == "task" and (ended := self._ended.pop(key, None)) is not None:
+            return ended
         return self._tables[table].pop(key, None)
 
     def untold(self, table: Table) -> Iterator[Key]:
         """Yield the keys that the journal has and for which no row was read."""
         yield from self._tables[table]
         if table == "task":
-            yield from ((task,) for task in self._ended)
+            yield from self._ended
+
+    def close(self) -> None:
+        """Remove what was written to disk."""
+        self._disk.close()
 
 
 class StatedGaps:
@@ -168,37 +176,37 @@ class _Seals:
 class _Moves:
     """The check of each task's life: started once, under an existing parent, and moved as the state machine allows."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: MutableMapping[Key, str]) -> None:
         self.broken: list[str] = []
-        self._state: dict[str, str] = {}
+        self._state = state
 
     def take(self, event: Event) -> None:
         if event.kind not in lifecycle.MOVES or len(self.broken) >= _MOST:
             return
         parent = event.data.get("parent")
-        if parent and parent not in self._state:
+        if parent and (parent,) not in self._state:
             self.broken.append(f"task {event.task} began under {parent}, which never began")
-        before = self._state.get(event.task, lifecycle.START)
+        before = self._state.get((event.task,), lifecycle.START)
         after = lifecycle.TRANSITIONS[before].get(event.kind)
         if after is None:
             move = event.kind.removeprefix("task.")
             self.broken.append(f"event {event.seq}: task {event.task} was {before} and then {move}")
         else:
-            self._state[event.task] = after
+            self._state[event.task,] = after
 
     def forget(self, tasks: list[str]) -> None:
         """Drop pruned tasks: they have ended, and nothing starts under them."""
         for task in tasks:
-            self._state.pop(task, None)
+            self._state.pop((task,), None)
 
 
 def _pruned(event: Event) -> list[PrunedRun]:
     return cast("list[PrunedRun]", event.data["runs"])
 
 
-def digest(row: Row) -> bytes:
-    """Return a 16-byte digest of a row, to compare rows without keeping them in memory."""
-    return hashlib.blake2b(repr(sorted(row.items())).encode(), digest_size=16).digest()
+def digest(row: Row) -> str:
+    """Return a digest of a row, to compare rows without keeping them in memory."""
+    return hashlib.blake2b(repr(sorted(row.items())).encode(), digest_size=16).hexdigest()
 
 
 T = TypeVar("T")
@@ -256,10 +264,10 @@ async def examine(
     except StoreError as error:
         return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {}, [])
     for workspace in names:
-        reading = Reading(database.key, forgets=not database.lasting)
-        part = await database.store(workspace).browse(
-            lambda view, name=workspace, reading=reading: _Part(name, now, kept, reading, tell).examine(view)
-        )
+        with closing(Reading(database.key, forgets=not database.lasting)) as reading:
+            part = await database.store(workspace).browse(
+                lambda view, name=workspace, reading=reading: _Part(name, now, kept, reading, tell).examine(view)
+            )
         findings += part.findings
         found = found or part.has_kept
         events += part.events
@@ -296,6 +304,7 @@ class _Part:
         self._abandoned: list[str] = []
         self._unbalanced: list[str] = []
         self._blobs = _Blobs()
+        self._chapters = _Chapters()
         self._keys = KeysTold()
 
     def examine(self, view: View) -> Self:
@@ -307,6 +316,7 @@ class _Part:
                     self.has_kept = self.has_kept or gap.hash == self._kept
                 reading.take(event)
                 self._keys.take(event)
+                self._chapters.take(view, event)
                 if is_blob(event.answer):
                     self._blobs.take(view, event)
                 self.has_kept = self.has_kept or event.hash == self._kept
@@ -317,6 +327,7 @@ class _Part:
             self._broken(self._differences(view, reading))
             if not reading.forgotten:
                 self._broken(_some(self._keys.differences(view), "keys differ from the journal"))
+            self._broken(_some(self._chapters.wrong, "events are missing in their chapters"))
             self._broken(_some(self._unbalanced, "leases do not balance"))
             self._broken(_some(self._blobs.wrong(view), "answers are missing or changed"))
         except _UNREADABLE as error:
@@ -353,7 +364,7 @@ class _Part:
                 if reading.forgotten:
                     continue
                 told = reading.told(table, key)
-                if told != (digest(row) if isinstance(told, bytes) else row):
+                if told != (digest(row) if isinstance(told, str) else row):
                     wrong += 1
                     if wrong <= _SHOWN:
                         sentences.append(_how(table, key, _spelled_out(view, key, told, row), row))
@@ -382,6 +393,33 @@ class _Part:
         which = f"{', '.join(left[:_SHOWN])}{more}"
         help_ = "`remit worker` ends or resumes what a process left behind"
         return [f"{len(left)} tasks have not ended although their time is up: {which}; {help_}"]
+
+
+class _Chapters:
+    """Whether each chapter tells of every event within it: no look would find the others."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self._page: list[Chapter] = []
+        self._upto = 0
+        self._begun = False  # what is before the first chapter is looked through
+
+    def take(self, view: View, event: Event) -> None:
+        while not self._page or self._page[-1].last < event.seq:
+            if not self._page:
+                self._page = view.chapters(self._upto, _PAGE)[::-1]
+                if not self._page:
+                    return  # so is what is behind the last
+                self._upto = self._page[0].last
+            else:
+                self._page.pop()
+        chapter = self._page[-1]
+        self._begun = self._begun or chapter.first <= event.seq
+        if self._begun and not (chapter.first <= event.seq and chapter.has(event)) and len(self.wrong) < _PAGE:
+            self.wrong.append(
+                f"event {event.seq} ({event.kind}) is not in its chapter, so no look for its time, agent or kind "
+                "finds it; delete the rows of table chapter, and remit writes them again"
+            )
 
 
 class _Blobs:
@@ -422,9 +460,9 @@ def _gaps(view: View) -> Iterator[Gap]:
         page = view.gaps_after(page[-1].last, _PAGE)
 
 
-def _spelled_out(view: View, key: Key, told: Row | bytes | None, found: Row) -> Row | None:
+def _spelled_out(view: View, key: Key, told: Row | str | None, found: Row) -> Row | None:
     """Return the row as the journal has it. For an ended task only a digest was kept, so its run is read again."""
-    if not isinstance(told, bytes):
+    if not isinstance(told, str):
         return told
     return fold(view.events(Span(run=str(found["run"]))))["task"].get(key, {})
 
