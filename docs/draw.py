@@ -11,6 +11,7 @@ from picture import picture
 
 HERE = Path(__file__).parent
 BUDGETS = HERE.parent / "tests" / "test_budgets.py"
+SOURCE = HERE.parent / "src" / "remit"
 HEAD = "| | calls | files | changes of file | bytecodes |\n|---|---:|---:|---:|---:|\n"
 
 
@@ -20,13 +21,33 @@ def drawn() -> dict[str, str]:
 
 
 def design() -> str:
-    """Return the page on the design with the budgets of the walks, which the tests hold, in its table."""
+    """Return the page on the design with two parts drawn: the budgets of the walks, which the tests hold, and the
+    modules of the core and the engine."""
     found = re.search(r"^WALKS = (\{.*?^\})", BUDGETS.read_text(), re.MULTILINE | re.DOTALL)
     if found is None:
         raise LookupError(f"{BUDGETS} has no WALKS")
     walks: dict[str, list[int]] = ast.literal_eval(re.sub(r"Walk\((.*?)\)", r"[\1]", found[1]))
     rows = "".join(f"| {name} | {' | '.join(f'{figure:,}' for figure in walk)} |\n" for name, walk in walks.items())
-    return re.sub(re.escape(HEAD) + r"(?:\|.*\n)*", HEAD + rows, (HERE / "design.md").read_text())
+    page = re.sub(re.escape(HEAD) + r"(?:\|.*\n)*", HEAD + rows, (HERE / "design.md").read_text())
+    return re.sub(
+        r"(<!-- modules of (\w+) -->\n).*?(?=<!-- end of modules -->)",
+        lambda part: part[1] + modules(part[2]),
+        page,
+        flags=re.DOTALL,
+    )
+
+
+def modules(room: str) -> str:
+    """Return a table of the modules and packages of a package, each with the first sentence of its docstring."""
+    rows = ""
+    for path in sorted((SOURCE / room).iterdir()):
+        file = path / "__init__.py" if path.is_dir() else path
+        if path.name == "__init__.py" or file.suffix != ".py" or not file.exists():
+            continue
+        text = " ".join((ast.get_docstring(ast.parse(file.read_text())) or "").split())
+        name = f"{room}/{path.name}/" if path.is_dir() else f"{room}/{path.name}"
+        rows += f"| `{name}` | {re.split(r'(?<=[.]) ', text)[0]} |\n"
+    return f"| module | content |\n|---|---|\n{rows}"
 
 
 def main() -> int:
