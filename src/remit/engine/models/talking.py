@@ -350,7 +350,7 @@ class Anew(NamedTuple):
 
 
 def _is_allowed(view: View, live: LiveTask) -> bool:
-    """Whether its agent allows it, or the person who retried the task or one that it is part of."""
+    """Whether the agent allows that the conversation restarts, or the person who retried the task or one above it."""
     if live.agent.rules.on_lost == "anew":
         return True
     task = live.remit.id
