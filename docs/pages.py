@@ -102,6 +102,30 @@ agent to ask or the depth limit is reached.
 """
 
 
+def _groups() -> list[str]:
+    """Describe the groups of a workspace, one section each."""
+    groups = (
+        types.WorkspaceTasks,
+        types.WorkspaceJournal,
+        types.WorkspaceMoney,
+        types.WorkspaceQuestions,
+        types.WorkspaceAgents,
+        types.WorkspaceContext,
+        types.KeyRing,
+    )
+    names = ("tasks", "journal", "money", "questions", "agents", "context", "keys")
+    placed = [*zip(names, groups, strict=True), ("keys.cooling", types.CoolingList)]
+    return [
+        part
+        for name, group in placed
+        for part in (
+            f"## workspace.{name}\n",
+            f"{_sections(group.__doc__)}\n",
+            _members(group, f"workspace.{name}", "###"),
+        )
+    ]
+
+
 def runtime() -> str:
     parts = [
         "# Runtime and Workspace\n",
@@ -120,12 +144,7 @@ def runtime() -> str:
         "## Workspace\n",
         f"{_sections(remit.Workspace.__doc__)}\n",
         _members(remit.Workspace, "workspace", "###"),
-        "## Keys\n",
-        f"`workspace.keys`: {_sections(types.KeyRing.__doc__)}\n",
-        _members(types.KeyRing, "workspace.keys", "###"),
-        "## Cooling\n",
-        f"`workspace.cooling`: {_sections(types.CoolingList.__doc__)}\n",
-        _members(types.CoolingList, "workspace.cooling", "###"),
+        *_groups(),
         "## Task\n",
         f"{_sections(remit.Task.__doc__)}\n",
         _members(remit.Task, "task", "###"),

@@ -39,7 +39,7 @@ def opened(view: View) -> Books:
 
 async def account(rt: Runtime) -> Lease:
     """Give the account in credits; there has to be one."""
-    found = (await rt.workspace.account()).credits
+    found = (await rt.workspace.money.account()).credits
     assert found is not None
     return found
 
@@ -53,7 +53,7 @@ async def figures(rt: Runtime) -> tuple[int, int, int]:
 async def calls(rt: Runtime) -> list[tuple[str, dict[str, Any]]]:
     """What became of calls and payments, in order."""
     kinds = ("hold.placed", "hold.started", "hold.settled", "hold.released", "hold.reconciled", "credits.spent")
-    events = await rt.workspace.history(kinds=frozenset(kinds))
+    events = await rt.workspace.journal.history(kinds=frozenset(kinds))
     return [(event.kind.partition(".")[2], dict(event.data)) for event in events]
 
 
@@ -69,8 +69,8 @@ async def correct(rt: Runtime) -> None:
 
 async def wrong(rt: Runtime) -> list[str]:
     """A sentence for all that is not right."""
-    health = await rt.workspace.examine()
-    return [*(finding.sentence for finding in health.findings), *misbooked(await rt.workspace.read(opened))]
+    health = await rt.workspace.check()
+    return [*(finding.sentence for finding in health.findings), *misbooked(await rt.workspace.journal.read(opened))]
 
 
 def misbooked(books: Books) -> list[str]:

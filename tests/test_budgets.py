@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit import Command, Runtime, Turn
+from remit.runtime.workspace import opening_of
 from remit.testing import FakeClock
 from teams import team
 
@@ -64,7 +65,7 @@ def counting(rt: Runtime) -> Iterator[Counted]:
     """Count what SQLite is told and which functions are called, on the thread of the loop. What other tests left behind
     is not collected meanwhile: it may call functions when it goes."""
     counted = Counted()
-    database: Any = rt.workspace.database
+    database: Any = opening_of(rt.workspace).database
     connections: set[sqlite3.Connection] = {database.writer.connection, database.reader.connection}
 
     def called(_frame: FrameType, event: str, _arg: object) -> None:
@@ -171,7 +172,7 @@ async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_p
         agents(rt)
         await job(rt)
         log = tmp_path / "team.db-wal"
-        database: Any = rt.workspace.database
+        database: Any = opening_of(rt.workspace).database
         database.writer.connection.execute("PRAGMA wal_autocheckpoint = 0")
         before = log.stat().st_size
         with counting(rt) as counted:

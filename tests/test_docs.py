@@ -270,7 +270,7 @@ def test_what_the_pages_name_is_there_and_takes_these_keywords():
         "rt.run_team(goal, 'coordinator', {'tier': 'complex'})",
         "rt.tasks()",
         "turn.step('charge', charge)",
-        "rt.workspace.tasks(colour='red')",
+        "rt.workspace.tasks.list(colour='red')",
         "Runtime(hands=0)",
     ],
 )

@@ -159,9 +159,9 @@ async def is_killed(lives: Lives, name: str, example: Example, folder: Path) -> 
         assert len(server.requests) == example.requests + 1, name
     assert (folder / "stdout").read_text() == example.printed
     with Workspace(str(folder / "team.db")) as workspace:
-        answered = [event for event in await workspace.history() if event.kind == "model.answered"]
+        answered = [event for event in await workspace.journal.history() if event.kind == "model.answered"]
         assert len(answered) == example.requests
-        total = (await workspace.spend("agent")).rows[-1]
+        total = (await workspace.money.spend("agent")).rows[-1]
         assert total.calls == example.requests + 1, "one was cut off, and is charged too"
         assert total.credits > 0
 

@@ -40,7 +40,7 @@ async def day(runs_a_minute: int, folder: Path | None, hours: int = HOURS) -> li
                         "hour": hour + 1,
                         "resident_mb": resident() / 1024,
                         "file_mb": _megabytes(folder) if folder else 0.0,
-                        "runs": len(await runtime.workspace.runs(100_000)),
+                        "runs": len(await runtime.workspace.tasks.runs(100_000)),
                     }
                 )
     return told

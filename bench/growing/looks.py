@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import remit
 from growing.building import RUNS_A_SESSION, Built, team
+from remit.runtime.spending import audit_of
+from remit.runtime.workspace import opening_of
 from remit.settings import Serving
 
 _PRUNED = 100
@@ -42,23 +44,25 @@ async def looked(built: Built, rounds: int) -> dict[str, Took]:
     with remit.Runtime(built.address, serving=Serving(concurrency=0)) as runtime:
         team(runtime)
         workspace = runtime.workspace
-        await workspace.head()
+        await workspace.journal.read(lambda view: view.head())
         session = f"session {built.runs // RUNS_A_SESSION // 2}"
         end, middle = (
             datetime.fromtimestamp((built.first + built.runs * built.step // part) / 1e6, UTC) for part in (1, 2)
         )
         hour = timedelta(hours=1)
         deeds: dict[str, Deed] = {
-            "newest 20 tasks": lambda: workspace.tasks(limit=20),
-            "open tasks": lambda: workspace.tasks(state="open"),
-            "tasks of a session": lambda: workspace.tasks(session=session),
-            "tasks of an agent that never was": lambda: workspace.tasks(agent="nobody"),
-            "history of an agent that never was": lambda: workspace.history(agent="nobody", limit=100),
-            "history of a rare kind": lambda: workspace.history(kinds=frozenset(("breaker.set",)), limit=100),
-            "history of the last hour": lambda: workspace.history(since=end - hour, limit=100),
-            "history of an hour in the middle": lambda: workspace.history(since=middle, until=middle + hour, limit=100),
-            "spend": workspace.spend,
-            "audit": workspace.audit,
+            "newest 20 tasks": lambda: workspace.tasks.list(limit=20),
+            "open tasks": lambda: workspace.tasks.list(state="open"),
+            "tasks of a session": lambda: workspace.tasks.list(session=session),
+            "tasks of an agent that never was": lambda: workspace.tasks.list(agent="nobody"),
+            "history of an agent that never was": lambda: workspace.journal.history(agent="nobody", limit=100),
+            "history of a rare kind": lambda: workspace.journal.history(kinds=frozenset(("breaker.set",)), limit=100),
+            "history of the last hour": lambda: workspace.journal.history(since=end - hour, limit=100),
+            "history of an hour in the middle": lambda: workspace.journal.history(
+                since=middle, until=middle + hour, limit=100
+            ),
+            "spend": workspace.money.spend,
+            "audit": lambda: workspace.journal.read(audit_of, long=True),
             "prune, nothing is old": lambda: workspace.prune(1_000),
         }
         for name, deed in deeds.items():
@@ -72,7 +76,7 @@ async def looked(built: Built, rounds: int) -> dict[str, Took]:
 
 async def _opened(address: str) -> None:
     with remit.Workspace(address) as workspace:
-        await workspace.head()
+        await workspace.journal.read(lambda view: view.head())
 
 
 async def _written(runtime: remit.Runtime, rounds: int) -> dict[str, Took]:
@@ -108,9 +112,9 @@ async def _cancelled(runtime: remit.Runtime, rounds: int) -> dict[str, Took]:
     for number in range(rounds):
         running = asyncio.create_task(runtime.outcome("spreader", f"spread {number} of {time.time_ns()}"))
         run = await ready.get()
-        cancels.append(await _took(partial(runtime.workspace.cancel, run)))
+        cancels.append(await _took(partial(runtime.workspace.tasks.cancel, run)))
         await running
-        settles.append(await _took(partial(runtime.workspace.settled, run)))
+        settles.append(await _took(partial(runtime.workspace.wait_all, run)))
     return {"cancel 11 tasks": _middle(cancels), "settled": _middle(settles)}
 
 
@@ -118,7 +122,7 @@ async def _pruned(runtime: remit.Runtime, built: Built) -> Took:
     """Prune the next hundred runs; a journal that is too small for that, a quarter of its runs."""
     oldest = await _oldest(runtime, built)
     wanted = min(_PRUNED, built.runs // 4)
-    days = built.days_since(oldest + wanted, runtime.workspace.clock.now())
+    days = built.days_since(oldest + wanted, opening_of(runtime.workspace).clock.now())
     took = await _took(lambda: runtime.workspace.prune(days))
     return Took(took.wall * _PRUNED / wanted, took.cpu * _PRUNED / wanted, took.peak)
 
@@ -128,7 +132,7 @@ async def _oldest(runtime: remit.Runtime, built: Built) -> int:
     low, high = 0, built.runs
     while low < high:
         middle = (low + high) // 2
-        there = await runtime.workspace.tasks(session=f"session {middle // RUNS_A_SESSION}", limit=1)
+        there = await runtime.workspace.tasks.list(session=f"session {middle // RUNS_A_SESSION}", limit=1)
         low, high = (low, middle) if there else (middle + 1, high)
     return low
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import remit
 from measure import AsyncCosts, Cost, Load, Subject, each, need, together
+from remit.runtime.workspace import opening_of
 from remit.types import Context
 from subjects.team import team
 
@@ -38,7 +39,7 @@ def _filled(load: Load) -> Path:
     if not path.exists():
         making = load.folder / "making.db"
         with remit.Workspace(making) as workspace:
-            assert workspace.database.lasting  # it is opened on first use
+            assert opening_of(workspace).database.lasting  # it is opened on first use
         _fill(making, _FILL, ((_key(n), n, n) for n in range(load.of(ROWS))))
         making.rename(path)
     return path

@@ -13,6 +13,7 @@ import remit
 from measure import AsyncCosts, Cost, Costs, Load, Subject, each
 from remit.core.events import Unsealed
 from remit.ports import Decision
+from remit.runtime.workspace import opening_of
 from subjects.servers import server
 from subjects.team import runtime_at
 
@@ -30,7 +31,7 @@ def _dollars(amount: int) -> str:
 async def two_transactions(load: Load) -> AsyncCosts:
     """Microseconds for two transactions of one event each that changes no row."""
     with runtime_at(None) as runtime:
-        store, numbers = runtime.workspace.store, iter(range(1_000_000_000))
+        store, numbers = opening_of(runtime.workspace).ground.store, iter(range(1_000_000_000))
 
         async def work() -> None:
             for _ in range(2):
@@ -45,7 +46,7 @@ async def pairs(load: Load) -> AsyncCosts:
     """Microseconds to hold a call and settle it, one after the other."""
     with runtime_at(None) as runtime:
         runtime.agent("caller")(_caller)
-        await runtime.workspace.grant("$900000")
+        await runtime.workspace.money.grant("$900000")
         while True:
             value, cpu = await runtime.run("caller", str(load.of(3_000)))
             yield Cost(value, cpu)
@@ -65,7 +66,7 @@ async def pairs_together(load: Load) -> AsyncCosts:
     """Calls that are held and settled in a second, in a file, by 100 flows at once."""
     with runtime_at(load.folder) as runtime:
         runtime.agent("callers")(_callers)
-        await runtime.workspace.grant("$900000")
+        await runtime.workspace.money.grant("$900000")
         while True:
             yield Cost(await runtime.run("callers", str(load.of(10_000, AT_ONCE))))
 
@@ -106,7 +107,7 @@ def delegations(how: str) -> Subject:
             runtime.agent(worker)
             runtime.agent(asks="*")(sequence)
             if how != "unpaid":
-                await runtime.workspace.grant("$900000")
+                await runtime.workspace.money.grant("$900000")
             await runtime.run("sequence", "10")  # warm
             while True:
                 yield Cost(*await runtime.run("sequence", str(load.of(2_000))))
@@ -140,8 +141,8 @@ async def _reserves(turn: remit.Turn) -> int:
 
 async def _checked(runtime: remit.Runtime, times: int, where: str) -> None:
     """Count what was spent by what is metered, and have the doctor look at it."""
-    spent = await runtime.workspace.read(lambda view: view.metered("workspace", "", "credits", ""))
-    health = await runtime.workspace.examine()
+    spent = await runtime.workspace.journal.read(lambda view: view.metered("workspace", "", "credits", ""))
+    health = await runtime.workspace.check()
     over = max(0, spent - GRANTED)
     print(
         f"{times:,} reservations {where}: ${spent / 1e6:.4f} of ${GRANTED / 1e6:.2f} spent, overspend {over}",
@@ -159,7 +160,7 @@ def reservations(*, durable: bool) -> Subject:
         while True:
             with runtime_at(load.folder if durable else None) as runtime:
                 runtime.agent("reserves")(_reserves)
-                await runtime.workspace.grant(_dollars(GRANTED))
+                await runtime.workspace.money.grant(_dollars(GRANTED))
                 start = time.perf_counter()
                 await runtime.run("reserves", str(times), seconds=3_600)
                 took = time.perf_counter() - start
@@ -178,7 +179,7 @@ def reserve_at(address: str, times: str) -> None:
     async def main() -> None:
         with remit.Runtime(address) as runtime:
             runtime.agent("reserves")(_reserves)
-            await runtime.workspace.account()
+            await runtime.workspace.money.account()
             print("ready", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
             await runtime.run("reserves", times, seconds=3_600)
@@ -223,7 +224,7 @@ def _told(process: "subprocess.Popen[str]") -> None:
 
 async def _granted(address: str) -> None:
     with remit.Runtime(address) as runtime:
-        await runtime.workspace.grant(_dollars(GRANTED))
+        await runtime.workspace.money.grant(_dollars(GRANTED))
 
 
 async def _looked_at(address: str, times: int) -> None:

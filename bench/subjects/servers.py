@@ -89,7 +89,7 @@ def _asker(address: str, workspace: str) -> Generator[remit.Runtime]:
 
 async def _through(runtime: remit.Runtime, total: int) -> None:
     await submit(runtime, total)
-    while await runtime.workspace.tasks(state="open", limit=1):  # noqa: ASYNC110 - it happens in other processes
+    while await runtime.workspace.tasks.list(state="open", limit=1):  # noqa: ASYNC110 - it happens in other processes
         await asyncio.sleep(_LOOK)
 
 
@@ -101,7 +101,7 @@ def served(workers: int, *, apart: bool = False) -> Subject:
         names = [f"ws{number if apart else 0}" for number in range(workers)]
         with server(load.folder) as address, _many_askers(address, sorted(set(names))) as askers:
             for asker in askers:
-                await asker.workspace.head()  # the tables are there before workers come
+                await asker.workspace.journal.read(lambda view: view.head())  # the tables are there before workers come
             with _workers(_WORKER, [[address, name] for name in names]):
                 await asyncio.gather(*[_through(asker, 20) for asker in askers])  # warm
                 while True:
@@ -124,16 +124,16 @@ def _many_askers(address: str, names: list[str]) -> Generator[list[remit.Runtime
 async def start_time(load: Load) -> AsyncCosts:
     """Milliseconds from submit to start in another process that was idle; the median."""
     with server(load.folder) as address, _asker(address, "ws") as runtime:
-        await runtime.workspace.head()
+        await runtime.workspace.journal.read(lambda view: view.head())
         with _workers(_WORKER, [[address, "ws"]]):
             while True:
-                after = await runtime.workspace.head()
+                after = (await runtime.workspace.journal.read(lambda view: view.head())).seq
                 for _ in range(load.of(100)):
                     task = await runtime.submit("worker", f"start {next(_NUMBERS)}")
                     await task.wait()
                 asked: dict[str, int] = {}
                 took: list[int] = []
-                for event in await runtime.workspace.history(after=after):
+                for event in await runtime.workspace.journal.history(after=after):
                     if event.kind == "task.submitted":
                         asked[event.task] = event.at
                     elif event.kind == "task.claimed" and event.task in asked:

@@ -10,6 +10,7 @@ from itertools import count
 import remit
 from measure import AsyncCosts, Cost, Load, Subject
 from remit.core.events import Event
+from remit.runtime.workspace import subscribe
 from subjects.team import team
 
 AT_ONCE = 50  # coroutines that submit
@@ -43,7 +44,7 @@ async def submit(runtime: remit.Runtime, total: int) -> None:
 async def _through(runtime: remit.Runtime, total: int) -> float:
     """Tasks a second, from the first submit to the last result."""
     count = Count(total)
-    stop = runtime.workspace.watch(count)
+    stop = subscribe(runtime.workspace, count)
     gc.collect()
     start = time.perf_counter()
     await submit(runtime, total)

@@ -44,9 +44,9 @@ async def main() -> None:
     async with rt:  # remit
         task = await rt.submit("supervisor", "Paint the north wall", key="1", credits="$0.10", seconds=60)  # remit
         print(f"answer: {await task.result()}")
-        if root := await rt.workspace.root(task.id):  # remit
+        if root := await rt.workspace.tree(task.id):  # remit
             print(text(root, root.until), end="")  # remit
-        for line in (await rt.workspace.spend("agent")).rows:  # remit
+        for line in (await rt.workspace.money.spend("agent")).rows:  # remit
             print(f"${line.credits / 1e6:.6f} {line.name}, {line.calls} requests")  # remit
 
 

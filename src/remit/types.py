@@ -27,10 +27,14 @@ from remit.report.questions import AskedPerson
 from remit.report.spend import Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
-from remit.runtime.following import Follow
+from remit.runtime.agents import WorkspaceAgents
+from remit.runtime.contexts import WorkspaceContext
+from remit.runtime.journal import Follow, WorkspaceJournal
 from remit.runtime.keys import CoolingList, KeyRing
-from remit.runtime.money import Account
+from remit.runtime.money import Account, WorkspaceMoney
+from remit.runtime.questions import WorkspaceQuestions
 from remit.runtime.stacks import AgentStack
+from remit.runtime.tasks import WorkspaceTasks
 from remit.runtime.workers import Crew, Peer
 
 __all__ = [
@@ -94,4 +98,10 @@ __all__ = [
     "Times",
     "Toolset",
     "Turn",
+    "WorkspaceAgents",
+    "WorkspaceContext",
+    "WorkspaceJournal",
+    "WorkspaceMoney",
+    "WorkspaceQuestions",
+    "WorkspaceTasks",
 ]

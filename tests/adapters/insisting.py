@@ -70,7 +70,7 @@ async def played(
 async def until_nothing_is_open(rt: Runtime) -> list[Event]:
     events: list[Event] = []
     open_: set[str] = set()
-    async for some in rt.workspace.follow(after=0):
+    async for some in rt.workspace.journal.follow(after=0):
         events += some
         open_ |= {event.task for event in some if event.kind in BEGINNINGS}
         open_ -= {event.task for event in some if event.kind in ENDS}

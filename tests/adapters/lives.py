@@ -125,7 +125,7 @@ async def account(rt: Runtime, outcome: Outcome, requests: Iterable[ModelRequest
     ended: dict[str, Any] = {"state": outcome.state, "value": outcome.value, "trust": outcome.trust, "by": outcome.by}
     ended["error"] = str(outcome.error).replace(outcome.id, "ID")
     journal: list[Any] = []
-    for event in await rt.workspace.history():
+    for event in await rt.workspace.journal.history():
         data = {name: said for name, said in event.data.items() if name not in _PASSING}
         if event.kind in _ENDS and event.task == outcome.id:
             ended |= {name: data[name] for name in ("receipt", "tokens", "trust") if name in data}

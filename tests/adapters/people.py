@@ -53,7 +53,7 @@ def crew(where: Any, clock: Any, *channels: Any, ids: Any = None, **how: Any) ->
 async def asked(rt: Runtime) -> Inquiry:
     """Wait until something is asked, and give it."""
     await found(rt, lambda view: view.questions_open(1) or None)
-    [question] = await rt.workspace.questions()
+    [question] = await rt.workspace.questions.list()
     return question
 
 

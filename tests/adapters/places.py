@@ -132,7 +132,7 @@ def told(asked: ModelRequest) -> list[str]:
 
 async def data_of(rt: Runtime, *kinds: str) -> list[dict[str, Any]]:
     """The data of all events of these kinds, in order."""
-    return [event.data for event in await rt.workspace.history() if event.kind in kinds]
+    return [event.data for event in await rt.workspace.journal.history() if event.kind in kinds]
 
 
 def closed_port() -> int:

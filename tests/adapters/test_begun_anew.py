@@ -96,7 +96,7 @@ async def test_a_record_that_cannot_be_read_fails_its_task_until_a_person_has_it
             assert await data_of(rt, "talk.begun_anew") == []
             assert (till.charged, len(place.server.requests)) == ([1, 2], 2)
 
-            again = await (await rt.workspace.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
             assert again.value == "finished: charged 3"
             assert len(await data_of(rt, "talk.begun_anew")) == 1
         assert (till.charged, len(place.server.requests)) == ([1, 2, 3], 4)
@@ -192,7 +192,7 @@ async def test_a_task_begins_its_conversations_again_no_more_often_than_it_may_b
             assert outcome.state == "failed"
             assert "cannot be continued" in str(outcome.error)
             assert len(await data_of(rt, "talk.begun_anew")) == 2
-            again = await (await rt.workspace.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
             assert again.value == "x"
         assert len(place.server.requests) == 5
 

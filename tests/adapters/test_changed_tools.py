@@ -85,9 +85,9 @@ class Bench(NamedTuple):
 async def approved(rt: Runtime) -> None:
     """Say yes to the one question that is asked."""
     with anyio.fail_after(PATIENCE):
-        while not (asked := await rt.workspace.questions()):
+        while not (asked := await rt.workspace.questions.list()):
             await anyio.lowlevel.checkpoint()
-        await rt.workspace.approve(asked[0].id)
+        await rt.workspace.questions.approve(asked[0].id)
 
 
 @pytest.mark.rule("tool.once", "talk.gone")
@@ -106,7 +106,7 @@ async def test_what_a_tool_told_is_told_as_it_was_whatever_has_become_of_the_too
         await live_until(store, team, bench.life)
         async with lived(store, team) as (rt, outcome):
             assert outcome.value == "step 1 | waited", outcome
-            assert await rt.workspace.questions() == []
+            assert await rt.workspace.questions.list() == []
             await sound(rt)
     assert bench.used == ["step 1", "noted"]
 

@@ -64,8 +64,8 @@ async def test_logs_journal_and_errors_have_no_secret(tmp_path, clock, logged, s
                 if status != 503:
                     for name in ("telegram", "webhook", "slack"):
                         await noticed(rt, name)
-                told = await rt.workspace.question(question.id)
-                journal = repr([event.data for event in await rt.workspace.history()])
+                told = await rt.workspace.questions.get(question.id)
+                journal = repr([event.data for event in await rt.workspace.journal.history()])
     assert leaks(journal) == []
     assert leaks(repr(told)) == []
     assert "HTTP Request: POST" in logged.getvalue()  # they were logged, and their addresses were not

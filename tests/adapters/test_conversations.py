@@ -152,10 +152,10 @@ async def test_a_person_can_be_asked_whether_a_tool_is_used_again(tmp_path):
             team(rt, "native", place, bank, "nothing", repeat={"charge": "ask"})
             task = await rt.submit("lead", "charge both", key="k")
             with anyio.fail_after(PATIENCE):
-                while not (asked := await rt.workspace.questions()):
+                while not (asked := await rt.workspace.questions.list()):
                     await anyio.lowlevel.checkpoint()
                 assert "charge again" in str(asked[0])
-                await rt.workspace.approve(asked[0].id)
+                await rt.workspace.questions.approve(asked[0].id)
                 assert (await task.wait()).value == "charged 1 | charged 2"
         assert bank.charged == ["1", "2", "2"]
 

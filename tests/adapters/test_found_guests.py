@@ -39,7 +39,7 @@ SILENT: dict[str, Any] = {
 
 
 async def found(rt: Runtime) -> list[tuple[str, str]]:
-    return [(match.card.name, match.why) for match in await rt.workspace.find("a sonnet")]
+    return [(match.card.name, match.why) for match in await rt.workspace.agents.find("a sonnet")]
 
 
 @pytest.mark.rule("asks.instructions")

@@ -60,15 +60,15 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: st
 async def test_a_provider_that_lies_about_tokens_takes_no_more_than_the_lease(kind: str):
     lie = Says("hello", usage=(2_000_000, 900_000))
     async with served([lie, lie]) as place, priced() as rt:
-        await rt.workspace.grant("$100")
+        await rt.workspace.money.grant("$100")
         join(rt, kind, place)
         assert (await rt.outcome("it", "greet", credits="$0.50")).ok
-        assert (await rt.workspace.account()).credits.spent == 500_000
-        [hold] = await rt.workspace.uncertain()
+        assert (await rt.workspace.money.account()).credits.spent == 500_000
+        [hold] = await rt.workspace.money.uncertain()
         assert (hold.agent, hold.credits) == ("it", 500_000)
         again = await rt.outcome("it", "greet", credits="$0.50")
         assert not again.ok
-        assert (await rt.workspace.account()).credits.spent == 500_000
+        assert (await rt.workspace.money.account()).credits.spent == 500_000
     assert len(place.server.requests) == 1  # nothing is paid for it until a person has said what the call cost
 
 
@@ -82,7 +82,7 @@ async def test_the_key_of_its_client_is_redacted_from_the_first_request_that_ope
     async with served([Calls("look", {}, text=f"I know {KEY}"), Says(f"it is {KEY}")]) as place, Runtime() as rt:
         join(rt, kind, place, tools=[look])
         result = await rt.run("it", f"say {KEY[:3]}")
-        history = str([event.data for event in await rt.workspace.history()])
+        history = str([event.data for event in await rt.workspace.journal.history()])
     assert KEY not in history
     assert "[secret]" in history
     assert KEY not in result

@@ -172,7 +172,7 @@ async def test_a_conversation_that_takes_another_way_fails_until_a_person_has_it
             assert await data_of(rt, "talk.begun_anew") == []
             assert shop.charged == [1, 2]
 
-            again = await (await rt.workspace.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
             assert again.value == "ended"
             [begun] = await data_of(rt, "talk.begun_anew")
             assert [one["outcome"] for one in begun["tools"]] == ["done", "begun"]
@@ -248,7 +248,7 @@ async def test_a_conversation_that_is_lost_inside_a_tool_is_lost_for_its_turn(tm
             assert outcome.state == "failed"
             assert "the conversation of 'it' with its model cannot be continued: " in str(outcome.error)
             assert len(place.server.requests) == before
-            again = await (await rt.workspace.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
             assert again.value == "ended"
             [begun] = await data_of(rt, "talk.begun_anew")
             used = [(one["tool"], one["outcome"]) for one in begun["tools"]]
@@ -277,7 +277,7 @@ async def test_a_person_has_a_conversation_begin_again_on_the_command_line(tmp_p
         damage(shop.store, cut)
         async with lived(shop.store, team, "lead") as (rt, outcome):
             assert outcome.state == "failed"
-            [it] = await rt.workspace.tasks(agent="it")
+            [it] = await rt.workspace.tasks.list(agent="it")
             assert f"remit retry {it.id} --anew" in str(outcome.error)
         typed = it.id if whose == "subtask" else outcome.id
         plain = command(tmp_path, "retry", outcome.id, "--store", str(shop.store), "--json")
@@ -285,13 +285,13 @@ async def test_a_person_has_a_conversation_begin_again_on_the_command_line(tmp_p
         async with Runtime(shop.store) as rt:
             team(rt)
             async with rt.serving():
-                same = await rt.workspace.task(json.loads(plain.stdout)["task"]).wait(PATIENCE)
+                same = await rt.workspace.tasks.get(json.loads(plain.stdout)["task"]).wait(PATIENCE)
                 assert "cannot be continued" in str(same.error)  # as nobody has said that it may begin again
         anew = command(tmp_path, "retry", typed, "--anew", "--store", str(shop.store), "--json")
         assert anew.returncode == 0, anew.stderr
         async with Runtime(shop.store) as rt:
             team(rt)
             async with rt.serving():
-                assert (await rt.workspace.task(json.loads(anew.stdout)["task"]).wait(PATIENCE)).value == "ended"
+                assert (await rt.workspace.tasks.get(json.loads(anew.stdout)["task"]).wait(PATIENCE)).value == "ended"
             assert len(await data_of(rt, "talk.begun_anew")) == 1
         assert shop.charged == [1, 2]

@@ -65,7 +65,7 @@ async def test_five_kinds_of_agents_delegate_to_each_other_and_the_bill_is_the_s
         outcome = await rt.outcome("native", "go", credits="$1")
         assert outcome.value == "native(guest(oa(lg(plain answers))))"
         assert len(place.server.requests) == 9
-        history: list[Any] = await rt.workspace.history()
+        history: list[Any] = await rt.workspace.journal.history()
         answered = [event for event in history if event.kind == "model.answered"]
         settled = [event.data["costs"]["credits"] for event in history if event.kind == "hold.settled"]
         assert [event.agent for event in answered] == [
@@ -114,7 +114,7 @@ async def test_tools_of_every_framework_are_used_and_denied_alike(kind: str, den
     async with served(uses) as place, Runtime() as rt:
         join(rt, kind, place, tools=[add], deny=deny)
         assert await rt.run("it", "add") == "done"
-        history = await rt.workspace.history()
+        history = await rt.workspace.journal.history()
         (used,) = [event.data["outcome"] for event in history if event.kind == "tool.done"]
     assert used == ("refused" if deny else "done")
     refused = "'it' may not use 'add' for this task; you may use no tools, or finish without it"
@@ -144,6 +144,6 @@ async def test_handoffs_of_a_guest_s_own_are_the_team_s_if_the_team_has_who_is_m
         rt.add(desk, asks=["triage"])
         assert await rt.run("triage", "where is it?") == "inner did it"
         assert [one.model for one in place.server.requests] == ["triage", "desk", "triage", "triage", "inner"]
-        assert [event.kind for event in await rt.workspace.history()].count("task.handed") == 2
+        assert [event.kind for event in await rt.workspace.journal.history()].count("task.handed") == 2
     assert '"order":5003' in place.server.requests[1].text
     assert told[0].startswith("'triage' has just handed the same thing to 'desk', and it came back")

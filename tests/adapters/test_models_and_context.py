@@ -56,7 +56,7 @@ async def test_a_model_remembers_and_finds_it_in_its_next_prompt_with_the_board_
         assert await rt.run("it", "go", session="s") == "done"
         assert await rt.run("it", "go on", session="s") == "again"
         prompt = str(place.server.requests[-1].messages)
-        ended = [event for event in await rt.workspace.history() if event.kind == "task.completed"][-1]
+        ended = [event for event in await rt.workspace.journal.history() if event.kind == "task.completed"][-1]
     assert "### style (by it)" in prompt
     assert "### plan (by it)" in prompt
     assert "You may read: code (with recall)" in prompt
@@ -76,7 +76,7 @@ async def test_the_next_holder_is_told_what_the_model_before_it_has_used():
         rt.add(Card("heir"), heir)
         join(rt, "native", place, "it", asks=["heir"])
         tokens, told = await rt.run("it", "go")
-        (run,) = await rt.workspace.runs()
+        (run,) = await rt.workspace.tasks.runs()
     assert (tokens, told) == (run.facts.tokens, True)
     assert tokens > 0
 

@@ -136,7 +136,7 @@ def a_writer(there: House, *, in_thread: bool = False) -> Any:
 
 async def seen(rt: Runtime) -> list[str]:
     """The models and tools in the journal, in their order."""
-    events = await rt.workspace.history()
+    events = await rt.workspace.journal.history()
     named = {"model.answered": lambda data: "model", "tool.done": lambda data: f"{data['tool']} {data['outcome']}"}
     return [named[event.kind](event.data) for event in events if event.kind in named]
 
@@ -347,7 +347,11 @@ async def test_an_agent_as_a_tool_becomes_a_member_under_the_name_of_its_tool():
         assert await rt.run("writer", "write") == "told: It was opened in 1937."
         assert len(there.server.requests) == 4
         assert there.server.requests[0].tools == ("ask",)
-        done = [(event.agent, event.kind) for event in await rt.workspace.history() if event.kind.startswith("task.")]
+        done = [
+            (event.agent, event.kind)
+            for event in await rt.workspace.journal.history()
+            if event.kind.startswith("task.")
+        ]
         assert done == [
             ("writer", "task.started"),
             ("ask", "task.started"),
@@ -476,12 +480,12 @@ async def test_rules_for_tools_hold_in_a_graph_that_nobody_wrapped(how: dict[str
         async with rt.serving():
             task = await rt.submit("shell", "go")
             if "approve" in how:
-                async for events in rt.workspace.follow(run=task.id):
+                async for events in rt.workspace.journal.follow(run=task.id):
                     if any(event.kind == "question.asked" for event in events):
                         break
-                question = (await rt.workspace.questions())[0]
+                question = (await rt.workspace.questions.list())[0]
                 assert "exec" in question.text
-                await rt.workspace.reject(question.id, by="ann")
+                await rt.workspace.questions.reject(question.id, by="ann")
             assert "exec" in await task.result()
     assert done == []
 

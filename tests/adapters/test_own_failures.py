@@ -49,7 +49,7 @@ async def test_three_failures_of_its_own_open_the_breaker_of_a_model(kind: str, 
     async with served(lambda _request: FAILURES[why]()) as place, Runtime() as rt:
         join(rt, kind, place, tools=[look], iterations=iterations)
         assert await states(rt) == ["failed"] * 3 + ["refused"]
-        assert (await rt.workspace.breakers())["it"].state == "open"
+        assert (await rt.workspace.agents.breakers())["it"].state == "open"
 
 
 async def test_answers_that_never_fit_their_form_open_the_breaker():
@@ -63,7 +63,7 @@ async def test_money_that_is_missing_does_not(kind: str):
     async with served(lambda _request: fresh()) as place, priced() as rt:
         join(rt, kind, place, tools=[look])
         assert "refused" not in await states(rt, credits="$0.000001")
-        assert await rt.workspace.breakers() == {}
+        assert await rt.workspace.agents.breakers() == {}
 
 
 async def test_insisting_on_what_a_person_rejects_stops_a_task_and_opens_no_breaker():
@@ -72,10 +72,10 @@ async def test_insisting_on_what_a_person_rejects_stops_a_task_and_opens_no_brea
 
         async def rejected() -> str:
             task = await rt.submit("it", "go")
-            async for events in rt.workspace.follow(after=0):
+            async for events in rt.workspace.journal.follow(after=0):
                 for event in events:
                     if event.kind == "question.asked" and event.task == task.id:
-                        await rt.workspace.reject(str(event.data["question"]), why="no")
+                        await rt.workspace.questions.reject(str(event.data["question"]), why="no")
                     if event.kind in ("task.failed", "task.died") and event.task == task.id:
                         return str(event.data["error"])
             raise AssertionError
@@ -83,7 +83,7 @@ async def test_insisting_on_what_a_person_rejects_stops_a_task_and_opens_no_brea
         async with rt.serving():
             for _ in range(3):
                 assert "was stopped: it was refused again and again" in await rejected()
-        assert await rt.workspace.breakers() == {}
+        assert await rt.workspace.agents.breakers() == {}
 
 
 @kinds
@@ -96,7 +96,7 @@ async def test_a_cancel_and_the_failure_of_another_do_not(kind: str):
 
         join(rt, kind, place, asks=["worker"])
         assert await states(rt, times=2) == ["completed"] * 2
-        assert [*await rt.workspace.breakers()] == ["worker"]
+        assert [*await rt.workspace.agents.breakers()] == ["worker"]
 
 
 ASKS = Calls("call_agent", {"agent": "worker", "task": "go"})

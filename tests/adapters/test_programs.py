@@ -116,7 +116,7 @@ async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(start)
         group = int(await written(sign))
-        await rt.workspace.cancel((await rt.workspace.history())[0].run, "changed my mind")
+        await rt.workspace.tasks.cancel((await rt.workspace.journal.history())[0].run, "changed my mind")
     assert [end.state for end in ends] == ["cancelled"]
     with pytest.raises(Cancelled, match="changed my mind"):
         ends[0].unwrap()

@@ -118,7 +118,7 @@ async def test_agents_and_tools_that_are_programs_are_ended_with_their_task(name
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rt.outcome, name, "go")
         await roll.signed()
-        await rt.workspace.cancel((await rt.workspace.history())[-1].run, "enough")
+        await rt.workspace.tasks.cancel((await rt.workspace.journal.history())[-1].run, "enough")
     assert roll.over()
 
 

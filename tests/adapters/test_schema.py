@@ -70,7 +70,7 @@ async def test_a_plan_with_such_a_schema_starts_nothing(rt: Runtime, server, tmp
     with pytest.raises(BlockingIOError):
         server.accept()
     assert asked == []
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
 
 
 @pytest.mark.rule("plan.schema-local")

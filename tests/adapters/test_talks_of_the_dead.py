@@ -114,7 +114,7 @@ async def outlived(folder: Path, clock: FakeClock, kind: str, grave: Grave, atte
             task = await dead.submit("it", "go", key="k")
             await happened(grave.stopped)
             await take_over(heir, clock, dead)
-            assert await heir.workspace.task(task.id).result(PATIENCE) == "step 1 step 2"
+            assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "step 1 step 2"
             left, used = len(place.server.requests), len(grave.used)
             grave.goes_on.set()
             await quiet()

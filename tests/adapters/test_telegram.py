@@ -110,7 +110,7 @@ async def test_a_button_decides_and_the_second_press_is_told_who_did(clock):
         assert all(len(data.encode()) <= 64 for data in buttons(sent).values())
         bot.press(buttons(sent)["Approve"])
         assert await task.result(PATIENCE) == "deploy <b>now</b> & here"
-        found = await rt.workspace.question(question.id)
+        found = await rt.workspace.questions.get(question.id)
         assert (found.state, found.by, found.channel) == ("approved", f"telegram:{ANN}/ann", "telegram")
         [told] = await bot.called("answerCallbackQuery")
         assert told["text"] == "Recorded: approved."
@@ -150,7 +150,7 @@ async def test_strangers_other_chats_and_bent_buttons_are_refused_and_the_questi
         told = [says["text"] for says in await bot.called("answerCallbackQuery", 2 + len(bent))]
         assert told[:2] == ["You are not among those who may answer this."] * 2
         assert told[2:] == ["This button does not count; nothing was decided."] * len(bent)
-        assert (await rt.workspace.question(question.id)).state == "open"
+        assert (await rt.workspace.questions.get(question.id)).state == "open"
         bot.press(right)  # it goes on after all of that
         await task.result(PATIENCE)
 
@@ -171,7 +171,7 @@ async def test_words_are_answered_by_a_reply_to_our_own_message(clock):
         assert told["text"] == "This button does not count; nothing was decided."
         bot.reply(sent["text"], "x" * 9_000)
         assert "at most 8,000 characters" in (await bot.called("sendMessage", 2))[1]["text"]
-        assert (await rt.workspace.question(question.id)).state == "open"
+        assert (await rt.workspace.questions.get(question.id)).state == "open"
         bot.reply(sent["text"], "Zoë")
         assert await task.result(PATIENCE) == "Zoë"
         thanks = (await bot.called("sendMessage", 3))[2]

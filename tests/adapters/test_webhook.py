@@ -58,7 +58,7 @@ async def test_a_question_is_delivered_after_three_times_503_signed_and_with_the
                 assert {got.headers["webhook-id"] for got in server.got} == {question.id}
                 for got in server.got:
                     standardwebhooks.Webhook(SECRET).verify(got.body, got.headers)
-                await rt.workspace.approve(question.id, by="ann")
+                await rt.workspace.questions.approve(question.id, by="ann")
                 assert await task.result(PATIENCE) == "deploy <b>now</b> & here"
             await sound(rt)
         got = server.got[-1]
@@ -118,7 +118,7 @@ async def test_a_process_that_is_killed_while_it_tells_is_followed_by_another_wi
             async with heir.serving():
                 await server.until(lambda: len(server.got) == 2)
                 assert (await noticed(heir, "webhook"))["ref"] == server.got[0].headers["webhook-id"]
-                kinds = [event.kind for event in await heir.workspace.history()]
+                kinds = [event.kind for event in await heir.workspace.journal.history()]
             await sound(heir)
         assert kinds.count("notice.claimed") == 2
         assert len(server.got) == 2
@@ -180,7 +180,7 @@ async def test_with_every_channel_unreachable_the_question_is_kept_and_answered_
             task = await rt.submit("lead", "go")
             question = await asked(rt)
             assert question.notices == ()
-            await rt.workspace.approve(question.id, by="ann", channel="terminal")
+            await rt.workspace.questions.approve(question.id, by="ann", channel="terminal")
             assert await task.result(PATIENCE) == "deploy <b>now</b> & here"
 
 
@@ -273,7 +273,7 @@ class Office:
         return status, unescape(text)
 
     async def is_open(self) -> bool:
-        return (await self.rt.workspace.question(self.question.id)).state == "open"
+        return (await self.rt.workspace.questions.get(self.question.id)).state == "open"
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ async def test_the_form_of_the_page_decides_and_the_second_press_is_told_who_did
     status, _, text = await request(url, "POST", filled.encode())
     assert (status, "Recorded" in text) == (200, True)
     assert await office.task.result(PATIENCE) == "deploy <b>now</b> & here"
-    found = await office.rt.workspace.question(office.question.id)
+    found = await office.rt.workspace.questions.get(office.question.id)
     assert (found.state, found.by, found.channel, found.why) == ("approved", "link:ann", "answers", "fine")
     status, told = await office.post("reject")
     assert status == 409
@@ -348,7 +348,7 @@ async def test_a_link_that_has_expired_is_refused(office: Office, clock):
     clock.jump(8 * 86_400)
     status, told = await office.post("approve")
     assert (status, "has expired at" in told) == (409, True)
-    assert (await office.rt.workspace.question(office.question.id)).state in ("open", "expired")
+    assert (await office.rt.workspace.questions.get(office.question.id)).state in ("open", "expired")
 
 
 @pytest.mark.rule("channel.answer")
@@ -362,7 +362,7 @@ async def test_words_are_answered_by_the_form(office: Office):
     status, _ = await office.post("text", said="Zoë\r\nand Ann")
     assert status == 200
     assert await office.task.result(PATIENCE) == "Zoë\nand Ann"
-    assert (await office.rt.workspace.question(office.question.id)).by == "link"
+    assert (await office.rt.workspace.questions.get(office.question.id)).by == "link"
 
 
 @pytest.mark.rule("channel.answer")

@@ -12,6 +12,7 @@ import pytest
 from remit.cli.main import main
 from remit.engine.upkeep.tallying import roll_up_all
 from remit.ports.models import ToolCall
+from remit.runtime.workspace import opening_of
 from teams import team
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202etxt\u2066\r[red]:smile:"
@@ -66,7 +67,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
         @rt.agent
         async def other(turn):
-            await roll_up_all(rt.workspace.store)
+            await roll_up_all(opening_of(rt.workspace).ground.store)
             raise ValueError(HOSTILE)
 
         async def work() -> str:

@@ -42,7 +42,7 @@ def team(folder: Path, **settings: object) -> Runtime:
 async def spent(tmp_path: Path) -> Path:
     """A folder with a store in which a run has spent eight cents of ten dollars."""
     with team(tmp_path) as rt:
-        await rt.workspace.grant("$10", why="May")
+        await rt.workspace.money.grant("$10", why="May")
         assert await rt.run("lead", "go") == "done"
     return tmp_path
 
@@ -72,7 +72,7 @@ async def test_an_amount_says_its_unit(tmp_path: Path, words: tuple[str, ...]):
 
 async def test_what_is_set_aside_is_listed_on_demand(tmp_path: Path):
     with Runtime(tmp_path / "remit.db") as rt:
-        await rt.workspace.grant("$10")
+        await rt.workspace.money.grant("$10")
         seen: list[str] = []
 
         @rt.agent
@@ -87,7 +87,7 @@ async def test_what_is_set_aside_is_listed_on_demand(tmp_path: Path):
 
 async def test_a_frozen_account_says_so_and_can_be_unfrozen(tmp_path: Path):
     with Runtime(tmp_path / "remit.db") as rt:
-        await rt.workspace.grant("$0.05")
+        await rt.workspace.money.grant("$0.05")
 
         @rt.agent
         async def lead(turn: package.Turn) -> str:
@@ -96,7 +96,7 @@ async def test_a_frozen_account_says_so_and_can_be_unfrozen(tmp_path: Path):
             return "done"
 
         await rt.run("lead", "go")
-        [hold] = await rt.workspace.uncertain()
+        [hold] = await rt.workspace.money.uncertain()
     [line] = [line for line in remit(tmp_path, "ledger").stdout.splitlines() if hold.id in line]
     assert "$0.08" in line
     remit(tmp_path, "ledger", "reconcile", hold.id, "0.08USD")
@@ -127,12 +127,12 @@ async def test_spending_adds_up_to_the_account(spent: Path):
 @pytest.mark.rule("spend.pruned")
 async def test_what_pruned_runs_have_spent_stays_in_the_sum(tmp_path: Path, clock: FakeClock):
     with team(tmp_path, system=System(clock=clock)) as rt:
-        await rt.workspace.grant("$10")
+        await rt.workspace.money.grant("$10")
         await rt.run("lead", "go")
         clock.advance(5 * 86_400)
         assert await rt.workspace.prune(4) == 1
         await rt.run("coder", "go")
-        found, account = await rt.workspace.spend("agent"), await rt.workspace.account()
+        found, account = await rt.workspace.money.spend("agent"), await rt.workspace.money.account()
     assert found.pruned is not None
     assert (found.pruned.credits, found.pruned.uncertain) == (amount("$0.08"), amount("$0.05"))
     assert account.credits is not None

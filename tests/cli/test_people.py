@@ -48,11 +48,11 @@ async def waiting(folder: Path, agent: str, **how: Any) -> AsyncGenerator[tuple[
         return str(await turn.approve("deploy", {"env": "prod"}))
 
     with rt:
-        async with rt.workspace.following(kinds=frozenset(("question.asked",))) as follow:
+        async with rt.workspace.journal.follow(after=0, kinds=frozenset(("question.asked",))) as follow:
             run = asyncio.create_task(rt.run(agent, "go"))
             while not await follow.next():
                 pass
-        (question,) = await rt.workspace.questions()
+        (question,) = await rt.workspace.questions.list()
         try:
             yield rt, question, run
         finally:
@@ -93,7 +93,7 @@ async def test_a_question_of_which_a_part_is_listed_is_read_whole_before_it_is_a
         assert shown.count("routine maintenance") >= 400
         assert f"   remit approve {question.id}, or: remit reject {question.id} --why ...\n" in shown
         assert json.loads((await said(tmp_path, "approvals", question.id, "--json")).stdout)["id"] == question.id
-        await rt.workspace.reject(question.id, by="ann", why="no")
+        await rt.workspace.questions.reject(question.id, by="ann", why="no")
         decided = (await said(tmp_path, "approvals", question.id)).stdout
         assert "rejected by ann" in decided
         assert "remit approve " not in decided

@@ -19,6 +19,7 @@ import remit as package
 from remit import Runtime
 from remit.cli.prompting import PromptDesk, TypedAnswer, Typist, answering, decided_by
 from remit.cli.screen import Screen, on_screen
+from remit.runtime.workspace import subscribe
 from remit.types import Inquiry
 
 pytestmark = pytest.mark.anyio
@@ -139,7 +140,9 @@ def team() -> Runtime:
 
 async def answered(rt: Runtime, desk: PromptDesk) -> object:
     runs: list[str] = []
-    stop = rt.workspace.watch(lambda events: runs.extend(event.run for event in events if event.kind == "task.started"))
+    stop = subscribe(
+        rt.workspace, lambda events: runs.extend(event.run for event in events if event.kind == "task.started")
+    )
     try:
         async with answering(rt.workspace, runs, desk):
             return await rt.run("asking", "go")
@@ -156,7 +159,7 @@ async def test_a_person_at_the_terminal_answers_right_there(pipe: tuple[int, int
         await until(shown, "a number or the answer: ")
         os.write(pipe[1], b"7\n2\n")
         assert await run == "blue"
-        (question,) = await rt.workspace.questions(decided=True)
+        (question,) = await rt.workspace.questions.list(decided=True)
     assert (question.channel, question.by.partition(":")[0]) == ("terminal", "terminal")
     assert "it is one of: red, blue" in shown.getvalue()
 
@@ -167,8 +170,8 @@ async def test_an_answer_from_elsewhere_ends_the_prompt(pipe: tuple[int, int]):
     with team() as rt:
         run = asyncio.create_task(answered(rt, PromptDesk(console, nullcontext, "", Typist(pipe[0], console))))
         await until(shown, "a number or the answer: ")
-        (question,) = await rt.workspace.questions()
-        await rt.workspace.answer(question.id, "red", by="bob")
+        (question,) = await rt.workspace.questions.list()
+        await rt.workspace.questions.answer(question.id, "red", by="bob")
         assert await run == "red"
     assert f"question {question.id} is answered by bob" in shown.getvalue()
 
@@ -183,8 +186,8 @@ async def test_who_leaves_is_told_how_to_answer_later(pipe: tuple[int, int]):
         await until(shown, "a number or the answer: ")
         os.close(pipe[1])
         await until(shown, "the question stays open; answer it with: remit answer")
-        (question,) = await rt.workspace.questions()
-        await rt.workspace.answer(question.id, "red")
+        (question,) = await rt.workspace.questions.list()
+        await rt.workspace.questions.answer(question.id, "red")
         assert await run == "red"
     assert f"remit answer {question.id} CHOICE --store a.db" in shown.getvalue()
 

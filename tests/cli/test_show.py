@@ -26,7 +26,7 @@ def lines(root: Node, *, whole: bool = False, width: int = 120) -> list[str]:
 
 
 async def root_of(rt: Runtime) -> Node:
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     return root
 
@@ -56,7 +56,7 @@ async def test_whoever_held_the_task_then_is_named_for_what_it_did():
     with team() as rt:
         handing(rt)
         await rt.run("a", "go")
-        events = await rt.workspace.history()
+        events = await rt.workspace.journal.history()
         root = await root_of(rt)
     told = [line.plain.split("  ")[0] for line in refusals(root)]
     assert told == ["⊘ a > nobody", "⊘ c > somebody"]

@@ -62,9 +62,9 @@ async def the_first_answer_wins(place: Place) -> bool:
         asking(rt, "lead")
         async with running(rt, "lead"):
             question = await the_question(rt)
-            await rt.workspace.answer(question.id, "one")
+            await rt.workspace.questions.answer(question.id, "one")
             with suppress(Conflict):
-                await rt.workspace.answer(question.id, "two")
+                await rt.workspace.questions.answer(question.id, "two")
         return await counted(rt) == {"asked": 1, "answered": 1, "used": 0}
 
 
@@ -77,10 +77,10 @@ async def another_card_is_not_approved(place: Place) -> bool:
             async def lead(turn: Turn) -> str:
                 return await turn.delegate("deployer", "to prod")
 
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, place.clock, first)
-        await heir.workspace.approve(question.id)
+        await heir.workspace.questions.approve(question.id)
         await task.wait(PATIENCE)
         return not told
 
@@ -94,10 +94,10 @@ async def the_same_again_is_asked_again(place: Place) -> bool:
                 await turn.approve("deploy", {"env": "prod"})
 
         async with running(rt, "ops") as outcome:
-            await rt.workspace.approve((await the_question(rt)).id)
+            await rt.workspace.questions.approve((await the_question(rt)).id)
             if not await is_asked(rt, outcome):
                 return False
-            await rt.workspace.approve((await the_question(rt)).id)
+            await rt.workspace.questions.approve((await the_question(rt)).id)
     return True
 
 
@@ -109,7 +109,7 @@ async def a_line_waits_longer_than_its_timers(place: Place) -> bool:
             place.clock.advance(NIGHT)
             await quiet()
             with suppress(Conflict):
-                await rt.workspace.answer(question.id, "blue")
+                await rt.workspace.questions.answer(question.id, "blue")
         return outcome.result().value == "blue"
 
 
@@ -127,12 +127,12 @@ async def two_stop_the_clock_until_the_second(place: Place) -> bool:
         async with running(rt, "lead") as outcome:
             first, second = await asked(rt, 2)
             place.clock.advance(HOUR)
-            await rt.workspace.answer(first.id, first.text)
-            await rt.workspace.task(first.task).wait(PATIENCE)
+            await rt.workspace.questions.answer(first.id, first.text)
+            await rt.workspace.tasks.get(first.task).wait(PATIENCE)
             place.clock.advance(HOUR)
             await quiet()
             with suppress(Conflict):
-                await rt.workspace.answer(second.id, second.text)
+                await rt.workspace.questions.answer(second.id, second.text)
         return outcome.result().ok
 
 
@@ -144,7 +144,7 @@ async def a_deadline_comes_after_an_answer(place: Place) -> bool:
         outcome = asyncio.ensure_future(rt.outcome("lead", "x", within=Bounds(deadline=until_)))
         question = await the_question(rt)
         place.clock.advance(HOUR - 60)
-        await rt.workspace.answer(question.id, "x")
+        await rt.workspace.questions.answer(question.id, "x")
         await happened(again)
         place.clock.advance(60)
         with anyio.move_on_after(place.patience):
@@ -161,7 +161,7 @@ async def a_question_ends_with_the_deadline(place: Place) -> bool:
         until_ = place.clock.now() + round(HOUR * SECOND)
         async with running(rt, "lead", within=Bounds(deadline=until_)):
             question = await the_question(rt)
-            await rt.workspace.answer(question.id, "x")
+            await rt.workspace.questions.answer(question.id, "x")
         return question.until == until_
 
 
@@ -200,9 +200,9 @@ async def a_question_is_withdrawn_with_its_task(place: Place) -> bool:
         asking(rt, "lead", "last")
         task = await rt.submit("lead", "x")
         await the_question(rt)
-        await rt.workspace.cancel(task.id)
+        await rt.workspace.tasks.cancel(task.id)
         await task.wait(PATIENCE)
-        return not await rt.workspace.questions()
+        return not await rt.workspace.questions.list()
 
 
 async def an_answer_from_elsewhere_wakes(place: Place) -> bool:
@@ -211,7 +211,7 @@ async def an_answer_from_elsewhere_wakes(place: Place) -> bool:
         outcome = asyncio.ensure_future(rt.outcome("lead", "x"))
         question = await the_question(rt)
         await quiet()
-        await elsewhere.workspace.answer(question.id, "blue")
+        await elsewhere.workspace.questions.answer(question.id, "blue")
         with anyio.move_on_after(place.patience):
             await asyncio.shield(outcome)
         woken = outcome.done()
@@ -226,12 +226,12 @@ async def nobody_takes_up_what_is_parked(place: Place) -> bool:
     with doomed(place.folder / "team.db", place.clock) as first, place.team() as heir:
         for rt in (first, heir):
             asking(rt, "lead", "last")
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, place.clock, first)
         await quiet()
         claimed = "claimed" in await life(heir, task.id)
-        at_work = await heir.workspace.read(lambda view: view.running("last", place.clock.now()))
+        at_work = await heir.workspace.journal.read(lambda view: view.running("last", place.clock.now()))
         if claimed or at_work:
             return False
         await settled(heir, question, "blue")
@@ -244,10 +244,10 @@ async def whoever_is_parked_goes_on_without_an_answer(place: Place) -> bool:
     with doomed(place.folder / "team.db", place.clock) as first, place.team() as heir:
         for rt in (first, heir):
             asking(rt, "lead", "last")
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, place.clock, first)
-        await heir.workspace.cancel(question.task)
+        await heir.workspace.tasks.cancel(question.task)
         with anyio.move_on_after(place.patience):
             return (await task.wait()).state == "failed"
     return False
@@ -263,7 +263,7 @@ async def it_expires_although_nobody_waits(place: Place) -> bool:
         place.clock.advance(8 * 24 * HOUR)
 
         async def expired() -> bool:
-            return (await heir.workspace.question(question.id)).state == "expired"
+            return (await heir.workspace.questions.get(question.id)).state == "expired"
 
         with anyio.move_on_after(place.patience):
             while not await expired():
@@ -305,5 +305,5 @@ async def who_has_tools_is_asked_about(place: Place) -> bool:
         async with running(rt, "lead") as outcome:
             if not await is_asked(rt, outcome):
                 return False
-            await rt.workspace.reject((await the_question(rt)).id)
+            await rt.workspace.questions.reject((await the_question(rt)).id)
         return not told

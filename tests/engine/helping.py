@@ -33,15 +33,15 @@ class Shaky(Exception):
 async def sound(*runtimes: Runtime) -> None:
     """Ask the doctor about the stores these work with."""
     for runtime in runtimes:
-        health = await runtime.workspace.examine()
+        health = await runtime.workspace.check()
         assert health.sound, [finding.sentence for finding in health.findings]
 
 
 async def found(rt: Runtime, look: Callable[[View], T | None]) -> T:
     """Wait until `look` finds something in the store."""
     with anyio.fail_after(PATIENCE):
-        async with rt.workspace.following(after=await rt.workspace.head()) as follow:
-            while (seen := await rt.workspace.read(look)) is None:
+        async with rt.workspace.journal.follow() as follow:
+            while (seen := await rt.workspace.journal.read(look)) is None:
                 await follow.next()
             return seen
 
@@ -110,7 +110,7 @@ async def ends(clock: FakeClock, task: Task) -> Outcome:
 
 async def life(rt: Runtime, task: str) -> list[str]:
     """List the moves of a task, without `task.`, in order."""
-    events = await rt.workspace.history(task=task)
+    events = await rt.workspace.journal.history(task=task)
     return [event.kind.removeprefix("task.") for event in events if event.kind.startswith("task.")]
 
 
@@ -129,7 +129,7 @@ def listening(rt: Runtime, *names: str) -> dict[str, list[str]]:
 
 async def kinds(rt: Runtime) -> list[str]:
     """List the kinds of all that happened, in order."""
-    return [event.kind for event in await rt.workspace.history()]
+    return [event.kind for event in await rt.workspace.journal.history()]
 
 
 async def signed(turn: Turn) -> str:
@@ -162,7 +162,9 @@ async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
     worker = dead.worker
 
     async def gone() -> bool:
-        there = await heir.workspace.read(lambda view: [*(beat.worker for beat in view.workers()), *view.unseen()])
+        there = await heir.workspace.journal.read(
+            lambda view: [*(beat.worker for beat in view.workers()), *view.unseen()]
+        )
         return worker not in there
 
     heir.lend()

@@ -48,4 +48,4 @@ async def played(
 
 
 async def result(rt: Runtime) -> object:
-    return await rt.workspace.task(await named(rt, "lead")).result(PATIENCE)
+    return await rt.workspace.tasks.get(await named(rt, "lead")).result(PATIENCE)

@@ -23,7 +23,7 @@ async def asked(rt: Runtime, number: int = 1) -> list[Inquiry]:
         return sum(one is not None and one.state == "waiting" for one in standings) >= number or None
 
     await found(rt, waited_for)
-    return sorted(await rt.workspace.questions(), key=lambda one: one.seq)
+    return sorted(await rt.workspace.questions.list(), key=lambda one: one.seq)
 
 
 async def the_question(rt: Runtime) -> Inquiry:
@@ -46,7 +46,7 @@ async def running(rt: Runtime, agent: str, task: str = "go", **how: Any) -> Asyn
 
 async def counted(rt: Runtime) -> dict[str, int]:
     """How often there was a question, an answer and a use."""
-    kinds = [event.kind for event in await rt.workspace.history()]
+    kinds = [event.kind for event in await rt.workspace.journal.history()]
     return {kind: kinds.count(f"question.{kind}") for kind in ("asked", "answered", "used")}
 
 
@@ -65,9 +65,9 @@ def deployer(rt: Runtime, **card: Any) -> list[str]:
 async def settled(rt: Runtime, question: Inquiry, answer: str = "x") -> None:
     """Say yes, or answer."""
     if question.kind == "ask":
-        await rt.workspace.answer(question.id, answer, by="ann")
+        await rt.workspace.questions.answer(question.id, answer, by="ann")
     else:
-        await rt.workspace.approve(question.id, by="ann")
+        await rt.workspace.questions.approve(question.id, by="ann")
 
 
 class Staying(NamedTuple):

@@ -34,9 +34,9 @@ async def waiting_tasks(rt: Runtime) -> list[str]:
 async def cancel(rt: Runtime, op: str, by: str) -> Acts:
     ws, (one, other) = rt.workspace, await waiting_tasks(rt)
     return (
-        lambda: ws.cancel(one, op=op, by=by),
-        lambda: ws.cancel(other, op=op, by=by),
-        lambda: ws.cancel(one, "another reason", op=op, by=by),
+        lambda: ws.tasks.cancel(one, op=op, by=by),
+        lambda: ws.tasks.cancel(other, op=op, by=by),
+        lambda: ws.tasks.cancel(one, "another reason", op=op, by=by),
     )
 
 
@@ -45,13 +45,13 @@ async def retry(rt: Runtime, op: str, by: str) -> Acts:
     one, other = (await rt.outcome("bad", "x")).id, (await rt.outcome("bad", "y")).id
 
     async def retried(task: str) -> str:
-        return (await ws.retry(task, op=op, by=by)).id
+        return (await ws.tasks.retry(task, op=op, by=by)).id
 
     return lambda: retried(one), lambda: retried(other)
 
 
 async def cancel_by_handle(rt: Runtime, op: str, by: str) -> Acts:
-    one, other = [rt.workspace.task(id_) for id_ in await waiting_tasks(rt)]
+    one, other = [rt.workspace.tasks.get(id_) for id_ in await waiting_tasks(rt)]
     return (
         lambda: one.cancel(op=op, by=by),
         lambda: other.cancel(op=op, by=by),
@@ -60,7 +60,7 @@ async def cancel_by_handle(rt: Runtime, op: str, by: str) -> Acts:
 
 
 async def retry_by_handle(rt: Runtime, op: str, by: str) -> Acts:
-    one, other = [rt.workspace.task((await rt.outcome("bad", text)).id) for text in ("x", "y")]
+    one, other = [rt.workspace.tasks.get((await rt.outcome("bad", text)).id) for text in ("x", "y")]
 
     async def retried(task: Task, **how: bool) -> str:
         return (await task.retry(op=op, by=by, **how)).id
@@ -109,44 +109,46 @@ async def context_remove(rt: Runtime, op: str, by: str) -> Acts:
 async def grant(rt: Runtime, op: str, by: str) -> Acts:
     ws = rt.workspace
     return (
-        lambda: ws.grant("$1", op=op, by=by),
-        lambda: ws.grant("$100", op=op, by=by),
-        lambda: ws.grant("$1", tokens=5, op=op, by=by),
-        lambda: ws.grant("$1", why="May", op=op, by=by),
+        lambda: ws.money.grant("$1", op=op, by=by),
+        lambda: ws.money.grant("$100", op=op, by=by),
+        lambda: ws.money.grant("$1", tokens=5, op=op, by=by),
+        lambda: ws.money.grant("$1", why="May", op=op, by=by),
     )
 
 
 async def unfreeze(rt: Runtime, op: str, by: str) -> Acts:
-    return lambda: rt.workspace.unfreeze(op=op, by=by), lambda: rt.workspace.unfreeze("paid", op=op, by=by)
+    return lambda: rt.workspace.money.unfreeze(op=op, by=by), lambda: rt.workspace.money.unfreeze("paid", op=op, by=by)
 
 
 async def reconcile(rt: Runtime, op: str, by: str) -> Acts:
     ws = rt.workspace
-    await ws.grant("$1")
+    await ws.money.grant("$1")
     for task in ("x", "y"):
         await rt.run("shop", task)
-    one, other = [hold.id for hold in await ws.uncertain()]
+    one, other = [hold.id for hold in await ws.money.uncertain()]
     return (
-        lambda: ws.reconcile(one, "$0.01", op=op, by=by),
-        lambda: ws.reconcile(one, "$0.02", op=op, by=by),
-        lambda: ws.reconcile(other, "$0.01", op=op, by=by),
-        lambda: ws.reconcile(one, "$0.01", why="the bill", op=op, by=by),
+        lambda: ws.money.reconcile(one, "$0.01", op=op, by=by),
+        lambda: ws.money.reconcile(one, "$0.02", op=op, by=by),
+        lambda: ws.money.reconcile(other, "$0.01", op=op, by=by),
+        lambda: ws.money.reconcile(one, "$0.01", why="the bill", op=op, by=by),
     )
 
 
 async def trip(rt: Runtime, op: str, by: str) -> Acts:
     ws = rt.workspace
     return (
-        lambda: ws.trip("coder", "away", op=op, by=by),
-        lambda: ws.trip("bad", "away", op=op, by=by),
-        lambda: ws.trip("coder", "ill", op=op, by=by),
-        lambda: ws.reset("coder", op=op, by=by),
+        lambda: ws.agents.trip("coder", "away", op=op, by=by),
+        lambda: ws.agents.trip("bad", "away", op=op, by=by),
+        lambda: ws.agents.trip("coder", "ill", op=op, by=by),
+        lambda: ws.agents.reset("coder", op=op, by=by),
     )
 
 
 async def reset(rt: Runtime, op: str, by: str) -> Acts:
     ws = rt.workspace
-    return lambda: ws.reset("coder", op=op, by=by), lambda: ws.reset("bad", op=op, by=by)  # nothing to reset
+    return lambda: ws.agents.reset("coder", op=op, by=by), lambda: ws.agents.reset(
+        "bad", op=op, by=by
+    )  # nothing to reset
 
 
 async def prune(rt: Runtime, op: str, by: str) -> Acts:
@@ -154,7 +156,7 @@ async def prune(rt: Runtime, op: str, by: str) -> Acts:
 
 
 async def cleanup(rt: Runtime, op: str, by: str) -> Acts:
-    return lambda: rt.workspace.cleanup(op=op, by=by), lambda: rt.workspace.prune(5, op=op, by=by)
+    return lambda: rt.workspace.context.cleanup(op=op, by=by), lambda: rt.workspace.prune(5, op=op, by=by)
 
 
 async def set_key(rt: Runtime, op: str, by: str) -> Acts:
@@ -169,7 +171,7 @@ async def set_key(rt: Runtime, op: str, by: str) -> Acts:
 
 
 async def clear_cooling(rt: Runtime, op: str, by: str) -> Acts:
-    cooling = rt.workspace.cooling
+    cooling = rt.workspace.keys.cooling
     return lambda: cooling.clear(op=op, by=by), lambda: cooling.clear("openai", op=op, by=by)
 
 
@@ -222,13 +224,13 @@ async def test_the_same_act_is_answered_again_and_another_one_is_a_conflict(cloc
     async with workspace_of(clock) as rt:
         act, *others = await MAKERS[verb](rt, "click", "ann")
         first = await act()
-        before = await rt.workspace.history()
+        before = await rt.workspace.journal.history()
         for other in others:
             with pytest.raises(Conflict, match="the op 'click' was used for another act") as no:
                 await other()
             assert not no.value.retryable
         assert await act() == first
-        assert await rt.workspace.history() == before
+        assert await rt.workspace.journal.history() == before
 
 
 @pytest.mark.rule("workspace.op")
@@ -252,7 +254,7 @@ async def test_an_agent_that_holds_a_task_does_no_act_of_an_owner(rt: Runtime, s
 @pytest.mark.rule("workspace.op-content")
 async def test_one_operation_serves_one_verb(clock: FakeClock):
     async with workspace_of(clock) as rt:
-        await rt.workspace.trip("shop", "away", op="click")
+        await rt.workspace.agents.trip("shop", "away", op="click")
         for verb in ("grant", "cancel", "context_set", "prune"):
             act, *_ = await MAKERS[verb](rt, "click", "")
             with pytest.raises(Conflict, match="was used for another act"):
@@ -273,21 +275,21 @@ async def test_an_act_that_changed_nothing_keeps_its_operation(clock: FakeClock)
 async def test_an_operation_outlives_the_run_it_was_about(clock: FakeClock):
     async with workspace_of(clock) as rt:
         one, other = await waiting_tasks(rt)
-        assert await rt.workspace.cancel(one, op="click") == 1
+        assert await rt.workspace.tasks.cancel(one, op="click") == 1
         clock.advance(5 * DAY)
         assert await rt.workspace.prune(4) == 1
-        assert await rt.workspace.cancel(one, op="click") == 1
+        assert await rt.workspace.tasks.cancel(one, op="click") == 1
         with pytest.raises(Conflict, match="was used for another act"):
-            await rt.workspace.cancel(other, op="click")
+            await rt.workspace.tasks.cancel(other, op="click")
 
 
 @pytest.mark.rule("workspace.op-content")
 async def test_an_act_that_failed_leaves_its_operation_free(clock: FakeClock):
     async with workspace_of(clock) as rt:
         with pytest.raises(RemitError, match="there is no task"):
-            await rt.workspace.cancel("nothing", op="click")
+            await rt.workspace.tasks.cancel("nothing", op="click")
         one, _ = await waiting_tasks(rt)
-        assert await rt.workspace.cancel(one, op="click") == 1
+        assert await rt.workspace.tasks.cancel(one, op="click") == 1
 
 
 @pytest.mark.rule("workspace.by")
@@ -295,9 +297,9 @@ async def test_an_act_that_failed_leaves_its_operation_free(clock: FakeClock):
 async def test_history_tells_who_did_it(clock: FakeClock, verb: str):
     async with workspace_of(clock) as rt:
         act, *_ = await MAKERS[verb](rt, "", "ann")
-        before = await rt.workspace.head()
+        before = (await rt.workspace.journal.read(lambda view: view.head())).seq
         await act()
-        told = await rt.workspace.history(after=before)
+        told = await rt.workspace.journal.history(after=before)
         assert told
         assert any(event.data.get("by") == "ann" and plain_line(event).endswith("(by ann)") for event in told)
 
@@ -308,16 +310,18 @@ async def test_upkeep_tells_who_did_it(clock: FakeClock):
         await rt.workspace.context().set("notes", "k", 1, 60)
         await rt.run("coder", "x")
         clock.advance(5 * DAY)
-        assert await rt.workspace.cleanup(by="ann", op="tidy") == 1
+        assert await rt.workspace.context.cleanup(by="ann", op="tidy") == 1
         assert await rt.workspace.prune(4, by="bob") == 1
-        told = {event.kind: event.data.get("by") for event in await rt.workspace.history()}
+        told = {event.kind: event.data.get("by") for event in await rt.workspace.journal.history()}
         assert told["entries.removed"] == "ann"
         assert told["owner.acted"] == "ann"
         assert told["runs.pruned"] == "bob"
         await rt.workspace.context().set("notes", "k", 1, 60)
         clock.advance(DAY)
-        assert await rt.workspace.cleanup(by="ann", op="tidy") == 1, "what had expired when it was asked for first"
-        assert await rt.workspace.cleanup() == 1
+        assert await rt.workspace.context.cleanup(by="ann", op="tidy") == 1, (
+            "what had expired when it was asked for first"
+        )
+        assert await rt.workspace.context.cleanup() == 1
 
 
 @pytest.mark.rule("workspace.op-content", "answer.first")
@@ -329,37 +333,37 @@ async def test_an_answer_under_an_operation_is_one_answer(rt: Runtime):
     task = await rt.submit("asker", "go")
     with anyio.fail_after(PATIENCE):
         question = (await the_question(rt)).id
-        await rt.workspace.answer(question, "red", op="click", by="ann")
-        await rt.workspace.answer(question, "red", op="click", by="ann")
+        await rt.workspace.questions.answer(question, "red", op="click", by="ann")
+        await rt.workspace.questions.answer(question, "red", op="click", by="ann")
         with pytest.raises(Conflict, match="was used for another act"):
-            await rt.workspace.answer(question, "blue", op="click", by="ann")
+            await rt.workspace.questions.answer(question, "blue", op="click", by="ann")
         with pytest.raises(Conflict, match="was used for another act"):
-            await rt.workspace.reject(question, op="click", by="ann")
+            await rt.workspace.questions.reject(question, op="click", by="ann")
         with pytest.raises(Conflict, match="ann"):
-            await rt.workspace.answer(question, "red", op="another click", by="bob")
+            await rt.workspace.questions.answer(question, "red", op="another click", by="bob")
         with pytest.raises(Conflict, match="ann"):
-            await rt.workspace.answer(question, "red", by="bob")
+            await rt.workspace.questions.answer(question, "red", by="bob")
         second = (await the_question(rt)).id
         with pytest.raises(Conflict, match="was used for another act"):
-            await rt.workspace.answer(second, "red", op="click", by="ann")
-        await rt.workspace.answer(second, "yes", op="next", by="ann")
+            await rt.workspace.questions.answer(second, "red", op="click", by="ann")
+        await rt.workspace.questions.answer(second, "yes", op="next", by="ann")
         assert await task.result(PATIENCE) == ["red", "yes"]
 
 
 @pytest.mark.rule("money.reconcile", "workspace.op-content")
 async def test_a_call_is_reconciled_with_one_amount(clock: FakeClock):
     async with workspace_of(clock) as rt:
-        await rt.workspace.grant("$1")
+        await rt.workspace.money.grant("$1")
         await rt.run("shop", "x")
-        [hold] = await rt.workspace.uncertain()
-        back = await rt.workspace.reconcile(hold.id, "$0.01", by="ann")
-        assert back == await rt.workspace.reconcile(hold.id, "$0.01")
-        assert back == await rt.workspace.reconcile(hold.id, "$0.01", op="click")
-        before = await rt.workspace.history()
+        [hold] = await rt.workspace.money.uncertain()
+        back = await rt.workspace.money.reconcile(hold.id, "$0.01", by="ann")
+        assert back == await rt.workspace.money.reconcile(hold.id, "$0.01")
+        assert back == await rt.workspace.money.reconcile(hold.id, "$0.01", op="click")
+        before = await rt.workspace.journal.history()
         for op in ("", "another click"):
             with pytest.raises(Conflict, match=r"was reconciled already, with \$0.01") as no:
-                await rt.workspace.reconcile(hold.id, "$0.04", op=op)
+                await rt.workspace.money.reconcile(hold.id, "$0.04", op=op)
             assert not no.value.retryable
         with pytest.raises(Conflict, match="was reconciled already"):
-            await rt.workspace.reconcile(hold.id, "$0.01", tokens=7)
-        assert [event.kind for event in (await rt.workspace.history())[len(before) :]] in ([], ["owner.acted"])
+            await rt.workspace.money.reconcile(hold.id, "$0.01", tokens=7)
+        assert [event.kind for event in (await rt.workspace.journal.history())[len(before) :]] in ([], ["owner.acted"])

@@ -33,7 +33,7 @@ async def test_who_can_only_look_and_say_is_approved_by_itself_and_on_record(clo
         lead_by(rt, door)
         with anyio.fail_after(PATIENCE):
             assert str(await rt.run("lead", "go")).startswith("deployer: ")
-        [question] = await rt.workspace.questions(decided=True)
+        [question] = await rt.workspace.questions.list(decided=True)
         assert (question.state, question.by, question.channel, question.used) == ("approved", "policy", "auto", True)
         assert question.why == "it can only look and say: it has no tools and asks nobody"
         assert question.shows["because"] == "'deployer' is asked by 'lead'"
@@ -52,7 +52,7 @@ async def test_who_can_do_more_or_whose_card_says_so_is_asked_about(clock: FakeC
         rt.add(Card("deployer", **card), signed)
         lead_by(rt, delegate)
         async with running(rt, "lead") as outcome:
-            await rt.workspace.approve((await the_question(rt)).id)
+            await rt.workspace.questions.approve((await the_question(rt)).id)
         assert outcome.result().value == "deployer: to prod"
 
 
@@ -70,7 +70,7 @@ async def test_each_of_several_handoffs_is_approved_by_itself(clock: FakeClock):
         with anyio.fail_after(PATIENCE):
             assert str(await rt.run("lead", "go")) == "second: go"
         assert await counted(rt) == {"asked": 3, "answered": 3, "used": 3}
-        assert len({one.id for one in await rt.workspace.questions(decided=True)}) == 3
+        assert len({one.id for one in await rt.workspace.questions.list(decided=True)}) == 3
         await sound(rt)
 
 
@@ -89,7 +89,7 @@ async def test_a_handoff_that_is_made_again_in_the_next_try_is_on_record_again(c
         lead_by(rt, command)
         assert (await ends(clock, await rt.submit("lead", "go"))).value == "seen"
         assert len(tries) == 2
-        questions = await rt.workspace.questions(decided=True)
+        questions = await rt.workspace.questions.list(decided=True)
         assert len({one.id for one in questions}) == (await counted(rt))["asked"]
         await sound(rt)
 
@@ -112,7 +112,7 @@ async def test_the_owner_says_which_hops_are_asked_about_and_why(clock: FakeCloc
         async with running(rt, "lead") as outcome:
             question = await the_question(rt)
             assert question.shows["because"] == "it is Friday"
-            await rt.workspace.approve(question.id)
+            await rt.workspace.questions.approve(question.id)
         assert outcome.result().value == ["deployer: to test", "deployer: to prod"]
     first = seen[0]
     assert (first.kind, first.asker, first.agent, first.task, first.credits) == (
@@ -134,7 +134,7 @@ async def test_what_is_neither_yes_nor_no_is_asked_about(clock: FakeClock, said:
         async with running(rt, "lead") as outcome:
             question = await the_question(rt)
             assert question.shows["because"] == f"about 'deployer' the policy says {word}, which is neither yes nor no"
-            await rt.workspace.approve(question.id)
+            await rt.workspace.questions.approve(question.id)
         assert outcome.result().ok
 
 

@@ -85,7 +85,7 @@ async def test_every_door_asks_a_person_and_goes_on_after_the_approval(rt: Runti
         assert question.shows["agent"] == "deployer"
         assert question.shows["because"] == "'deployer' works only after an approval"
         assert told == []
-        await rt.workspace.approve(question.id, by="ann")
+        await rt.workspace.questions.approve(question.id, by="ann")
     assert str(outcome.result().value).startswith("deployed: ")
     assert len(told) == 1
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 1}
@@ -99,7 +99,7 @@ async def test_a_rejection_is_a_sentence_to_the_agent(rt: Runtime, door: Door):
     lead_by(rt, door)
     async with running(rt, "lead", "go") as outcome:
         question = await the_question(rt)
-        await rt.workspace.reject(question.id, by="bob", why="freeze")
+        await rt.workspace.questions.reject(question.id, by="bob", why="freeze")
     assert "asking 'deployer' was not approved by bob: freeze; go on without it" in str(outcome.result().error)
     assert told == []
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 0}
@@ -120,7 +120,7 @@ async def test_whoever_is_not_approved_can_go_on_without_it(rt: Runtime):
         return "deployed"
 
     async with running(rt, "lead") as outcome:
-        await rt.workspace.reject((await the_question(rt)).id)
+        await rt.workspace.questions.reject((await the_question(rt)).id)
     assert outcome.result().value == "approval: asking 'deployer' was not approved; go on without it"
 
 
@@ -146,7 +146,7 @@ async def test_where_no_task_could_wait_nobody_is_asked(rt: Runtime):
 @pytest.mark.rule("approval.shows")
 async def test_a_question_shows_what_it_permits(clock: FakeClock):
     with team(clock=clock) as rt:
-        await rt.workspace.grant("$5")
+        await rt.workspace.money.grant("$5")
         deployer(rt, tools=["kubectl", "helm"], asks=["auditor"])
         rt.add(Card("auditor"), signed)
 
@@ -157,9 +157,9 @@ async def test_a_question_shows_what_it_permits(clock: FakeClock):
 
         async with running(rt, "lead"):
             first = await the_question(rt)
-            await rt.workspace.approve(first.id)
+            await rt.workspace.questions.approve(first.id)
             second = await the_question(rt)
-            await rt.workspace.approve(second.id)
+            await rt.workspace.questions.approve(second.id)
     assert first.text == "'lead' wants to ask 'deployer': carved"
     assert first.shows == {
         "action": "delegate",
@@ -189,7 +189,7 @@ async def test_an_approval_is_for_one_hop_with_exactly_this_text(rt: Runtime):
         for text in ("to prod", "to prod", "to mars"):  # the same once more is asked about once more
             question = await the_question(rt)
             assert question.shows["task"] == text
-            await rt.workspace.approve(question.id)
+            await rt.workspace.questions.approve(question.id)
     assert outcome.result().ok
     assert told == ["to prod", "to prod", "to mars"]
     assert await counted(rt) == {"asked": 3, "answered": 3, "used": 3}
@@ -206,8 +206,8 @@ async def test_an_approval_of_one_task_is_none_of_another(rt: Runtime):
     async with running(rt, "lead", "one") as one, running(rt, "lead", "two") as two:
         first, second = await asked(rt, 2)
         assert first.digest != second.digest
-        await rt.workspace.approve(first.id)
-        await rt.workspace.reject(second.id)
+        await rt.workspace.questions.approve(first.id)
+        await rt.workspace.questions.reject(second.id)
     assert sorted([one.result().state, two.result().state]) == ["completed", "failed"]
     assert told == ["to prod"]
 
@@ -219,12 +219,12 @@ async def test_the_task_is_done_as_it_was_approved_and_what_was_asked_stays_on_r
     lead_by(rt, door)
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
-        await rt.workspace.approve(question.id, by="ann", value="to test first")
+        await rt.workspace.questions.approve(question.id, by="ann", value="to test first")
     assert outcome.result().value == "deployed: to test first"
     assert told == ["to test first"]
-    kept = await rt.workspace.question(question.id)
+    kept = await rt.workspace.questions.get(question.id)
     assert (kept.shows["task"], kept.value, kept.used) == ("to prod", "to test first", True)
-    assert {status.task for status in await rt.workspace.tasks(agent="deployer")} == {"to test first"}
+    assert {status.task for status in await rt.workspace.tasks.list(agent="deployer")} == {"to test first"}
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 1}
     await sound(rt)
 
@@ -236,7 +236,7 @@ async def test_the_text_of_a_step_is_approved_as_any_other(rt: Runtime):
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
         assert str(question.shows["task"]).startswith("# Task: to prod")
-        await rt.workspace.approve(question.id, value="to test first")
+        await rt.workspace.questions.approve(question.id, value="to test first")
     assert (outcome.result().value, told) == ("deployed: to test first", ["to test first"])
 
 
@@ -249,13 +249,13 @@ async def test_a_task_that_is_handed_over_stays_what_it_is(rt: Runtime, door: Do
     async with running(rt, "lead", "the whole") as outcome:
         question = await the_question(rt)
         with pytest.raises(BadInput) as no:
-            await rt.workspace.approve(question.id, value="only a part")
+            await rt.workspace.questions.approve(question.id, value="only a part")
         assert str(no.value) == (
             f"question {question.id} is about handing a task over, which stays as it is; "
             "approve it without a value, or reject it and say why"
         )
-        assert (await rt.workspace.question(question.id)).state == "open"
-        await rt.workspace.approve(question.id)
+        assert (await rt.workspace.questions.get(question.id)).state == "open"
+        await rt.workspace.questions.approve(question.id)
     assert (outcome.result().value, told) == ("deployed: the whole", ["the whole"])
 
 
@@ -275,7 +275,7 @@ async def test_who_joins_the_parts_is_asked_about_once_before_anyone_works(rt: R
     async with running(rt, "first" if later else "lead") as outcome:
         question = await the_question(rt)
         assert (question.shows["action"], worked) == ("handoff", [])
-        await rt.workspace.approve(question.id)
+        await rt.workspace.questions.approve(question.id)
     assert outcome.result().value == "deployed: go"
     assert (told, sorted(worked)) == (["go"], ["a", "b"])
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 1}

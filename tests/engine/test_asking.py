@@ -36,13 +36,13 @@ async def test_an_agent_asks_and_gets_the_answer(rt: Runtime, clock: FakeClock):
         assert (question.default, question.agent, question.state) == ("red", "lead", "open")
         assert question.until == clock.now() + HOUR * 1_000_000
         clock.advance(60)
-        await rt.workspace.answer(question.id, "blue", by="ann", channel="terminal")
+        await rt.workspace.questions.answer(question.id, "blue", by="ann", channel="terminal")
     assert outcome.result().value == "blue"
-    kept = await rt.workspace.question(question.id)
+    kept = await rt.workspace.questions.get(question.id)
     assert (kept.state, kept.by, kept.channel, kept.value) == ("answered", "ann", "terminal", "blue")
     assert kept.answered_at == question.asked_at + 60_000_000
-    assert await rt.workspace.questions() == []
-    assert [one.id for one in await rt.workspace.questions(decided=True)] == [question.id]
+    assert await rt.workspace.questions.list() == []
+    assert [one.id for one in await rt.workspace.questions.list(decided=True)] == [question.id]
     await sound(rt)
 
 
@@ -52,7 +52,7 @@ async def test_without_choices_any_text_is_an_answer(rt: Runtime, clock: FakeClo
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
         assert question.until == clock.now() + WEEK * 1_000_000
-        await rt.workspace.answer(question.id, "because\nof that")
+        await rt.workspace.questions.answer(question.id, "because\nof that")
     assert outcome.result().value == "because\nof that"
 
 
@@ -61,7 +61,7 @@ async def test_a_person_may_decline_to_answer(rt: Runtime):
     asker(rt, "Why?")
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
-        await rt.workspace.reject(question.id, why="none of your business", by="ann")
+        await rt.workspace.questions.reject(question.id, why="none of your business", by="ann")
     assert f"question {question.id} was not answered: none of your business; go on without an answer" in str(
         outcome.result().error
     )
@@ -82,8 +82,8 @@ async def test_a_task_that_is_tried_again_asks_nobody_twice(rt: Runtime, clock: 
 
     task = await rt.submit("lead", "go")
     for word in ("first", "second"):
-        await rt.workspace.answer((await the_question(rt)).id, word)
-    await rt.workspace.approve((await the_question(rt)).id)
+        await rt.workspace.questions.answer((await the_question(rt)).id, word)
+    await rt.workspace.questions.approve((await the_question(rt)).id)
     outcome = await ends(clock, task)
     assert outcome.value == ["first", "second", {"env": "prod"}]
     assert len(tries) == 2
@@ -105,18 +105,18 @@ async def test_a_no_is_asked_about_again_when_the_task_is_tried_again(rt: Runtim
         ]
 
     first = await rt.submit("ops", "x", attempts=1)
-    await rt.workspace.answer((await the_question(rt)).id, "here")
-    await rt.workspace.approve((await the_question(rt)).id, value={"env": "test"})
+    await rt.workspace.questions.answer((await the_question(rt)).id, "here")
+    await rt.workspace.questions.approve((await the_question(rt)).id, value={"env": "test"})
     question = await the_question(rt)
     if how == "rejected":
-        await rt.workspace.reject(question.id)
+        await rt.workspace.questions.reject(question.id)
     else:
         clock.advance(HOUR)
     assert (await first.wait(PATIENCE)).state == "failed"
     second = await first.retry()
     again = await the_question(rt)
     assert (again.text, again.id == question.id) == ("How fast?", False)
-    await rt.workspace.answer(again.id, "slowly")
+    await rt.workspace.questions.answer(again.id, "slowly")
     assert await second.result(PATIENCE) == ["here", {"env": "test"}, "slowly"]
     assert await counted(rt) == {"asked": 4, "answered": 4, "used": 1}
     await sound(rt)
@@ -138,7 +138,7 @@ async def test_two_questions_at_once_get_their_own_answers(rt: Runtime):
 
     async with running(rt, "lead") as outcome:
         for question in reversed(await asked(rt, 2)):
-            await rt.workspace.answer(question.id, f"answer to {question.text}")
+            await rt.workspace.questions.answer(question.id, f"answer to {question.text}")
     assert outcome.result().value == ["answer to one?", "answer to two?"]
 
 
@@ -164,13 +164,13 @@ async def test_a_tool_is_used_with_the_arguments_as_they_were_approved(rt: Runti
             "arguments": {"env": "prod", "replicas": 3},
             "chain": "ops",
         }
-        await rt.workspace.approve(question.id, value={"env": "test", "replicas": 1}, by="ann")
+        await rt.workspace.questions.approve(question.id, value={"env": "test", "replicas": 1}, by="ann")
         again = await the_question(rt)  # the approval of the first is used up
         assert (again.text, again.id == question.id) == (question.text, False)
-        await rt.workspace.approve(again.id)
-        await rt.workspace.approve((await the_question(rt)).id)
+        await rt.workspace.questions.approve(again.id)
+        await rt.workspace.questions.approve((await the_question(rt)).id)
     assert did == [{"env": "test", "replicas": 1}, {"env": "prod", "replicas": 3}, {}]
-    kept = await rt.workspace.question(question.id)
+    kept = await rt.workspace.questions.get(question.id)
     assert (kept.shows["arguments"], kept.value) == ({"env": "prod", "replicas": 3}, {"env": "test", "replicas": 1})
     assert await counted(rt) == {"asked": 3, "answered": 3, "used": 3}
     await sound(rt)
@@ -187,7 +187,7 @@ async def test_a_tool_that_is_not_approved_is_not_used(rt: Runtime):
         return "deployed"
 
     async with running(rt, "ops") as outcome:
-        await rt.workspace.reject((await the_question(rt)).id, why="not on a Friday", by="ann")
+        await rt.workspace.questions.reject((await the_question(rt)).id, why="not on a Friday", by="ann")
     assert outcome.result().value == "approval: 'deploy' was not approved by ann: not on a Friday; go on without it"
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 0}
 
@@ -205,11 +205,11 @@ async def test_the_first_answer_counts_and_the_second_is_told_whose_it_was(rt: R
 
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
-        await rt.workspace.approve(question.id, by="ann", channel="telegram")
+        await rt.workspace.questions.approve(question.id, by="ann", channel="telegram")
         clock.advance(60)
         for second in (
-            rt.workspace.reject(question.id, by="bob"),
-            rt.workspace.approve(question.id, by="ann", channel="telegram"),
+            rt.workspace.questions.reject(question.id, by="bob"),
+            rt.workspace.questions.approve(question.id, by="ann", channel="telegram"),
         ):
             with pytest.raises(Conflict) as no:
                 await second
@@ -226,7 +226,7 @@ async def test_of_many_answers_at_once_one_counts(rt: Runtime):
     asker(rt, "Which?")
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
-        answers = [rt.workspace.answer(question.id, f"{n}", by=f"person {n}") for n in range(20)]
+        answers = [rt.workspace.questions.answer(question.id, f"{n}", by=f"person {n}") for n in range(20)]
         said = await asyncio.gather(*answers, return_exceptions=True)
     won = [n for n, one in enumerate(said) if one is None]
     assert len(won) == 1
@@ -245,10 +245,10 @@ async def test_a_question_that_nobody_answers_has_its_default(rt: Runtime, clock
         question = await the_question(rt)
         clock.advance(HOUR)
     assert outcome.result().value == "blue"
-    kept = await rt.workspace.question(question.id)
+    kept = await rt.workspace.questions.get(question.id)
     assert (kept.state, kept.value, kept.why, kept.by) == ("expired", "blue", "nobody answered in time", "")
     with pytest.raises(Conflict) as no:
-        await rt.workspace.answer(question.id, "red")
+        await rt.workspace.questions.answer(question.id, "red")
     assert (
         str(no.value) == f"question {question.id} has expired at 2027-01-15T09:00:00.000000Z; the first answer counts"
     )
@@ -287,7 +287,7 @@ async def test_an_approval_that_nobody_gives_counts_as_the_owner_says(clock: Fak
             assert (outcome.result().value, told) == ("deployed: to prod", ["to prod"])
         else:
             assert "was not approved: nobody answered in time; go on without it" in str(outcome.result().error)
-        assert (await rt.workspace.question(question.id)).state == "expired"
+        assert (await rt.workspace.questions.get(question.id)).state == "expired"
         assert await counted(rt) == {"asked": 1, "answered": 1, "used": len(told)}
         await sound(rt)
 
@@ -306,14 +306,14 @@ async def test_an_expired_question_is_not_answered_although_nobody_has_written_i
     async with running(rt, "careful" if verb == "approve" else "lead") as outcome:
         question = await the_question(rt)
         answers = {
-            "answer": lambda: rt.workspace.answer(question.id, "red", by="ann"),
-            "approve": lambda: rt.workspace.approve(question.id, by="ann"),
-            "reject": lambda: rt.workspace.reject(question.id, by="ann"),
+            "answer": lambda: rt.workspace.questions.answer(question.id, "red", by="ann"),
+            "approve": lambda: rt.workspace.questions.approve(question.id, by="ann"),
+            "reject": lambda: rt.workspace.questions.reject(question.id, by="ann"),
         }
         clock.jump((question.until - clock.now()) / 1_000_000)  # timers have not noticed
         with pytest.raises(Conflict, match=f"{question.id} has expired at .*; it is not answered any more"):
             await answers[verb]()
-        assert (await rt.workspace.question(question.id)).by == ""
+        assert (await rt.workspace.questions.get(question.id)).by == ""
         clock.advance(7 * 24 * HOUR)
     assert "nobody answered in time" in str(outcome.result().error)
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 0}
@@ -335,14 +335,14 @@ async def test_a_question_of_a_task_that_is_being_cancelled_is_not_answered(rt: 
 
     task = await rt.submit("careful", "go")
     question = await the_question(rt)
-    await rt.workspace.cancel(task.id)
+    await rt.workspace.tasks.cancel(task.id)
     with anyio.fail_after(PATIENCE):
         await asked_again.wait()
     with pytest.raises(Conflict, match="is not answered any more: its task is being cancelled"):
-        await rt.workspace.answer(question.id, "red", by="ann")
+        await rt.workspace.questions.answer(question.id, "red", by="ann")
     clean.set()
     assert (await task.wait(PATIENCE)).state == "cancelled"
-    assert (await rt.workspace.question(question.id)).state == "withdrawn"
+    assert (await rt.workspace.questions.get(question.id)).state == "withdrawn"
 
 
 @pytest.mark.rule("ask.expires")
@@ -351,7 +351,7 @@ async def test_an_answer_and_the_expiry_race_fairly(rt: Runtime, clock: FakeCloc
     asker(rt, "Which?", default="nothing", timeout=HOUR)
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
-        answering = asyncio.ensure_future(rt.workspace.answer(question.id, "something"))
+        answering = asyncio.ensure_future(rt.workspace.questions.answer(question.id, "something"))
         clock.advance(HOUR)
         said = (await asyncio.gather(answering, return_exceptions=True))[0]
     assert outcome.result().value == ("nothing" if said is not None else "something")
@@ -377,14 +377,14 @@ async def test_a_question_is_withdrawn_when_its_tree_is_cancelled(rt: Runtime):
 
     task = await rt.submit("lead", "go")
     question = await the_question(rt)
-    await rt.workspace.cancel(task.id)
+    await rt.workspace.tasks.cancel(task.id)
     assert (await task.wait(PATIENCE)).state == "cancelled"
-    kept = await rt.workspace.question(question.id)
+    kept = await rt.workspace.questions.get(question.id)
     assert (kept.state, kept.why) == ("withdrawn", "its task is over")
     with pytest.raises(Conflict) as no:
-        await rt.workspace.answer(question.id, "too late")
+        await rt.workspace.questions.answer(question.id, "too late")
     assert f"question {question.id} was withdrawn at " in str(no.value)
-    assert await rt.workspace.questions() == []
+    assert await rt.workspace.questions.list() == []
     await sound(rt)
 
 
@@ -399,7 +399,7 @@ async def test_a_question_is_withdrawn_when_its_task_ends_without_the_answer(rt:
         return "went on"
 
     assert await rt.run("lead", "go") == "went on"
-    [question] = await rt.workspace.questions(decided=True)
+    [question] = await rt.workspace.questions.list(decided=True)
     assert question.state == "withdrawn"
     await until(left[0].done)
     await sound(rt)
@@ -416,6 +416,6 @@ async def test_an_agent_that_gives_up_waiting_leaves_its_question_open_and_gets_
         return "went on"
 
     assert await rt.run("lead", "go") == "went on"
-    [question] = await rt.workspace.questions(decided=True)
+    [question] = await rt.workspace.questions.list(decided=True)
     assert question.state == "withdrawn"
     await sound(rt)

@@ -58,7 +58,9 @@ async def test_whoever_asks_holds_no_slot(clock: FakeClock, tmp_path):
         assert [await task.result(PATIENCE) for task in others] == ["worked"] * 3
         for question in questions:
             await (
-                rt.workspace.answer(question.id, "x") if question.kind == "ask" else rt.workspace.approve(question.id)
+                rt.workspace.questions.answer(question.id, "x")
+                if question.kind == "ask"
+                else rt.workspace.questions.approve(question.id)
             )
         assert [await task.result(PATIENCE) for task in asking] == ["x", "deployed: to prod"]
         await sound(rt)
@@ -73,7 +75,7 @@ async def test_a_whole_line_gives_its_slot_up(clock: FakeClock):
         question = await the_question(rt)
         await reached(rt, task.id, "waiting")
         assert await (await rt.submit("other", "y")).result(PATIENCE) == "other: y"
-        await rt.workspace.answer(question.id, "blue")
+        await rt.workspace.questions.answer(question.id, "blue")
         assert await task.result(PATIENCE) == "blue"
         await sound(rt)
 
@@ -99,7 +101,11 @@ async def test_an_agents_limit_holds_after_a_long_wait(rt: Runtime, clock: FakeC
     async with running(rt, "lead", "asks") as first:
         question = await the_question(rt)
         clock.advance(NIGHT)
-        await (rt.workspace.answer(question.id, "x") if how == "ask" else rt.workspace.approve(question.id))
+        await (
+            rt.workspace.questions.answer(question.id, "x")
+            if how == "ask"
+            else rt.workspace.questions.approve(question.id)
+        )
         await until(lambda: crowd[0] == 1)
         second = await rt.submit("lead", "works")
         third = await rt.outcome("lead", "now or never", wait=0)
@@ -126,7 +132,7 @@ async def test_a_line_of_three_waits_longer_than_all_its_timers(rt: Runtime, clo
     for _ in range(3):
         clock.advance(NIGHT)
         await quiet()
-    await rt.workspace.answer(question.id, "blue")
+    await rt.workspace.questions.answer(question.id, "blue")
     with anyio.fail_after(PATIENCE):
         outcome = await (task.wait() if task is not None else running_)  # pyright: ignore[reportGeneralTypeIssues]
     assert outcome is not None
@@ -160,7 +166,7 @@ async def test_the_clock_goes_on_with_what_was_left(rt: Runtime, clock: FakeCloc
         go.set()
         question = await the_question(rt)
         clock.advance(NIGHT)
-        await rt.workspace.answer(question.id, "x")
+        await rt.workspace.questions.answer(question.id, "x")
         await happened(again)
         clock.advance(after)
         done.set()
@@ -191,12 +197,12 @@ async def test_two_questions_at_once_stop_the_clock_once(rt: Runtime, clock: Fak
     async with running(rt, "lead") as outcome:
         first, second = await asked(rt, 2)
         clock.advance(HOUR)
-        await rt.workspace.answer(first.id, f"to {first.text}")
+        await rt.workspace.questions.answer(first.id, f"to {first.text}")
         await quiet()
         clock.advance(HOUR)  # the other one is open still
         await quiet()
         assert not outcome.done()
-        await rt.workspace.answer(second.id, f"to {second.text}")
+        await rt.workspace.questions.answer(second.id, f"to {second.text}")
         await happened(both)
         clock.advance(100)
         await quiet()
@@ -235,7 +241,7 @@ async def test_whoever_is_not_asked_about_has_no_more_time_than_before(rt: Runti
         await quiet()
         clock.advance(HOUR)
         await happened(stopped)
-        await rt.workspace.answer(question.id, "x")
+        await rt.workspace.questions.answer(question.id, "x")
     assert outcome.result().value == ["completed", "timed-out"]
     await sound(rt)
 
@@ -264,7 +270,7 @@ async def test_a_deadline_that_someone_said_comes_all_the_same(rt: Runtime, cloc
         assert question.until == deadline
         clock.advance(seconds)
     assert outcome.result().state in ("timed-out", "failed")
-    assert (await rt.workspace.question(question.id)).state in ("expired", "withdrawn")
+    assert (await rt.workspace.questions.get(question.id)).state in ("expired", "withdrawn")
     await sound(rt)
 
 
@@ -276,7 +282,7 @@ async def test_an_answer_before_a_said_deadline_leaves_only_the_time_until_then(
     async with running(rt, "lead", within=Bounds(deadline=clock.now() + round(HOUR * SECOND))) as outcome:
         question = await the_question(rt)
         clock.advance(HOUR - 60)
-        await rt.workspace.answer(question.id, "x")
+        await rt.workspace.questions.answer(question.id, "x")
         await happened(again)
         clock.advance(59)
         await quiet()
@@ -305,7 +311,7 @@ async def test_a_deadline_said_for_a_part_holds_though_its_askers_clock_stood_st
         go.set()
         question = await the_question(rt)
         clock.advance(240)
-        await rt.workspace.answer(question.id, "x")
+        await rt.workspace.questions.answer(question.id, "x")
         await happened(again)
         clock.advance(9)
         await quiet()
@@ -336,10 +342,10 @@ async def test_a_deadline_said_with_a_handoff_holds_after_a_question(rt: Runtime
         if deep:
             question = await the_question(rt)
             clock.advance(NIGHT)
-            await rt.workspace.answer(question.id, "do")
+            await rt.workspace.questions.answer(question.id, "do")
         question = await the_question(rt)
         clock.advance(HOUR - 60)
-        await rt.workspace.answer(question.id, "x")
+        await rt.workspace.questions.answer(question.id, "x")
         await happened(again)
         clock.advance(59)
         await quiet()

@@ -29,16 +29,16 @@ async def test_a_question_of_another_workspace_is_not_found(tmp_path, clock: Fak
             question = await the_question(acme)
             missing = f"there is no question '{question.id}' in this workspace; `remit approvals` lists what is open"
             for attempt in (
-                other.workspace.answer(question.id, "mine"),
-                other.workspace.approve(question.id),
-                other.workspace.reject(question.id),
-                other.workspace.question(question.id),
+                other.workspace.questions.answer(question.id, "mine"),
+                other.workspace.questions.approve(question.id),
+                other.workspace.questions.reject(question.id),
+                other.workspace.questions.get(question.id),
             ):
                 with pytest.raises(NotFound) as no:
                     await attempt
                 assert str(no.value) == missing
-            assert await other.workspace.questions() == []
-            await acme.workspace.answer(question.id, "ours")
+            assert await other.workspace.questions.list() == []
+            await acme.workspace.questions.answer(question.id, "ours")
         assert outcome.result().value == "ours"
 
 
@@ -85,39 +85,45 @@ async def test_what_is_no_answer_leaves_the_question_open(rt: Runtime):
     async with running(rt, "lead") as outcome:
         ask = (await the_question(rt)).id
         for bad, sentence in (
-            (workspace.answer(ask, "green"), f"'green' is none of the answers to {ask}: red, blue"),
-            (workspace.answer(ask, ""), "an answer must not be empty"),
-            (workspace.answer(ask, 5), "an answer must be text, not int: 5"),  # pyright: ignore[reportArgumentType]
-            (workspace.approve(ask), f"question {ask} asks for an answer, not for an approval; say `remit answer`"),
-            (workspace.answer(ask, "red", by="two\nlines"), "by must be one line of printable characters"),
-            (workspace.reject(ask, why="x" * 501), "why has at most 500 characters, got 501"),
-            (workspace.reject(ask, by=None), "by must be text, not NoneType: None"),  # pyright: ignore[reportArgumentType]
-            (workspace.reject(ask, channel="x\n"), "channel must be one line of printable characters"),
-            (workspace.answer("", "red"), "a question's id must not be empty"),
-            (workspace.question("two\nlines"), "a question's id must be one line"),
-            (workspace.questions(limit=0), "limit"),
+            (workspace.questions.answer(ask, "green"), f"'green' is none of the answers to {ask}: red, blue"),
+            (workspace.questions.answer(ask, ""), "an answer must not be empty"),
+            (workspace.questions.answer(ask, 5), "an answer must be text, not int: 5"),  # pyright: ignore[reportArgumentType]
+            (
+                workspace.questions.approve(ask),
+                f"question {ask} asks for an answer, not for an approval; say `remit answer`",
+            ),
+            (workspace.questions.answer(ask, "red", by="two\nlines"), "by must be one line of printable characters"),
+            (workspace.questions.reject(ask, why="x" * 501), "why has at most 500 characters, got 501"),
+            (workspace.questions.reject(ask, by=None), "by must be text, not NoneType: None"),  # pyright: ignore[reportArgumentType]
+            (workspace.questions.reject(ask, channel="x\n"), "channel must be one line of printable characters"),
+            (workspace.questions.answer("", "red"), "a question's id must not be empty"),
+            (workspace.questions.get("two\nlines"), "a question's id must be one line"),
+            (workspace.questions.list(limit=0), "limit"),
         ):
             with pytest.raises(BadInput) as no:
                 await bad
             assert str(no.value).startswith(sentence)
-        await workspace.answer(ask, "red")
+        await workspace.questions.answer(ask, "red")
         tool = (await the_question(rt)).id
         for bad, sentence in (
-            (workspace.answer(tool, "yes"), f"question {tool} asks for an approval; say `remit approve` or"),
-            (workspace.approve(tool, value="prod"), "the arguments of a tool, as they are approved, are a JSON object"),
+            (workspace.questions.answer(tool, "yes"), f"question {tool} asks for an approval; say `remit approve` or"),
             (
-                workspace.approve(tool, value=["prod"]),
+                workspace.questions.approve(tool, value="prod"),
                 "the arguments of a tool, as they are approved, are a JSON object",
             ),
-            (workspace.approve(tool, value={"a": object()}), "the arguments of a tool"),  # pyright: ignore[reportArgumentType]
+            (
+                workspace.questions.approve(tool, value=["prod"]),
+                "the arguments of a tool, as they are approved, are a JSON object",
+            ),
+            (workspace.questions.approve(tool, value={"a": object()}), "the arguments of a tool"),  # pyright: ignore[reportArgumentType]
         ):
             with pytest.raises(BadInput) as no:
                 await bad
             assert str(no.value).startswith(sentence)
-        assert (await workspace.question(tool)).state == "open"
-        await workspace.approve(tool)
+        assert (await workspace.questions.get(tool)).state == "open"
+        await workspace.questions.approve(tool)
     assert outcome.result().value == ["red", {"a": 1}]
-    for nobody in (workspace.answer("q0", "x"), workspace.question("q0")):
+    for nobody in (workspace.questions.answer("q0", "x"), workspace.questions.get("q0")):
         with pytest.raises(NotFound):
             await nobody
 

@@ -27,8 +27,8 @@ from remit.engine.context import Board, Context
 from remit.engine.money import Calling
 from remit.errors import BadInput, RemitError, StoreError
 from remit.ports.models import ToolCall
+from remit.runtime.filters import EventFilter, HistoryFilter, StatsFilter, TaskFilter
 from remit.runtime.models import AboutModel
-from remit.runtime.workspace import EventFilter, HistoryFilter, StatsFilter, TaskFilter
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from teams import echo, team
 
@@ -121,41 +121,54 @@ OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
 }
 NOT_WALKED = {"cards", "available", "serve", "serving", "lend", "running", "close"}  # they take nothing
 
-OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
-    "read": ({"look": lambda view: view.head()}, ()),
-    "browse": ({"look": lambda view: view.head()}, ()),
-    "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
-    "submit_plan": ({"plan": PLAN}, (SubmittingPlan,)),
-    "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
-    "task": ({"task": "x"}, ()),
-    "tasks": ({}, (TaskFilter,)),
-    "runs": ({}, ()),
-    "root": ({"run": "x"}, ()),
-    "cancel": ({"task": "x"}, ()),
-    "retry": ({"task": "x"}, ()),
-    "orphans": ({}, ()),
-    "settled": ({"run": "x"}, ()),
-    "has_ended": ({"run": "x"}, ()),
-    "history": ({}, (HistoryFilter, EventFilter)),
-    "pages": ({}, (EventFilter,)),
-    "stats": ({}, (StatsFilter,)),
-    "follow": ({}, (EventFilter,)),
-    "following": ({}, (EventFilter,)),
-    "watch": ({"sink": lambda _events: None}, ()),
-    "find": ({"wanted": "x"}, ()),
-    "trip": ({"agent": "ok", "why": "x"}, ()),
-    "reset": ({"agent": "ok"}, ()),
-    "context": ({}, ()),
-    "prune": ({"days": 4}, ()),
-    "grant": ({"amount": "$1"}, ()),
-    "reconcile": ({"hold": "x", "cost": "$1"}, ()),
-    "unfreeze": ({}, ()),
-    "spend": ({}, ()),
-    "questions": ({}, ()),
-    "question": ({"id": "x"}, ()),
-    "approve": ({"question": "x"}, ()),
-    "reject": ({"question": "x"}, ()),
-    "answer": ({"question": "x", "value": "y"}, ()),
+OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
+    "": {
+        "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
+        "submit_plan": ({"plan": PLAN}, (SubmittingPlan,)),
+        "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
+        "tree": ({"run": "x"}, ()),
+        "wait_all": ({"run": "x"}, ()),
+        "stats": ({}, (StatsFilter,)),
+        "prune": ({"days": 4}, ()),
+    },
+    "tasks": {
+        "get": ({"task": "x"}, ()),
+        "list": ({}, (TaskFilter,)),
+        "runs": ({}, ()),
+        "cancel": ({"task": "x"}, ()),
+        "retry": ({"task": "x"}, ()),
+        "orphans": ({}, ()),
+    },
+    "journal": {
+        "history": ({}, (HistoryFilter, EventFilter)),
+        "follow": ({}, (EventFilter,)),
+        "read": ({"look": lambda view: view.head()}, ()),
+    },
+    "money": {
+        "grant": ({"amount": "$1"}, ()),
+        "reconcile": ({"hold": "x", "cost": "$1"}, ()),
+        "unfreeze": ({}, ()),
+        "spend": ({}, ()),
+    },
+    "questions": {
+        "list": ({}, ()),
+        "get": ({"id": "x"}, ()),
+        "approve": ({"question": "x"}, ()),
+        "reject": ({"question": "x"}, ()),
+        "answer": ({"question": "x", "value": "y"}, ()),
+    },
+    "agents": {
+        "find": ({"wanted": "x"}, ()),
+        "trip": ({"agent": "ok", "why": "x"}, ()),
+        "reset": ({"agent": "ok"}, ()),
+    },
+    "context": {},
+}
+TAKE_NOTHING = {
+    "": {"check", "close"},
+    "money": {"account", "leases", "uncertain", "limits"},
+    "agents": {"list", "workers", "breakers"},
+    "context": {"namespaces", "cleanup"},
 }
 OF_CONTEXT: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "set": ({"namespace": "n", "key": "k", "value": 1}, ()),
@@ -234,7 +247,7 @@ def crew() -> Iterator[Runtime]:
 async def nothing_is_left(rt: Runtime) -> None:
     await rt.drain(PATIENCE)
     assert rt.running() == 0
-    left = [one for one in await rt.workspace.tasks(state="open") if one.state != "pending"]
+    left = [one for one in await rt.workspace.tasks.list(state="open") if one.state != "pending"]
     assert left == []
     await sound(rt)
 
@@ -259,11 +272,11 @@ async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(
 
 
 @pytest.mark.rule("input.told")
-async def test_whatever_is_said_to_a_workspace_is_done_or_refused_with_a_sentence(crew: Runtime):
-    nothing = {"head", "agents", "workers", "breakers", "namespaces", "cleanup", "examine", "close"}
-    nothing |= {"account", "leases", "uncertain", "audit", "limits"}
-    assert {*OF_WORKSPACE, *nothing} == {*public(Workspace)}
-    await walk(crew.workspace, OF_WORKSPACE)
+@pytest.mark.parametrize("group", OF_WORKSPACE)
+async def test_whatever_is_said_to_a_workspace_is_done_or_refused_with_a_sentence(crew: Runtime, group: str):
+    asked = getattr(crew.workspace, group) if group else crew.workspace
+    assert {*OF_WORKSPACE[group], *TAKE_NOTHING.get(group, ())} == {*public(type(asked))}
+    await walk(asked, OF_WORKSPACE[group])
     await nothing_is_left(crew)
 
 
@@ -326,19 +339,19 @@ async def test_whatever_is_said_to_a_task_is_done_or_refused_with_a_sentence(cre
         (lambda rt: rt.run_plan(PLAN, reveal="no"), "reveal is True or False, not 'no'"),
         (lambda rt: rt.run("ok", "x", handoffs="off"), "handoffs is True or False, not 'off'"),
         (lambda rt: rt.run("ok", "x", tier="complx"), "did you mean complex?"),
-        (lambda rt: rt.workspace.tasks(state=["open"]), "state is open or one of"),
-        (lambda rt: rt.workspace.tasks(state="faild"), "did you mean failed?"),
-        (lambda rt: rt.workspace.tasks(session=["s"]), "a session must be text, not list"),
-        (lambda rt: rt.workspace.history(run=["x"]), "a run's id must be text, not list"),
-        (lambda rt: rt.workspace.history(kinds="task.started"), "kinds is a list"),
-        (lambda rt: rt.workspace.history(kinds=["task.startd"]), "did you mean task.started?"),
-        (lambda rt: rt.workspace.orphans("x"), "limit is a whole number from 1"),
+        (lambda rt: rt.workspace.tasks.list(state=["open"]), "state is open or one of"),
+        (lambda rt: rt.workspace.tasks.list(state="faild"), "did you mean failed?"),
+        (lambda rt: rt.workspace.tasks.list(session=["s"]), "a session must be text, not list"),
+        (lambda rt: rt.workspace.journal.history(run=["x"]), "a run's id must be text, not list"),
+        (lambda rt: rt.workspace.journal.history(kinds="task.started"), "kinds is a list"),
+        (lambda rt: rt.workspace.journal.history(kinds=["task.startd"]), "did you mean task.started?"),
+        (lambda rt: rt.workspace.tasks.orphans("x"), "limit is a whole number from 1"),
         (lambda rt: rt.workspace.context().query_many(5), "query_many takes a list of namespaces, not 5"),
         (lambda rt: rt.workspace.context(5).board.list(), "a session must be text, not int"),
         (lambda rt: rt.run_team("g", "ok", {"tier": "complex"}), "run_team takes no more than goal and coordinator"),
-        (lambda rt: rt.workspace.trip("nobdy", "typo"), "there is no agent 'nobdy'; did you mean nobody?"),
-        (lambda rt: rt.workspace.reset("nobdy"), "there is no agent 'nobdy'; did you mean nobody?"),
-        (lambda rt: rt.workspace.tasks(agent="nobdy", limit=0), "limit is a whole number from 1"),
+        (lambda rt: rt.workspace.agents.trip("nobdy", "typo"), "there is no agent 'nobdy'; did you mean nobody?"),
+        (lambda rt: rt.workspace.agents.reset("nobdy"), "there is no agent 'nobdy'; did you mean nobody?"),
+        (lambda rt: rt.workspace.tasks.list(agent="nobdy", limit=0), "limit is a whole number from 1"),
     ],
 )
 @pytest.mark.case("bad_input")
@@ -351,8 +364,8 @@ async def test_what_is_said_wrongly_is_told_with_what_is_allowed(
         with pytest.raises((BadInput, LookupError)) as info:
             await call(rt)
         assert sentence in str(info.value)
-        assert await rt.workspace.tasks() == []
-        assert await rt.workspace.breakers() == {}
+        assert await rt.workspace.tasks.list() == []
+        assert await rt.workspace.agents.breakers() == {}
         await nothing_is_left(rt)
 
 

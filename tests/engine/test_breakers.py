@@ -11,6 +11,7 @@ from remit.core import breaker as breakers
 from remit.core.breaker import BreakerPolicy
 from remit.core.kinds import Place, breaker_set
 from remit.ports import Decision
+from remit.runtime.workspace import opening_of, subscribe
 from remit.testing import FakeClock
 from teams import team
 
@@ -55,7 +56,7 @@ async def test_after_the_cool_off_one_success_closes_it_and_one_failure_opens_it
     clock.advance(60)
     switch["broken"] = False
     assert await asked(rt, 3) == ["completed", "completed", "completed"]
-    assert "flaky" not in await rt.workspace.breakers()
+    assert "flaky" not in await rt.workspace.agents.breakers()
 
 
 @pytest.mark.rule("breaker.probe")
@@ -87,7 +88,7 @@ async def test_of_a_hundred_at_once_exactly_one_is_the_probe(rt: Runtime, clock:
         if len(refused) == 99:
             release.set()
 
-    rt.workspace.watch(see)
+    subscribe(rt.workspace, see)
     assert await rt.run("lead", "go") == ["completed", *["refused"] * 99]
     assert len(inside) == 1
 
@@ -98,9 +99,9 @@ async def test_a_probe_that_never_reports_expires(rt: Runtime, clock: FakeClock)
     await asked(rt, 3)
     clock.advance(60)
     # The probe of a process that died: let through, and never heard of again.
-    before = (await rt.workspace.breakers())["flaky"]
+    before = (await rt.workspace.agents.breakers())["flaky"]
     probing = breakers.probing(before, BreakerPolicy(), "a-task-that-died", clock.now())
-    await rt.workspace.store.tx(
+    await opening_of(rt.workspace).ground.store.tx(
         "probe", lambda _: Decision(None, (breaker_set("flaky", probing, Place(), clock.now()),))
     )
     switch["broken"] = False
@@ -117,14 +118,14 @@ async def test_refusals_and_cancellations_are_not_the_agents_failures(rt: Runtim
     async def flaky(turn: Turn) -> str:
         if turn.task == "ask":
             return await turn.delegate("nobody", "x")
-        await rt.workspace.cancel(turn.remit.id)
+        await rt.workspace.tasks.cancel(turn.remit.id)
         await anyio.sleep_forever()
         return "never"
 
     for _ in range(4):
         assert (await rt.outcome("flaky", "ask")).state == "failed"
         assert (await rt.outcome("flaky", "stop")).state == "cancelled"
-    assert await rt.workspace.breakers() == {}
+    assert await rt.workspace.agents.breakers() == {}
 
 
 @pytest.mark.rule("breaker.shared")
@@ -147,17 +148,17 @@ async def test_a_breaker_survives_a_restart_and_holds_for_every_run(tmp_path):
         clock.advance(60)
         assert await asked(rt) == ["completed"]
     with team(tmp_path / "team.db", workspace="other", clock=clock) as rt:
-        assert await rt.workspace.breakers() == {}
+        assert await rt.workspace.agents.breakers() == {}
 
 
 @pytest.mark.rule("breaker.operator")
 async def test_an_operator_takes_an_agent_out_and_lets_it_in_again(rt: Runtime, clock: FakeClock):
     flaky(rt)["broken"] = False
-    await rt.workspace.trip("Flaky", "maintenance")
+    await rt.workspace.agents.trip("Flaky", "maintenance")
     clock.advance(1_000_000)
     with pytest.raises(Refused, match="taken out by an operator: maintenance"):
         await rt.run("flaky", "x")
-    await rt.workspace.reset("flaky")
+    await rt.workspace.agents.reset("flaky")
     assert await rt.run("flaky", "x") == "up"
 
 
@@ -169,7 +170,7 @@ async def test_how_soon_it_opens_is_the_owners_to_say():
 
 async def test_an_agent_that_is_out_is_not_handed_anything(rt: Runtime):
     flaky(rt)
-    await rt.workspace.trip("flaky", "away")
+    await rt.workspace.agents.trip("flaky", "away")
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
@@ -192,7 +193,7 @@ async def test_a_task_handed_to_an_agent_that_rested_is_its_probe(rt: Runtime, c
         return Command("flaky")
 
     assert await rt.run("lead", "go") == "up"
-    assert "flaky" not in await rt.workspace.breakers()
+    assert "flaky" not in await rt.workspace.agents.breakers()
 
 
 @pytest.mark.rule("breaker.probe")
@@ -213,7 +214,7 @@ async def test_handing_over_is_a_success_of_who_hands_over(rt: Runtime, clock: F
     clock.advance(60)
     switch["broken"] = False
     assert await asked(rt, 2) == ["completed", "completed"]
-    assert (await rt.workspace.breakers()).get("flaky") is None
+    assert (await rt.workspace.agents.breakers()).get("flaky") is None
 
 
 @pytest.mark.rule("breaker.shared")
@@ -256,4 +257,4 @@ async def test_a_failure_of_someone_asked_is_not_the_askers_breaker(rt: Runtime)
         return "fine"
 
     await rt.run("lead", "go")
-    assert set(await rt.workspace.breakers()) == {"flaky"}
+    assert set(await rt.workspace.agents.breakers()) == {"flaky"}

@@ -37,7 +37,7 @@ async def test_a_fan_out_of_fifty_over_one_narrow_agent_is_done_in_turn(rt: Runt
         assert await rt.run("lead", "go") == [str(n) for n in range(50)]
     assert order == [str(n) for n in range(50)]
     assert crowd.most["narrow"] <= limit
-    assert not [event for event in await rt.workspace.history() if event.kind == "hop.refused"]
+    assert not [event for event in await rt.workspace.journal.history() if event.kind == "hop.refused"]
     await sound(rt)
 
 
@@ -109,7 +109,7 @@ async def test_after_a_while_a_busy_agent_is_refused(clock, who: str, wait: floa
         if who == "person":
             assert outcomes[0].rule == "concurrency"
         else:
-            refused = [event for event in await rt.workspace.history() if event.kind == "hop.refused"]
+            refused = [event for event in await rt.workspace.journal.history() if event.kind == "hop.refused"]
             assert [event.data["rule"] for event in refused] == ["concurrency"]
         await sound(rt)
 
@@ -247,7 +247,7 @@ async def test_one_who_is_cancelled_while_it_waits_leaves_its_place_to_the_next(
             assert (await gone.wait(PATIENCE)).state == "cancelled"
             hold.set()
         assert order == ["first", "last"]
-        assert not await rt.workspace.tasks(state="open")
+        assert not await rt.workspace.tasks.list(state="open")
         await sound(rt)
 
 

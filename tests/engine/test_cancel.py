@@ -50,13 +50,13 @@ async def test_one_transaction_fences_the_whole_tree(rt: Runtime):
     assert await task.cancel("changed my mind") == 6
     outcome = await task.wait(PATIENCE)
     assert (outcome.state, "changed my mind" in str(outcome.error)) == ("cancelled", True)
-    events = await rt.workspace.history()
+    events = await rt.workspace.journal.history()
     fences = [event for event in events if event.kind == "task.cancelling"]
     assert len(fences) == 6
     assert [event.seq for event in fences] == list(range(fences[0].seq, fences[0].seq + 6))
     assert fences[0].op is not None
     assert {event.op for event in fences[1:]} == {None}
-    assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
+    assert {one.state for one in await rt.workspace.tasks.list()} == {"cancelled"}
     await until(lambda: not rt.running())
     await sound(rt)
 
@@ -77,8 +77,8 @@ async def test_a_parent_is_cancelled_after_its_children(rt: Runtime):
     await happened(ready)
     await task.cancel()
     await task.wait(PATIENCE)
-    ended = {event.task: event.seq for event in await rt.workspace.history() if event.kind == "task.cancelled"}
-    for one in await rt.workspace.tasks():
+    ended = {event.task: event.seq for event in await rt.workspace.journal.history() if event.kind == "task.cancelled"}
+    for one in await rt.workspace.tasks.list():
         assert not one.parent or ended[one.id] < ended[one.parent], one
     await sound(rt)
 
@@ -151,7 +151,7 @@ async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clo
         await reached(rt, task.id, "waiting")
         assert await task.cancel() == 3
         assert (await task.wait(PATIENCE)).state == "cancelled"
-        assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
+        assert {one.state for one in await rt.workspace.tasks.list()} == {"cancelled"}
         await until(lambda: rt.running() == 0)
         one, other = [await rt.submit("stuck", name) for name in ("one", "other")]
         await reached(rt, one.id, "running")
@@ -196,11 +196,11 @@ async def test_nothing_is_recorded_in_the_name_of_a_cancelled_task(rt: Runtime):
     task = await rt.submit("stubborn", "go")
     await happened(inside)
     assert await task.cancel() == 1
-    before = len(await rt.workspace.history())
+    before = len(await rt.workspace.journal.history())
     go.set()
     assert (await task.wait(PATIENCE)).state == "cancelled"
     assert rules == ["over"] * 10
-    assert [event.kind for event in (await rt.workspace.history())[before:]] == ["task.cancelled"]
+    assert [event.kind for event in (await rt.workspace.journal.history())[before:]] == ["task.cancelled"]
     await sound(rt)
 
 
@@ -268,9 +268,9 @@ async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, asked_
                 await here.submit("forever", "x")
             await happened(inside)
             task = await named(there, "forever")
-            await there.workspace.cancel(task, "by hand")
+            await there.workspace.tasks.cancel(task, "by hand")
             await happened(stopped)
-            outcome = await there.workspace.task(task).wait(PATIENCE)
+            outcome = await there.workspace.tasks.get(task).wait(PATIENCE)
         assert outcome.state == "cancelled"  # pyright: ignore[reportPossiblyUnboundVariable]
         await until(lambda: not here.running())  # it is on record a moment before
         await sound(here)
@@ -289,18 +289,18 @@ async def test_a_submitted_child_outlives_its_asker_but_not_the_cancelling_of_th
     rt.add(Card("stuck"), stay)
     outcome = await rt.outcome("lead", "go")
     assert outcome.ok
-    stuck = await rt.workspace.task(str(outcome.value)).result(PATIENCE)
+    stuck = await rt.workspace.tasks.get(str(outcome.value)).result(PATIENCE)
     await reached(rt, stuck, "running")
     with pytest.raises(Conflict):  # the run itself has completed; what it left behind is cancelled by its own id
-        await rt.workspace.cancel(outcome.id)
-    assert await rt.workspace.cancel(stuck) == 1
-    assert (await rt.workspace.task(stuck).wait(PATIENCE)).state == "cancelled"
+        await rt.workspace.tasks.cancel(outcome.id)
+    assert await rt.workspace.tasks.cancel(stuck) == 1
+    assert (await rt.workspace.tasks.get(stuck).wait(PATIENCE)).state == "cancelled"
     await sound(rt)
 
 
 async def nothing_after_the_end(rt: Runtime) -> None:
     ended: set[str] = set()
-    for event in await rt.workspace.history():
+    for event in await rt.workspace.journal.history():
         assert event.task not in ended, event
         if event.kind in ENDS:
             ended.add(event.task)
@@ -319,19 +319,19 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
             if number % 5 == 0:
                 await turn.delegate("helper", turn.remit.id if number % 10 == 0 else "-")
             if number % 11 == 0:
-                await rt.workspace.cancel(turn.remit.id)
+                await rt.workspace.tasks.cancel(turn.remit.id)
             return "done"
 
         @rt.agent
         async def helper(turn: Turn) -> str:
             if turn.task != "-":
-                await rt.workspace.cancel(turn.task)
+                await rt.workspace.tasks.cancel(turn.task)
             return "helped"
 
         async def cancel(task: str, after: int) -> None:
             await a_few_rounds(after)
             try:
-                await rt.workspace.cancel(task)
+                await rt.workspace.tasks.cancel(task)
             except Conflict:
                 return
 
@@ -370,7 +370,7 @@ async def test_a_lost_task_is_cancelled_even_though_no_one_has_it(clock):
         assert await task.cancel() == 2
         async with serving(rt):
             await ends(clock, task)
-        assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
+        assert {one.state for one in await rt.workspace.tasks.list()} == {"cancelled"}
         await sound(rt)
 
 
@@ -387,5 +387,5 @@ async def test_a_handle_kept_after_its_turn_cancels_and_retries_nothing(rt: Runt
     for verb in (kept[0].cancel, kept[0].retry, kept[0].wait, kept[0].status):
         with pytest.raises(Refused, match="is over"):
             await verb()
-    assert (await rt.workspace.task(kept[0].id).status()).state in ("pending", "running")
+    assert (await rt.workspace.tasks.get(kept[0].id).status()).state in ("pending", "running")
     await sound(rt)

@@ -22,8 +22,8 @@ DAY = 86_400
 async def published(owner: Workspace, name: str) -> Card:
     """A card, once a worker has published it."""
     with anyio.fail_after(PATIENCE):
-        async with owner.following(after=0) as follow:
-            while (card := await owner.read(lambda view: view.card(name))) is None:
+        async with owner.journal.follow(after=0) as follow:
+            while (card := await owner.journal.read(lambda view: view.card(name))) is None:
                 await follow.next()
             return card
 
@@ -33,17 +33,17 @@ async def test_cards_that_a_worker_publishes_can_be_asked_by_whoever_has_the_sto
     path = tmp_path / "team.db"
     with team(path, clock=clock) as worker, Workspace(path, system=System(clock=clock)) as owner:
         worker.add(Card("coder", role="writes code", can="code"), echo)
-        assert await owner.agents() == []
+        assert await owner.agents.list() == []
         with pytest.raises(Refused, match="there is no agent 'coder'"):
             await owner.submit("coder", "too soon")
         async with serving(worker):
             assert await published(owner, "coder") == worker.cards()[0]
-            assert [card.name for card in await owner.agents()] == ["coder"]
-            assert [match.card.name for match in await owner.find("code")] == ["coder"]
+            assert [card.name for card in await owner.agents.list()] == ["coder"]
+            assert [match.card.name for match in await owner.agents.find("code")] == ["coder"]
             task = await owner.submit("coder", "x", by="ann")
             assert await task.result(PATIENCE) == "x"
-        assert (await owner.runs())[0].by == "ann"
-        assert (await owner.examine()).sound
+        assert (await owner.tasks.runs())[0].by == "ann"
+        assert (await owner.check()).sound
 
 
 @pytest.mark.rule("workspace.cards")
@@ -53,7 +53,7 @@ async def test_another_process_submits_to_a_published_card(tmp_path: Path):
 import asyncio, sys, remit
 async def main():
     with remit.Workspace(sys.argv[1]) as owner:
-        print([card.name for card in await owner.agents()])
+        print([card.name for card in await owner.agents.list()])
         print(await (await owner.submit("coder", "from afar")).result(30))
 asyncio.run(main())
 """
@@ -75,7 +75,7 @@ async def test_cards_are_published_again_only_when_they_have_changed(tmp_path: P
 
     async def times() -> int:
         with Workspace(tmp_path / "team.db") as owner:
-            return len(await owner.history(kinds=frozenset(("cards.published",))))
+            return len(await owner.journal.history(kinds=frozenset(("cards.published",))))
 
     await publishes(Card("coder", role="old"))
     await publishes(Card("coder", role="old"))
@@ -124,7 +124,7 @@ async def test_a_card_may_not_ask_whom_it_may_not_ask(house: Runtime):
         await house.workspace.submit("coder", "x", asker="nobody")
     with pytest.raises(BadInput, match="asker="):
         await house.workspace.submit("coder", "x", under="some task")
-    assert await house.workspace.tasks() == []
+    assert await house.workspace.tasks.list() == []
 
 
 @pytest.mark.rule("workspace.asker")
@@ -185,7 +185,7 @@ async def test_what_is_cancelled_takes_what_was_asked_under_it_along(house: Runt
             whole = await house.submit("lead", "the whole")
             part = await house.workspace.submit("coder", "a part", asker="lead", under=whole.id)
             await reached(house, part.id, "running")
-            assert await house.workspace.cancel(whole.id) == 2
+            assert await house.workspace.tasks.cancel(whole.id) == 2
             assert (await whole.wait(PATIENCE)).state == "cancelled"
             assert (await part.status()).state == "cancelled"
             with pytest.raises(Conflict, match="is cancelled; nothing can be asked"):

@@ -65,8 +65,8 @@ async def carried_out(store: Path | str, key: str = "", *, failing: bool = False
             if key:
                 task = await rt.submit("lead", "go", key=key)
             else:
-                for found in await rt.workspace.tasks(agent="lead"):
-                    assert await rt.workspace.task(found.id).result() == "done"
+                for found in await rt.workspace.tasks.list(agent="lead"):
+                    assert await rt.workspace.tasks.get(found.id).result() == "done"
                 return bank
             assert await task.result() == "done"
             await sound(rt)

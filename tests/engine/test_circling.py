@@ -39,7 +39,7 @@ def worker(rt: Runtime, answer: Any = LONG) -> list[str]:
 
 async def counted(rt: Runtime) -> list[list[Any]]:
     """How often the same was asked by now, and how often in vain, after each call."""
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     rows: list[Any] = [event.data.get("asks", {}) for event in history if event.kind == "tool.done"]
     return [row[key][:2] for row in rows for key in row if key[0] not in "=!"]
 
@@ -109,7 +109,7 @@ async def test_whoever_takes_a_task_over_goes_on_counting(where, clock):
         task = await dead.submit("lead", "go")
         await happened(asked_thrice)
         await take_over(heir, clock, dead)
-        await heir.workspace.task(task.id).result(PATIENCE)
+        await heir.workspace.tasks.get(task.id).result(PATIENCE)
         assert [len(one) for one in asked] == [3, 0]
         assert told[:2] == [LONG, LONG]
         assert "it will not be asked for it again" in told[2]
@@ -145,12 +145,12 @@ async def test_refusals_and_strikes_count_on_in_the_process_that_takes_over(wher
         task = await dead.submit("lead", "go")
         await happened(has_hung)
         await take_over(heir, clock, dead)
-        outcome = await heir.workspace.task(task.id).wait(PATIENCE)
+        outcome = await heir.workspace.tasks.get(task.id).wait(PATIENCE)
         stopped = "'worker' was stopped: it was refused again and again"
         assert [one.startswith(stopped) for one in told] == [True, False, False, True, False]
         assert told[4].startswith("'worker' is not asked in this run any more: its latest 2 tasks were stopped")
         assert "'lead' was stopped: it was refused again and again" in str(outcome.error), "at the third time"
-        history = await heir.workspace.history()
+        history = await heir.workspace.journal.history()
         strikes = [event.data["strikes"] for event in history if "strikes" in event.data]
         assert strikes == [{"worker": 1}, {"worker": 2}, {"lead": 1}]
         await sound(heir)
@@ -178,7 +178,7 @@ async def test_requests_count_on_in_the_process_that_takes_over_and_kept_ones_co
         task = await dead.submit("lead", "go")
         await happened(has_hung)
         await take_over(heir, clock, dead)
-        await heir.workspace.task(task.id).wait(PATIENCE)
+        await heir.workspace.tasks.get(task.id).wait(PATIENCE)
         assert len(model.asked) == 2
         assert refused == [
             "the models of this run have been asked 2 times, which is all they may be; 'lead' stops here"
@@ -233,9 +233,9 @@ async def test_a_task_that_was_stopped_is_held_against_its_agent_in_this_run_and
     stopped = "'worker' was stopped: it was refused again and again: 'lead' is already in this delegation"
     assert [one.startswith(stopped) for one in told] == [True, True, False]
     assert told[2].startswith("'worker' is not asked in this run any more: its latest 2 tasks were stopped, as it got")
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     assert [event.data["strikes"] for event in history if "strikes" in event.data] == [{"worker": 1}, {"worker": 2}]
-    assert (await rt.workspace.breakers())["worker"].failures == 2
+    assert (await rt.workspace.agents.breakers())["worker"].failures == 2
     told.clear()
     await rt.run("lead", "go")
     assert told[0].startswith(stopped)

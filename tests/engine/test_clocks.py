@@ -65,7 +65,7 @@ async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
             await until(lambda: ours.asked["workers"] > before)
             await quiet()
             go.set()
-            assert await here.workspace.task(task.id).result(PATIENCE) == "once"
+            assert await here.workspace.tasks.get(task.id).result(PATIENCE) == "once"
         assert did == ["pay"]
         assert "lost" not in await life(here, task.id)
         await sound(here)

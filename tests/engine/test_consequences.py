@@ -13,6 +13,7 @@ from remit.core.times import SECOND
 from remit.engine.consequences import CONSEQUENCES
 from remit.errors import Conflict
 from remit.ports import Decision
+from remit.runtime.workspace import opening_of
 from remit.testing import FakeClock
 from teams import echo, team
 
@@ -29,11 +30,13 @@ def test_every_move_that_ends_or_takes_a_task_has_its_line():
 
 
 async def append(rt: Runtime, *events: Unsealed) -> None:
-    await rt.workspace.store.tx(f"by hand {len(await rt.workspace.history())}", lambda _view: Decision(None, events))
+    await opening_of(rt.workspace).ground.store.tx(
+        f"by hand {len(await rt.workspace.journal.history())}", lambda _view: Decision(None, events)
+    )
 
 
 async def record_of(rt: Runtime, task: str) -> Record:
-    record = await rt.workspace.read(lambda view: view.record(task))
+    record = await rt.workspace.journal.read(lambda view: view.record(task))
     assert record is not None
     return record
 
@@ -70,13 +73,13 @@ async def test_an_end_brings_announcement_children_and_lesson_whoever_writes_it(
         record = await record_of(heir, task)
         claim = Claim("someone", record.fence + 1, record.attempt + 1)
         await append(heir, claimed(place(record), "middle", clock.now(), claim))
-        before = len(await heir.workspace.history())
+        before = len(await heir.workspace.journal.history())
         data = {"result": 1} if kind == "task.completed" else {"error": "no", "type": "Failed"}
         await append(heir, moved(kind, place(record), "middle", clock.now(), data))
-        events = (await heir.workspace.history())[before:]
+        events = (await heir.workspace.journal.history())[before:]
         assert [event.task for event in events if event.kind == "message.sent"] == [task]
         assert [event.task for event in events if event.kind == "task.cancelled" and event.task != task] == [below]
-        assert ("middle" in await heir.workspace.breakers()) == (kind in ("task.failed", "task.died"))
+        assert ("middle" in await heir.workspace.agents.breakers()) == (kind in ("task.failed", "task.died"))
         await sound(heir)
 
 
@@ -104,7 +107,7 @@ async def test_an_end_that_the_engine_writes_is_announced_and_learnt_from(tmp_pa
         async with anyio.create_task_group() as group:
             group.start_soon(rt.run, "lead", "go")
             await happened(asked)
-            task = rt.workspace.task(await named(rt, "coder"))
+            task = rt.workspace.tasks.get(await named(rt, "coder"))
             if how == "cancelled":
                 await task.cancel()
             elif how == "taken over too often":
@@ -122,7 +125,7 @@ async def test_an_end_that_the_engine_writes_is_announced_and_learnt_from(tmp_pa
             go.set()
         state = {"cancelled": "cancelled", "late": "failed"}.get(how, "dead")
         assert [text.partition(":")[0] for text in told] == [f"task {task.id} by 'coder' {state}"]  # pyright: ignore[reportPossiblyUnboundVariable]
-        assert ("coder" in await rt.workspace.breakers()) == (how == "tried too often")
+        assert ("coder" in await rt.workspace.agents.breakers()) == (how == "tried too often")
         await sound(rt)
 
 
@@ -143,16 +146,16 @@ async def test_a_success_ends_a_row_of_failures_also_of_one_that_was_asked_befor
         await happened(inside)
         for _ in range(2):
             await rt.outcome("coder", "fail")
-        assert (await rt.workspace.breakers())["coder"].failures == 2
+        assert (await rt.workspace.agents.breakers())["coder"].failures == 2
         go.set()
-    assert await rt.workspace.breakers() == {}
+    assert await rt.workspace.agents.breakers() == {}
 
 
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
 async def kinds(rt: Runtime) -> list[Event]:
-    return await rt.workspace.history()
+    return await rt.workspace.journal.history()
 
 
 @pytest.mark.rule("lifecycle.asked")

@@ -80,7 +80,7 @@ async def test_an_asker_passes_on_only_what_it_sees_itself(rt: Runtime):
         return [entry.key for entry in await turn.context.query("codebase")]
 
     assert await rt.run("lead", "go") == ["auth"]
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     reviewer_node = root.children[0].children[0]
     entry = await rt.workspace.context().entry("codebase", "auth")
     assert reviewer_node.sees == [f"codebase/auth*v{entry.version}"]
@@ -183,7 +183,7 @@ async def test_every_turn_leaves_a_receipt(rt: Runtime):
         return "ok"
 
     await rt.run("lead", "go")
-    node = tree(await rt.workspace.history()).children[0]
+    node = tree(await rt.workspace.journal.history()).children[0]
     assert [(what, why, tokens, version) for what, why, tokens, version, *_ in node.saw] == [
         ("task", "task", 2, 1),
         ("spec/auth", "passed", 10, 1),

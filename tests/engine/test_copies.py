@@ -7,6 +7,7 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, ends, sound
 from remit import Card, Command, Event, Runtime, Send, Turn
+from remit.runtime.workspace import subscribe
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -130,12 +131,12 @@ async def test_a_listener_changes_neither_the_record_nor_what_others_get(rt: Run
         return [await turn.delegate("helper", "x"), await task.result()]
 
     rt.add(Card("helper"), helper)
-    rt.workspace.watch(spoils)
-    rt.workspace.watch(heard.extend)
-    rt.workspace.watch(spoils)
+    subscribe(rt.workspace, spoils)
+    subscribe(rt.workspace, heard.extend)
+    subscribe(rt.workspace, spoils)
     task = await rt.submit("lead", "go")
     assert await task.result(PATIENCE) == [{"numbers": [1, 2]}] * 2
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     assert [event for event in heard if event.kind != "cards.published"] == [
         event for event in history if event.kind != "cards.published"
     ]
@@ -156,6 +157,6 @@ async def test_a_listener_does_not_change_what_is_still_to_be_claimed():
             return turn.task
 
         rt.add(Card("helper"), helper)
-        rt.workspace.watch(spoils)
+        subscribe(rt.workspace, spoils)
         tasks = [await rt.submit("helper", str(n)) for n in range(5)]
         assert [await task.result(PATIENCE) for task in tasks] == [str(n) for n in range(5)]

@@ -13,6 +13,7 @@ from remit.core.kinds import Begun, ended, message_sent, messages_taken, place, 
 from remit.engine.upkeep.prune import gaps_left_by
 from remit.errors import Conflict
 from remit.ports import Decision
+from remit.runtime.workspace import opening_of
 from remit.testing.clauses.making import Dice, first_remit
 from remit.testing.clock import FakeClock
 from teams import echo, team
@@ -31,11 +32,11 @@ def rt(request, tmp_path, clock):
 
 
 async def kinds(rt: Runtime) -> list[str]:
-    return [event.kind for event in await rt.workspace.history()]
+    return [event.kind for event in await rt.workspace.journal.history()]
 
 
 async def gaps(rt: Runtime) -> list[Gap]:
-    return await rt.workspace.store.read(lambda view: view.gaps_after(0, 10_000))
+    return await opening_of(rt.workspace).ground.store.read(lambda view: view.gaps_after(0, 10_000))
 
 
 async def again_and_again(rt: Runtime, clock: FakeClock) -> None:
@@ -119,10 +120,10 @@ async def test_a_store_that_is_pruned_every_day_does_not_grow(rt: Runtime, clock
         for number in range(5):
             await rt.run("lead", f"{day} {number}")
         clock.advance(DAY)
-        await rt.workspace.cleanup()
+        await rt.workspace.context.cleanup()
         await rt.workspace.prune(2)
-        tables = await rt.workspace.store.read(lambda view: view.tables())
-        sizes.append(len(await rt.workspace.history()) + len(await gaps(rt)) + sum(map(len, tables.values())))
+        tables = await opening_of(rt.workspace).ground.store.read(lambda view: view.tables())
+        sizes.append(len(await rt.workspace.journal.history()) + len(await gaps(rt)) + sum(map(len, tables.values())))
     assert sizes[-1] <= max(sizes[8:14]) + 3, sizes
     await sound(rt)
 
@@ -139,7 +140,9 @@ async def test_a_version_is_not_used_again_when_it_is_forgotten_that_it_was_used
     await context.remove("notes", "b")
     await again_and_again(rt, clock)
     assert await kinds(rt) == ["journal.cut"]
-    assert (await rt.workspace.store.read(lambda view: view.tables()))["retired"].keys() == {("", "*")}
+    assert (await opening_of(rt.workspace).ground.store.read(lambda view: view.tables()))["retired"].keys() == {
+        ("", "*")
+    }
     for key in ("a", "b", "never there"):
         assert await context.set("notes", key, "new") == 6
     with pytest.raises(Conflict):
@@ -161,10 +164,10 @@ async def test_in_a_run_that_is_open_everything_stays_however_old_it_is(rt: Runt
     async with anyio.create_task_group() as group:  # it is asked in the foreground
         group.start_soon(rt.outcome, "lead", "go")
         await happened(inside)
-        before = [event for event in await rt.workspace.history() if event.run]
+        before = [event for event in await rt.workspace.journal.history() if event.run]
         clock.jump(10 * DAY)
         await rt.workspace.prune(1)
-        assert [event for event in await rt.workspace.history() if event.run] == before  # it may be done again
+        assert [event for event in await rt.workspace.journal.history() if event.run] == before  # it may be done again
         go.set()
     await sound(rt)
 
@@ -181,13 +184,13 @@ async def test_what_a_task_took_that_was_tried_again_is_known_while_the_message_
         messages_taken(["m1"], "lead", place(second), now),
         ended(second, "task.completed", now, {"result": None}),
     )
-    await rt.workspace.store.tx("events", lambda _view: Decision(None, events))
+    await opening_of(rt.workspace).ground.store.tx("events", lambda _view: Decision(None, events))
     await again_and_again(rt, clock)
-    assert await rt.workspace.store.read(lambda view: view.record("second")) is None
+    assert await opening_of(rt.workspace).ground.store.read(lambda view: view.record("second")) is None
     assert "messages.taken" in await kinds(rt)
     await sound(rt)
     end = ended(first, "task.completed", clock.now(), {"result": None})
-    await rt.workspace.store.tx("end", lambda _view: Decision(None, (end,)))
+    await opening_of(rt.workspace).ground.store.tx("end", lambda _view: Decision(None, (end,)))
     await again_and_again(rt, clock)
     assert await kinds(rt) == ["journal.cut"]
     await sound(rt)
@@ -200,7 +203,9 @@ async def test_cutting_goes_in_steps_and_can_be_cancelled_between_them(rt: Runti
         await context.set("notes", str(value % 2), value)
     clock.advance(2 * DAY)
     scope = anyio.CancelScope()
-    stop = rt.workspace.store.subscribe(lambda events: scope.cancel() if events[0].kind == "journal.cut" else None)
+    stop = opening_of(rt.workspace).ground.store.subscribe(
+        lambda events: scope.cancel() if events[0].kind == "journal.cut" else None
+    )
     with scope:
         await rt.workspace.prune(1)
     stop()
@@ -269,7 +274,9 @@ async def test_a_worker_cuts_the_journal_when_it_prunes(tmp_path, clock):
             await context.set("notes", "a", value)
         async with rt.serving():
             heard = anyio.Event()
-            rt.workspace.store.subscribe(lambda events: heard.set() if events[0].kind == "journal.cut" else None)
+            opening_of(rt.workspace).ground.store.subscribe(
+                lambda events: heard.set() if events[0].kind == "journal.cut" else None
+            )
             clock.advance(2 * DAY)
             await happened(heard)
         assert (await kinds(rt)).count("entry.set") == 1

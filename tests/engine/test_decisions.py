@@ -144,7 +144,7 @@ async def told(database: str | Database, scene: Scene) -> tuple[object, list[Any
     with team(database, clock=clock, ids=ids, breaker=BreakerPolicy(failures=1_000)) as rt:
         with anyio.fail_after(5):
             result = await scene(rt, clock)
-        history = await rt.workspace.history()
+        history = await rt.workspace.journal.history()
         await sound(rt)
         events = [(event.kind, event.at, event.task, event.agent, event.op, event.data) for event in history]
         return result, events, ids.new()
@@ -185,8 +185,8 @@ async def test_taking_over_twice_changes_nothing(tmp_path: Path):
             await dead.submit("lead", "go")
             await happened(inside)
             await take_over(heir, clock, dead)
-            outcome = await ends(clock, heir.workspace.task(await named(heir, "lead")))
-            events = [event for event in await heir.workspace.history() if event.kind != "cards.published"]
+            outcome = await ends(clock, heir.workspace.tasks.get(await named(heir, "lead")))
+            events = [event for event in await heir.workspace.journal.history() if event.kind != "cards.published"]
             await sound(heir)
             return [outcome.value, did], sorted(f"{event.kind} {event.agent}" for event in events)
 

@@ -134,7 +134,7 @@ async def test_a_deeper_ceiling_is_the_owners_to_give():
 @pytest.mark.rule("refuse.hop")
 async def test_a_refused_hop_leaves_the_run_going_and_stays_visible(rt: Runtime):
     no = await refusal(rt, "nobody")
-    events = await rt.workspace.history()
+    events = await rt.workspace.journal.history()
     assert [event.kind for event in events] == ["task.started", "hop.refused", "task.completed"]
     assert events[1].data["sentence"] == str(no)
 
@@ -326,7 +326,7 @@ async def test_bad_input_is_told_apart_and_leaves_nothing_behind(rt: Runtime, ba
         return "ok"
 
     assert await rt.run("lead", "go") == "ok"
-    assert [event.kind for event in await rt.workspace.history()] == ["task.started", "task.completed"]
+    assert [event.kind for event in await rt.workspace.journal.history()] == ["task.started", "task.completed"]
 
 
 def test_agents_are_async_and_say_so(rt: Runtime):

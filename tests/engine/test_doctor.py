@@ -251,7 +251,7 @@ def test_a_journal_is_sealed_with_a_key_from_when_it_is_given(tmp_path: Path):
     assert "2 events are sealed with a key that was not given" in sentences(without, "notice")
     assert "sealed with another key" in sentences(examined(path, "another secret of some length"))
     with keyed(path, "") as rt:
-        assert len(asyncio.run(rt.workspace.runs())) == 2, "it can be read without"
+        assert len(asyncio.run(rt.workspace.tasks.runs())) == 2, "it can be read without"
         with pytest.raises(StoreError, match="is sealed with a key and no key was given"):
             remit.run(rt, "echo", "more")
     with keyed(path, "another secret of some length") as rt, pytest.raises(StoreError, match="this is another one"):

@@ -59,8 +59,8 @@ async def test_at_no_way_through_the_door_is_asking_first_a_yes(passage: Passage
         under = begin(Origin("run", "default", "s"), Pass("lead", "go"), Bounds(), 1_000)
         proposal = Proposal(under, under, Pass("coder", "x"), asker, 1)
         door = Admission(directory, BreakerPolicy())
-        assert (await rt.workspace.read(lambda view: door.admit(view, passage, proposal))).verdict == ALLOW
-        admitted = await rt.workspace.read(lambda view: door.admit(view, guarded(passage), proposal))
+        assert (await rt.workspace.journal.read(lambda view: door.admit(view, passage, proposal))).verdict == ALLOW
+        admitted = await rt.workspace.journal.read(lambda view: door.admit(view, guarded(passage), proposal))
         assert (admitted.ok, admitted.refusal.rule) == (False, "approval")
         assert [event.kind for event in admitted.events] == ["hop.refused"]
 
@@ -93,8 +93,8 @@ async def test_an_agent_that_would_have_to_ask_first_is_refused(way: str):
             began.append(turn.task)
 
         assert await rt.run("lead", "go") == "approval"
-        assert (began, await rt.workspace.tasks(agent="coder")) == ([], [])
-        assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == 1
+        assert (began, await rt.workspace.tasks.list(agent="coder")) == ([], [])
+        assert sum(event.kind == "hop.refused" for event in await rt.workspace.journal.history()) == 1
         await sound(rt)
 
 
@@ -111,7 +111,7 @@ async def test_a_command_that_is_returned_goes_through_the_same_door(goto):
 
         rt.add(Card("coder"), echo)
         assert "has to say yes" in await rt.run("lead", "go")
-        assert await rt.workspace.tasks(agent="coder") == []
+        assert await rt.workspace.tasks.list(agent="coder") == []
         await sound(rt)
 
 
@@ -124,7 +124,7 @@ async def test_a_person_who_would_have_to_ask_first_is_refused():
         for ask in (rt.run, rt.submit):
             with pytest.raises(Refused, match="has to say yes"):
                 await ask("coder", "x")
-        assert await rt.workspace.tasks() == []
+        assert await rt.workspace.tasks.list() == []
 
 
 @pytest.mark.rule("door.only-yes")

@@ -45,7 +45,7 @@ async def test_a_step_may_be_sync_or_async_and_its_result_is_kept_through_a_retr
     clock.advance(2)
     assert await task.result(PATIENCE) == ["async", "sync", "sync, second", None]
     assert did == ["async", "sync", "sync, second", "failed"]
-    done = [event.data["key"] for event in await rt.workspace.history() if event.kind == "effect.done"]
+    done = [event.data["key"] for event in await rt.workspace.journal.history() if event.kind == "effect.done"]
     assert done == ["a", "b", "b", "nothing"]
     await sound(rt)
 
@@ -72,7 +72,7 @@ async def test_a_long_result_is_kept_once_and_given_again(tmp_path, clock, *, by
 
         if by_hand:
             failed = await rt.outcome("coder", "x")
-            task = await rt.workspace.retry(failed.id)
+            task = await rt.workspace.tasks.retry(failed.id)
         else:
             task = await rt.submit("coder", "x")
             await reached(rt, task.id, "pending")
@@ -80,7 +80,7 @@ async def test_a_long_result_is_kept_once_and_given_again(tmp_path, clock, *, by
         async with rt.serving():
             assert await task.result(PATIENCE) == 2 * INLINE
         assert drafts == ["short", "long", "failed"]
-        short, long = await rt.workspace.history(kinds=frozenset(("effect.done",)))
+        short, long = await rt.workspace.journal.history(kinds=frozenset(("effect.done",)))
         assert short.data["result"] == "text"
         assert "result" not in long.data
         assert len(long.text) < 1_000
@@ -122,7 +122,7 @@ async def test_what_is_not_json_is_refused_and_what_raises_is_not_kept(rt: Runti
         return await turn.once("a", lambda: "fine")
 
     assert await rt.run("coder", "x") == "fine"
-    assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 1
+    assert sum(event.kind == "effect.done" for event in await rt.workspace.journal.history()) == 1
     await sound(rt)
 
 
@@ -238,7 +238,7 @@ async def test_a_process_that_lost_its_task_does_no_effect_and_reads_nothing(tmp
         task = await dead.submit("shop", "go")
         await happened(inside)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "paid"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "paid"
         go.set()
         await happened(left)
         assert (did, rules) == (["charged once"], ["over"] * 6)

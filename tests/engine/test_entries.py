@@ -33,7 +33,7 @@ async def test_set_replaces_value_author_and_expiry_and_keeps_history(rt: Runtim
     entry = await rt.workspace.context().entry("a", "k")
     assert (entry.value, entry.agent, entry.expires_at, entry.version) == ({"two": [2]}, "writer", None, 2)
     assert entry.updated_at - entry.created_at == 10_000_000
-    assert [event.data["value"] for event in await rt.workspace.history() if event.kind == "entry.set"] == [
+    assert [event.data["value"] for event in await rt.workspace.journal.history() if event.kind == "entry.set"] == [
         "one",
         {"two": [2]},
     ]
@@ -50,8 +50,8 @@ async def test_an_entry_is_gone_at_its_expiry_and_removed_by_cleanup(rt: Runtime
     assert await context.get("a", "short") is None
     assert [entry.key for entry in await context.query("a")] == ["long"]
     assert [entry.key for entry in await context.query_by_prefix("a", "")] == ["long"]
-    assert await rt.workspace.cleanup() == 1
-    assert await rt.workspace.cleanup() == 0
+    assert await rt.workspace.context.cleanup() == 1
+    assert await rt.workspace.context.cleanup() == 0
 
 
 @pytest.mark.rule("entry.ttl")
@@ -65,7 +65,7 @@ async def test_a_ttl_that_makes_no_sense_is_refused(rt: Runtime, ttl):
     ):
         with pytest.raises(errors.BadInput, match="ttl"):
             await attempt
-    assert await rt.workspace.history() == []
+    assert await rt.workspace.journal.history() == []
 
 
 @pytest.mark.rule("entry.recent", "entry.many")
@@ -147,7 +147,7 @@ async def test_a_prefix_is_literal(rt: Runtime):
 async def test_bad_keys_and_values_are_clear_errors_that_write_nothing(rt: Runtime, namespace, key, value):
     with pytest.raises(errors.BadInput):
         await rt.workspace.context().set(namespace, key, value)
-    assert await rt.workspace.history() == []
+    assert await rt.workspace.journal.history() == []
 
 
 @pytest.mark.rule("input.text")
@@ -261,7 +261,7 @@ async def test_writing_removes_what_has_expired_now_and_then(rt: Runtime, clock)
     for number in range(500):
         await context.set("notes", f"{number}", "x", ttl=1)
         clock.advance(2)
-    assert await rt.workspace.read(expired(rt, clock)) < 100
+    assert await rt.workspace.journal.read(expired(rt, clock)) < 100
     assert await context.get("notes", "kept") == "for good"
     await sound(rt)
 
@@ -274,7 +274,7 @@ async def test_what_is_written_again_is_not_removed_as_expired(rt: Runtime, cloc
     clock.advance(2)
     await context.set("notes", "0", "again")  # the fiftieth write
     assert await context.get("notes", "0") == "again"
-    assert await rt.workspace.read(expired(rt, clock)) == 0
+    assert await rt.workspace.journal.read(expired(rt, clock)) == 0
     await sound(rt)
 
 
@@ -286,7 +286,7 @@ async def test_a_worker_removes_what_has_expired_every_minute(rt: Runtime, clock
         await a_few_rounds()
         clock.advance(30)
         await a_few_rounds()
-        assert await rt.workspace.read(expired(rt, clock)) == 49
+        assert await rt.workspace.journal.read(expired(rt, clock)) == 49
         clock.advance(31)
         await found(rt, lambda view: None if view.expired(clock.now(), 1) else True)
     await sound(rt)

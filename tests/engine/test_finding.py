@@ -40,10 +40,10 @@ async def test_whose_breaker_is_open_stands_behind_and_another_is_asked(rt: Runt
         return [answer, *[[match.card.name, match.free, match.why] for match in await turn.find("write poems")]]
 
     poets(rt)
-    await rt.workspace.trip("ann", "tired")
+    await rt.workspace.agents.trip("ann", "tired")
     expected = ["bob", True, "can write poems"], ["ann", False, "can write poems; not now: its breaker is open"]
     assert await rt.run("lead", "go") == ["bob", *expected]
-    await rt.workspace.reset("ann")
+    await rt.workspace.agents.reset("ann")
     assert (await rt.run("lead", "go"))[0] == "ann"
 
 
@@ -68,7 +68,7 @@ async def test_whoever_has_no_room_stands_behind(rt: Runtime):
         await happened(begun)
         why = "can write poems; not now: it has 1 of 1 tasks"
         assert await rt.run("lead", "go") == ["bob", "can write poems", why]
-        assert [match.card.name for match in await rt.workspace.find("write poems")] == ["bob", "ann"]
+        assert [match.card.name for match in await rt.workspace.agents.find("write poems")] == ["bob", "ann"]
         enough.set()
 
 
@@ -82,7 +82,7 @@ async def test_the_only_one_who_can_do_it_is_asked_and_says_itself_why_not(rt: R
 
     rt.add(Card("ann", can="write poems"), named)
     rt.add(Card("cook", can="cook dinner"), named)
-    await rt.workspace.trip("ann", "tired")
+    await rt.workspace.agents.trip("ann", "tired")
     assert await rt.run("lead", "go") == "breaker"
 
 
@@ -103,7 +103,7 @@ async def test_a_task_that_is_run_again_asks_whom_it_asked_before(tmp_path, cloc
         async def lead(turn: Turn) -> str:
             asked = await getattr(turn, verb)(capability="write poems", task="one")
             answer = asked if verb == "delegate" else await asked.result(5)
-            await rt.workspace.trip("ann", "tired of it")  # from now on another would be chosen
+            await rt.workspace.agents.trip("ann", "tired of it")  # from now on another would be chosen
             await stage.crash()
             return str(answer)
 
@@ -126,7 +126,7 @@ async def test_an_owner_says_how_sure_it_must_be_whom_to_ask():
             async def lead(turn: Turn) -> str:
                 return await turn.delegate(capability="poems", task="one")
 
-            found = [match.card.name for match in await rt.workspace.find("poems") if match.chosen]
+            found = [match.card.name for match in await rt.workspace.agents.find("poems") if match.chosen]
             return (await rt.outcome("lead", "go")).value, found
 
     assert await asked(Certainty()) == (None, [])
@@ -146,16 +146,16 @@ async def test_agents_that_are_added_later_are_found_too(rt: Runtime):
 
     poets(rt)
     assert await rt.run("lead", "go") == ["ann"]
-    assert [match.card.name for match in await rt.workspace.find("write poems")] == ["ann", "bob"]
+    assert [match.card.name for match in await rt.workspace.agents.find("write poems")] == ["ann", "bob"]
     rt.add(Card("late", instructions="You write poems, verses and songs."), named)
     assert await rt.run("lead", "go") == ["late", "ann"]
-    assert [match.card.name for match in await rt.workspace.find("verses")] == ["late"]
+    assert [match.card.name for match in await rt.workspace.agents.find("verses")] == ["late"]
 
 
 @pytest.mark.parametrize("limit", [0, 11, True, "3"])
 async def test_how_many_are_listed_is_a_small_number(rt: Runtime, limit: Any):
     with pytest.raises(BadInput, match="limit"):
-        await rt.workspace.find("poems", limit=limit)
+        await rt.workspace.agents.find("poems", limit=limit)
 
 
 # -- meaning ---------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ async def test_agents_are_found_by_what_is_meant(how: str):
     with trades(getattr(embedding, how)) as rt:
         assert await rt.run("lead", "a sonnet for mother") == "ann"
         assert await rt.run("lead", "stew") == "bob"
-        assert (await rt.workspace.find("mend the roof"))[0].why == "means nearly the same"
+        assert (await rt.workspace.agents.find("mend the roof"))[0].why == "means nearly the same"
         assert "no one you may ask can quantum physics" in str(await rt.outcome("lead", "quantum physics"))
     assert len(embedding.asked) == len(set(embedding.asked))  # each card is read once
 
@@ -229,7 +229,7 @@ async def test_if_the_embedding_fails_the_task_fails(embed: Any, why: str):
         assert why in str(ended.error)
         assert "in System(embed=...)" in str(ended.error)
         with pytest.raises((ConnectionError, ValueError, TypeError)):
-            await rt.workspace.find("write poems")
+            await rt.workspace.agents.find("write poems")
 
 
 @pytest.mark.rule("asks.embed")
@@ -242,11 +242,11 @@ async def test_vectors_are_made_in_batches_and_of_one_agent_alone_none_are():
 
     with Runtime(system=System(embed=embed)) as rt:
         rt.add(Card("alone", can="paint"), echo)
-        assert (await rt.workspace.find("paint"))[0].card.name == "alone"
+        assert (await rt.workspace.agents.find("paint"))[0].card.name == "alone"
         assert sizes == []
         for at in range(300):
             rt.add(Card(f"agent {at}", can=f"do {at}"), echo)
-        await rt.workspace.find("paint")
+        await rt.workspace.agents.find("paint")
         assert sizes == [256, 46]
 
 

@@ -9,6 +9,7 @@ from engine.helping import PATIENCE, happened, sound
 from remit import Card, Runtime, Turn
 from remit.core.events import INLINE
 from remit.errors import BadInput, NotFound
+from remit.runtime.workspace import opening_of
 from remit.settings import Serving
 from teams import echo, team
 
@@ -38,7 +39,7 @@ async def work(rt: Runtime, runs: int) -> None:
 
 
 def rows(rt: Runtime) -> dict[str, int]:
-    connection: Any = rt.workspace.database
+    connection: Any = opening_of(rt.workspace).database
     tables = ("event", "task", "run", "message", "blob")
     return {name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
@@ -52,7 +53,7 @@ async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
     await work(rt, 900)
     assert all(count <= 1.5 * few[name] for name, count in rows(rt).items()), (few, rows(rt))
     await sound(rt)
-    health = await rt.workspace.examine()
+    health = await rt.workspace.check()
     assert any("events are forgotten" in finding.sentence for finding in health.findings)
 
 
@@ -71,18 +72,18 @@ async def test_what_is_open_stays_whole_and_what_ended_of_late_too(rt: Runtime):
     task = await rt.submit("long", "for days")
     await happened(inside)
     await work(rt, 350)
-    kinds = [event.kind for event in await rt.workspace.history(run=task.id)]
+    kinds = [event.kind for event in await rt.workspace.journal.history(run=task.id)]
     assert kinds == ["task.started", "task.started", "task.completed"]
     go.set()
     assert (await task.wait(PATIENCE)).unwrap() == "first last"
     await work(rt, 10)
-    root = await rt.workspace.root(task.id)
+    root = await rt.workspace.tree(task.id)
     assert root is not None
     assert [child.task for child in root.children] == ["first", "last"]
     await work(rt, 900)
     with pytest.raises(NotFound):
-        await rt.workspace.task(task.id).status()
-    assert await rt.workspace.history(run=task.id) == []
+        await rt.workspace.tasks.get(task.id).status()
+    assert await rt.workspace.journal.history(run=task.id) == []
     await sound(rt)
 
 
@@ -116,7 +117,7 @@ async def test_what_is_tried_again_still_finds_what_was_done_before(rt: Runtime)
 
     first = await rt.submit("shaky", "x")
     await first.wait(PATIENCE)
-    await rt.workspace.reset("shaky")
+    await rt.workspace.agents.reset("shaky")
     again = await first.retry()
     await work(rt, 350)
     assert (await first.status()).state == "failed"
@@ -132,7 +133,7 @@ async def test_all_is_kept_if_that_is_said_and_in_a_file_always(clock, tmp_path)
             rt.add(Card("coder"), echo)
             for number in range(300):
                 await rt.run("coder", str(number))
-            events = await rt.workspace.history()
+            events = await rt.workspace.journal.history()
             assert [event.seq for event in events] == [*range(1, 601)]
             await sound(rt)
 

@@ -9,6 +9,7 @@ import pytest
 
 from engine.helping import PATIENCE
 from remit import Card, Refused, Turn
+from remit.runtime.spending import audit_of
 from teams import echo, team
 from workers.crew import as_url
 
@@ -70,28 +71,28 @@ async def quick(turn: Turn) -> str:
 async def test_money_that_a_killed_script_had_set_aside_is_free_when_someone_needs_it(where: str):
     with team(where) as rt:
         rt.add(Card("slow", concurrency=1), quick)
-        await rt.workspace.grant("$10")
+        await rt.workspace.money.grant("$10")
         task = await killed_here(where, "aside")
         assert await rt.run("slow", "quick", credits="$8") == "done"
-        account = (await rt.workspace.account()).credits
+        account = (await rt.workspace.money.account()).credits
         assert account is not None
         assert (account.lent, account.spent) == (0, 600_000)  # the call that was begun stays uncertain
-        assert [hold.credits for hold in await rt.workspace.uncertain()] == [500_000]
-        status = await rt.workspace.task(task).status()
+        assert [hold.credits for hold in await rt.workspace.money.uncertain()] == [500_000]
+        status = await rt.workspace.tasks.get(task).status()
         assert status.state == "failed"
-        assert (await rt.workspace.audit()).sound
-        assert (await rt.workspace.examine()).sound
+        assert (await rt.workspace.journal.read(audit_of, long=True)).sound
+        assert (await rt.workspace.check()).sound
 
 
 @pytest.mark.rule("gone.money")
 async def test_money_that_a_killed_script_held_for_a_call_is_free_for_the_next_call(where: str):
     with team(where) as rt:
         rt.add(Card("shop"), quick)
-        await rt.workspace.grant("$0.55")
+        await rt.workspace.money.grant("$0.55")
         await killed_here(where, "shared")
         with pytest.raises(Exception, match="has \\$0.05 left of \\$0.55"):  # what was begun is charged whole
             await rt.run("shop", "x")
-        await rt.workspace.reconcile((await rt.workspace.uncertain())[0].id, "$0.01")
+        await rt.workspace.money.reconcile((await rt.workspace.money.uncertain())[0].id, "$0.01")
         assert await rt.run("shop", "x") == "done"
 
 
@@ -107,7 +108,7 @@ async def test_those_who_are_refused_at_once_beside_one_that_is_gone_are_all_tol
             return [one.ok for one in await turn.delegate_all([("shop", str(n)) for n in range(4)], credits="$0.40")]
 
         assert await rt.run("lead", "x", credits="$1") == [True, True, False, False]
-        refused = [event.data["rule"] for event in await rt.workspace.history() if event.kind == "hop.refused"]
+        refused = [event.data["rule"] for event in await rt.workspace.journal.history() if event.kind == "hop.refused"]
         assert refused == ["credits", "credits"]
 
 
@@ -115,11 +116,11 @@ async def test_those_who_are_refused_at_once_beside_one_that_is_gone_are_all_tol
 async def test_what_was_submitted_keeps_its_money_until_it_is_done(where: str):
     with team(where, hands=0) as rt:
         rt.add(Card("slow", concurrency=1), quick)
-        await rt.workspace.grant("$10")
+        await rt.workspace.money.grant("$10")
         task = await killed_here(where, "submit")
         with pytest.raises(Refused, match="was not asked"):
             await rt.run("slow", "quick", credits="$8")
-        assert (await rt.workspace.task(task).status()).state == "pending"
+        assert (await rt.workspace.tasks.get(task).status()).state == "pending"
 
 
 @pytest.mark.rule("gone.slots")
@@ -136,11 +137,11 @@ async def test_the_slot_of_a_killed_script_is_free_when_someone_needs_it(where: 
 @pytest.mark.parametrize("how", ["shared", "aside"])
 async def test_cancelling_ends_what_nobody_runs_at_once(where: str, how: str):
     with team(where) as owner:
-        await owner.workspace.grant("$10")
+        await owner.workspace.money.grant("$10")
         task = await killed_here(where, how)
-        await owner.workspace.task(task).cancel("not needed")
-        assert (await owner.workspace.task(task).status()).state == "cancelled"
-        account = (await owner.workspace.account()).credits
+        await owner.workspace.tasks.get(task).cancel("not needed")
+        assert (await owner.workspace.tasks.get(task).status()).state == "cancelled"
+        account = (await owner.workspace.money.account()).credits
         assert account is not None
         assert (account.reserved, account.lent) == (0, 0)
 
@@ -150,10 +151,10 @@ async def test_a_worker_without_the_agents_gives_the_money_back_too(where: str):
     with team(where, silence=1) as worker, team(where) as rt:
         worker.add(Card("other"), echo)
         rt.add(Card("slow", concurrency=1), quick)
-        await rt.workspace.grant("$10")
+        await rt.workspace.money.grant("$10")
         async with worker.serving():
             task = await killed_here(where, "aside")
             with anyio.fail_after(PATIENCE):
-                while (await rt.workspace.task(task).status()).state != "pending":  # noqa: ASYNC110
+                while (await rt.workspace.tasks.get(task).status()).state != "pending":  # noqa: ASYNC110
                     await anyio.sleep(0.05)
             assert await rt.run("slow", "quick", credits="$8") == "done"

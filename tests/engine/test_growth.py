@@ -9,6 +9,7 @@ import pytest
 from engine.growth import counted
 from engine.helping import PATIENCE, happened
 from remit import Card, Turn
+from remit.core.lifecycle import TERMINAL
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
@@ -62,8 +63,8 @@ async def test_waiting_for_all_that_a_run_submitted_does_not_read_its_tree_again
             await happened(inside)
             with counted(database) as work:
                 go.set()
-                await rt.workspace.settled(run)
-            assert await rt.workspace.has_ended(run)
+                await rt.workspace.wait_all(run)
+            assert all(task.state in TERMINAL for task in await rt.workspace.tasks.list(run=run))
             return work.steps / parts
 
     assert await cost(300) <= 1.2 * await cost(30)

@@ -61,7 +61,7 @@ async def test_the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain
         "tokens": 15,
         "trail": ["triage>billing", "billing>mailer"],
     }
-    [line] = await rt.workspace.runs(1)
+    [line] = await rt.workspace.tasks.runs(1)
     assert line.facts.tasks == 2  # the handed task is one task
 
 
@@ -184,7 +184,7 @@ async def test_what_was_handed_over_is_on_the_new_holders_receipt(rt: Runtime):
 
     rt.add(Card("second"), signed)
     await rt.run("first", "go")
-    receipt = (await rt.workspace.history())[-1].data["receipt"]
+    receipt = (await rt.workspace.journal.history())[-1].data["receipt"]
     assert [part[:2] for part in receipt["saw"]] == [["handed over by first", "passed"], ["task", "task"]]  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
     assert receipt["tokens"] > 100  # pyright: ignore[reportCallIssue, reportOperatorIssue]
 
@@ -370,7 +370,7 @@ async def test_a_deadline_covers_every_holder(rt: Runtime, clock):
 
     with pytest.raises(remit.Failed, match="'second' ran out of time"):
         await rt.run("first", "go", seconds=30)
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert root.state == "failed"
 
@@ -382,7 +382,7 @@ async def test_cancelling_reaches_whoever_holds_the_task_now(rt: Runtime):
 
     @rt.agent
     async def second(turn: Turn) -> str:
-        await rt.workspace.cancel(turn.remit.id, "enough")
+        await rt.workspace.tasks.cancel(turn.remit.id, "enough")
         return "too late"
 
     with pytest.raises(remit.Failed, match="'second' was cancelled: enough"):

@@ -31,7 +31,7 @@ def numbers(events: list) -> list[int]:
 @pytest.mark.rule("journal.history")
 async def test_the_latest_events_come_in_order(rt: Runtime):
     await some_runs(rt)
-    history = rt.workspace.history
+    history = rt.workspace.journal.history
     every = await history()
     assert numbers(every) == [*range(1, 11)]
     assert await history(limit=3) == every[:3]
@@ -50,32 +50,32 @@ async def test_the_latest_events_come_in_order(rt: Runtime):
 @pytest.mark.rule("journal.pages")
 async def test_the_journal_comes_page_by_page_as_far_as_it_goes_now(rt: Runtime):
     await some_runs(rt)
-    pages = [numbers(events) async for events in rt.workspace.pages(limit=4)]
+    pages = [numbers(events) async for events in rt.workspace.journal.follow(live=False, limit=4)]
     assert pages == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
     seen: list[int] = []
-    async for events in rt.workspace.pages(agent="echo", after=2, limit=3):
+    async for events in rt.workspace.journal.follow(live=False, agent="echo", after=2, limit=3):
         seen += numbers(events)
         if len(seen) == 3:
             await rt.run("echo", "meanwhile")
     assert seen == [*range(3, 11)], "what comes meanwhile is for the next who reads"
-    assert [events async for events in rt.workspace.pages(agent="nobody")] == []
+    assert [events async for events in rt.workspace.journal.follow(live=False, agent="nobody")] == []
 
 
 @pytest.mark.rule("input.keywords")
 async def test_what_makes_no_sense_about_events_is_refused(rt: Runtime):
     workspace = rt.workspace
     with pytest.raises(BadInput, match="latest is True or False"):
-        await workspace.history(latest="yes")  # pyright: ignore[reportArgumentType]
+        await workspace.journal.history(latest="yes")  # pyright: ignore[reportArgumentType]
     with pytest.raises(BadInput, match="before is"):
-        await workspace.history(before=-1)
+        await workspace.journal.history(before=-1)
     with pytest.raises(BadInput, match="did you mean latest"):
-        await workspace.history(last=True)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(BadInput, match="pages takes no 'latest'"):
-        await anext(workspace.pages(latest=True))  # pyright: ignore[reportCallIssue]
-    with pytest.raises(BadInput, match="following takes no 'latest'"):
-        workspace.following(latest=True)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(BadInput, match="browse takes a function"):
-        await workspace.browse(7)  # pyright: ignore[reportArgumentType]
+        await workspace.journal.history(last=True)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(BadInput, match="follow takes no 'latest'"):
+        workspace.journal.follow(live=False, latest=True)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(BadInput, match="follow takes no 'latest'"):
+        workspace.journal.follow(after=0, latest=True)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(BadInput, match="read takes a function"):
+        await workspace.journal.read(7, long=True)  # pyright: ignore[reportArgumentType]
 
 
 class Watched(Wrapped):
@@ -105,13 +105,13 @@ class _Seen:
 
 
 LOOKS: dict[str, Callable[[Workspace], Awaitable[object]]] = {
-    "tasks": lambda workspace: workspace.tasks(),
-    "runs": lambda workspace: workspace.runs(),
-    "history": lambda workspace: workspace.history(),
-    "root": lambda workspace: workspace.root("none"),
-    "namespaces": lambda workspace: workspace.namespaces(),
-    "examine": lambda workspace: workspace.examine(),
-    "browse": lambda workspace: workspace.browse(lambda view: view.events(Span())),
+    "tasks": lambda workspace: workspace.tasks.list(),
+    "runs": lambda workspace: workspace.tasks.runs(),
+    "history": lambda workspace: workspace.journal.history(),
+    "root": lambda workspace: workspace.tree("none"),
+    "namespaces": lambda workspace: workspace.context.namespaces(),
+    "examine": lambda workspace: workspace.check(),
+    "browse": lambda workspace: workspace.journal.read(lambda view: view.events(Span()), long=True),
 }
 
 
@@ -131,7 +131,7 @@ async def test_following_someone_who_does_nothing_reads_only_what_is_new(tmp_pat
     database = Watched(tmp_path / "team.db")
     async with team(database) as rt:
         await some_runs(rt)
-        async with rt.workspace.following(agent="rare", after=2) as follow:
+        async with rt.workspace.journal.follow(agent="rare", after=2) as follow:
             assert await follow.next(0) == []
             database.spans.clear()
             await rt.run("echo", "another")

@@ -51,7 +51,7 @@ async def test_a_key_with_another_content_is_a_conflict_and_hands_out_nothing(rt
     again = await rt.submit("pay", "invoice 1", key="job")
     assert (again.id, again.existing, first.existing) == (first.id, True, False)
     assert await again.result(PATIENCE) == "invoice 1"
-    assert [one.id for one in await rt.workspace.tasks()] == [first.id]
+    assert [one.id for one in await rt.workspace.tasks.list()] == [first.id]
     await sound(rt)
 
 
@@ -141,14 +141,14 @@ async def test_what_would_be_refused_is_refused_whoever_asked_for_it_before(rt: 
     rt.add(Card("stranger"), echo)
     first = await rt.submit("pay", "x", key="k")
     assert await first.result(PATIENCE) == "x"
-    await rt.workspace.trip("pay", "stolen")
+    await rt.workspace.agents.trip("pay", "stolen")
     with pytest.raises(Refused) as info:
         await rt.submit("pay", "x", key="k")
     assert info.value.rule == "breaker"
     with pytest.raises(Refused) as info:
         await rt.workspace.submit("pay", "x", key="k", asker="stranger")
     assert info.value.rule == "not-allowed"
-    await rt.workspace.reset("pay")
+    await rt.workspace.agents.reset("pay")
     assert (await rt.submit("pay", "x", key="k")).id == first.id
 
 
@@ -189,7 +189,7 @@ async def test_what_was_done_under_a_key_is_not_done_again_after_its_run_is_prun
         with pytest.raises(Conflict, match=first.id):
             await rt.submit("pay", "another", key=f"invoice {task}")
     assert paid == ["good", "bad"]
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
     await sound(rt)
 
 
@@ -206,7 +206,7 @@ async def test_the_keys_of_parts_outlive_their_run_too(keeping: Runtime, clock):
     await rt.run("lead", "go")
     clock.advance(5 * DAY)
     assert await rt.workspace.prune(4) == 1
-    assert len((await rt.workspace.history())[-1].data["keys"]) == 2  # pyright: ignore[reportArgumentType]
+    assert len((await rt.workspace.journal.history())[-1].data["keys"]) == 2  # pyright: ignore[reportArgumentType]
     await sound(rt)
 
 

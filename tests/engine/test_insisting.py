@@ -14,6 +14,7 @@ import pytest
 from engine.helping import PATIENCE, happened, life, sound, until
 from remit import Card, Command, Runtime, Turn
 from remit.errors import BadInput, StoreBusy, StoreError
+from remit.runtime.workspace import opening_of
 from remit.settings import Pace
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import FakeClock, pass_time
@@ -116,7 +117,7 @@ async def test_an_end_is_told_until_it_is_kept_and_nothing_is_done_again(path, c
             assert not asking.done()
             holder.let_go()
             assert await done(clock, asking) == "receipt 1"
-        (status,) = await rt.workspace.tasks()
+        (status,) = await rt.workspace.tasks.list()
         assert (did, status.attempt, status.state) == (["order 7"], 1, "completed")
         assert await life(rt, status.id) == ["started", "completed"]
         await sound(rt)
@@ -156,13 +157,13 @@ async def test_whoever_cannot_wait_is_not_kept_waiting_and_the_end_is_told_besid
         with anyio.fail_after(PATIENCE):
             await asyncio.wait([asking])
         assert asking.cancelled()
-        (status,) = await rt.workspace.tasks()
+        (status,) = await rt.workspace.tasks.list()
         assert status.state == "running"
         await said_again(clock, caplog)
         holder.let_go()
 
         async def told() -> bool:
-            return (await rt.workspace.tasks())[0].state == "cancelled"
+            return (await rt.workspace.tasks.list())[0].state == "cancelled"
 
         await pass_time(clock, told)
         await sound(rt)
@@ -177,7 +178,7 @@ async def test_a_warning_is_given_once_and_then_every_half_minute(path, clock, h
             await said_again(clock, caplog, 3)
             assert (clock.ticks() - began) / 1e6 >= 60
             (first, *_) = [record for record in caplog.records if "trying again" in record.message]
-            (status,) = await rt.workspace.tasks()
+            (status,) = await rt.workspace.tasks.list()
             assert first.levelno == logging.WARNING
             assert first.message.startswith(f"the end of task {status.id} could not be recorded, trying again: ")
             holder.let_go()
@@ -196,11 +197,11 @@ async def test_what_is_given_up_has_failed_and_frees_its_slot_and_is_not_run_aga
         holder.let_go()
 
         async def ended() -> bool:
-            return (await rt.workspace.tasks())[0].state == "failed"
+            return (await rt.workspace.tasks.list())[0].state == "failed"
 
         await pass_time(clock, ended)
-        (status,) = await rt.workspace.tasks()
-        outcome = await rt.workspace.task(status.id).wait()
+        (status,) = await rt.workspace.tasks.list()
+        outcome = await rt.workspace.tasks.get(status.id).wait()
         assert "the store was away, and its end could not be recorded" in str(outcome.error)
         assert did == ["order 7"]
         assert await rt.run("till", "order 8", wait=0) == "receipt 2"
@@ -228,7 +229,7 @@ async def test_a_child_whose_end_was_given_up_frees_its_slot_though_its_asker_go
             holder.let_go()
 
             async def ended() -> bool:
-                return [one.state for one in await rt.workspace.tasks(agent="till")] == ["failed"]
+                return [one.state for one in await rt.workspace.tasks.list(agent="till")] == ["failed"]
 
             await pass_time(clock, ended)
             again.set()
@@ -273,7 +274,7 @@ async def test_draining_ends_though_the_store_is_away_and_counts_what_is_left(pa
             assert await rt.drain(0) == 2
         holder.let_go()
         assert {(await task.status()).state for task in (waiting, ending)} == {"running"}
-        beats = await rt.workspace.read(lambda view: view.workers())
+        beats = await rt.workspace.journal.read(lambda view: view.workers())
         assert [beat.worker for beat in beats] == [rt.worker], "whoever takes over must find out that it is gone"
 
 
@@ -293,7 +294,7 @@ async def test_what_does_not_pass_is_told_at_once(path, clock):
 
         @rt.agent
         async def coder(turn: Turn) -> None:
-            rt.workspace.database.close()
+            opening_of(rt.workspace).database.close()
 
         with pytest.raises(StoreError, match="closed"):
             await rt.run("coder", "x")

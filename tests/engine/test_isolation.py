@@ -241,14 +241,14 @@ async def test_a_version_is_never_used_again(rt: Runtime, clock):
     await context.remove("n", "k")
     assert await context.set("n", "k", "c", ttl=60) == 3
     clock.advance(61)
-    assert await rt.workspace.cleanup() == 1
+    assert await rt.workspace.context.cleanup() == 1
     assert await context.set("n", "k", "d") == 4
     await context.remove("n", "k")
     with pytest.raises(Conflict, match="version 0, not 4"):
         await context.set("n", "k", "e", expect=4)
     assert await context.set("n", "k", "e", expect=0) == 5
     assert await context.set("n", "other", "f") == 1
-    assert (await rt.workspace.examine()).findings == []
+    assert (await rt.workspace.check()).findings == []
 
 
 # --- chain, tools, whom to ask -----------------------------------------------------------------
@@ -412,7 +412,7 @@ async def test_a_first_holder_s_record_says_what_it_was_passed(rt: Runtime):
         """Do nothing."""
 
     await rt.run("lead", "go", sees=["spec"], writes=["notes"])
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert root.sees == ["spec/*"]
 

@@ -7,6 +7,7 @@ import pytest
 from remit import Card, Runtime, Turn, errors
 from remit.core.projection import fold
 from remit.engine.upkeep.doctor import examine
+from remit.runtime.workspace import opening_of, subscribe
 
 pytestmark = pytest.mark.anyio
 
@@ -28,12 +29,12 @@ async def test_folding_the_journal_gives_the_tables(rt: Runtime, clock):
 
     await rt.run("lead", "go")
     clock.advance(10)
-    await rt.workspace.cleanup()
-    health = await examine(rt.workspace.database, clock.now())
+    await rt.workspace.context.cleanup()
+    health = await examine(opening_of(rt.workspace).database, clock.now())
     assert health.findings == []
     assert (health.tasks, health.entries, health.messages) == (4, 0, 1)
-    tables = await rt.workspace.store.read(lambda view: view.tables())
-    assert fold(await rt.workspace.history()) == tables
+    tables = await opening_of(rt.workspace).ground.store.read(lambda view: view.tables())
+    assert fold(await rt.workspace.journal.history()) == tables
 
 
 @pytest.mark.rule("journal.history")
@@ -47,25 +48,27 @@ async def test_history_by_run_session_agent_and_time(rt: Runtime, clock):
     await rt.run("echo", "three", session="s2")
 
     async def tasks(**conditions) -> list[str]:
-        return [str(e.data["task"]) for e in await rt.workspace.history(**conditions) if e.kind == "task.started"]
+        return [
+            str(e.data["task"]) for e in await rt.workspace.journal.history(**conditions) if e.kind == "task.started"
+        ]
 
-    run = (await rt.workspace.history())[0].run
+    run = (await rt.workspace.journal.history())[0].run
     assert await tasks(run=run) == ["one"]
     assert await tasks(session="s1") == ["one", "two"]
     assert await tasks(agent="echo") == ["one", "three"]
     assert await tasks(session="s1", agent="echo") == ["one"]
     assert await tasks(since=middle) == ["two", "three"]
     assert await tasks(until=middle, session="s1") == ["one"]
-    assert len(await rt.workspace.history()) == 9
+    assert len(await rt.workspace.journal.history()) == 9
     with pytest.raises(errors.BadInput, match="time zone"):
-        await rt.workspace.history(since=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+        await rt.workspace.journal.history(since=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
 
 
 @pytest.mark.rule("sink.harmless")
 async def test_a_listener_that_fails_does_not_fail_the_work(rt: Runtime, caplog):
     heard: list[str] = []
-    rt.workspace.watch(lambda events: 1 / 0)
-    stop = rt.workspace.watch(lambda events: heard.extend(event.kind for event in events))
+    subscribe(rt.workspace, lambda events: 1 / 0)
+    stop = subscribe(rt.workspace, lambda events: heard.extend(event.kind for event in events))
     rt.add(Card("echo"), echo)
     assert await rt.run("echo", "x") == "x"
     assert heard == ["task.started", "entry.set", "task.completed"]
@@ -81,7 +84,7 @@ async def test_workspaces_share_a_file_and_nothing_else(tmp_path):
         acme.add(Card("echo"), echo)
         await acme.run("echo", "secret", session="s")
         with Runtime(tmp_path / "both.db", workspace="acme-corp") as corp:
-            assert await corp.workspace.history() == []
+            assert await corp.workspace.journal.history() == []
             assert await corp.workspace.context().get("a", "secret") is None
             assert await corp.workspace.context("s").board.list() == []
 

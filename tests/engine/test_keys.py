@@ -19,6 +19,7 @@ from remit.core.secret import LONGEST
 from remit.engine.upkeep.keys import MOST
 from remit.errors import BadInput, Conflict, RemitError, StoreError
 from remit.ports import Decision, KeyChange, KeyInfo, KeyRow, Sealed
+from remit.runtime.workspace import opening_of
 from remit.settings import System
 from remit.testing import FakeClock
 from teams import echo, team
@@ -46,12 +47,12 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> It
 
 
 async def told(rt: Runtime) -> list[tuple[str, dict[str, object]]]:
-    events = await rt.workspace.history(kinds=KINDS)
+    events = await rt.workspace.journal.history(kinds=KINDS)
     return [(event.kind, {name: said for name, said in event.data.items() if name != "mark"}) for event in events]
 
 
 async def sealed(rt: Runtime, name: str) -> str:
-    row = await rt.workspace.read(lambda view: view.secret(name))
+    row = await rt.workspace.journal.read(lambda view: view.secret(name))
     return row.sealed.text
 
 
@@ -127,7 +128,7 @@ async def test_what_is_no_name_is_refused_without_showing_it(rt: Runtime, name):
 async def test_a_workspace_keeps_so_many_keys(rt: Runtime):
     rows = [KeyRow(f"k{number}", Sealed("x", "y"), 1) for number in range(MOST)]
     told = (key_set("k0", "x", "", 1),)
-    await rt.workspace.store.tx("many", lambda _: Decision(None, told, vault=KeyChange(puts=rows)))
+    await opening_of(rt.workspace).ground.store.tx("many", lambda _: Decision(None, told, vault=KeyChange(puts=rows)))
 
     with pytest.raises(BadInput, match="keeps at most 1,000 keys"):
         await rt.workspace.keys.set("openai", Secret(CANARY))
@@ -257,7 +258,7 @@ async def test_a_key_that_others_change_meanwhile_is_not_put_back(tmp_path: Path
         assert {key.key_id for key in await workspace.keys.names()} == {OLD_ID}
     with Workspace(path, system=System(vault=Meddled(path, put.format(*renewed)))) as workspace:
         assert await workspace.keys.rotate() == 1
-        assert (await workspace.read(lambda view: view.secret("theirs"))).sealed == renewed
+        assert (await workspace.journal.read(lambda view: view.secret("theirs"))).sealed == renewed
         assert {key.key_id for key in await workspace.keys.names()} == {NEW_ID}
     with team(path) as rt:
         await rt.workspace.keys.set("mine", Secret(CANARY))
@@ -329,7 +330,9 @@ async def test_keys_in_memory_are_not_lost_when_something_else_is_undone():
         await rt.workspace.context().set("notes", "k", "before")
         await rt.workspace.keys.set("openai", Secret(CANARY))
         with pytest.raises(StoreError):
-            await rt.workspace.store.tx("bad", lambda _: Decision(None, (Unsealed("task.started", 1, {}),)))
+            await opening_of(rt.workspace).ground.store.tx(
+                "bad", lambda _: Decision(None, (Unsealed("task.started", 1, {}),))
+            )
         assert await opened_key(rt, "openai") == Secret(CANARY)
         await sound(rt)
 
@@ -373,7 +376,7 @@ async def test_the_doctor_names_a_key_that_was_changed_beside_the_journal(
         await sound(rt)
         with closing(sqlite3.connect(tmp_path / "team.db", isolation_level=None)) as connection:
             connection.execute(statement)
-        health = await rt.workspace.examine()
+        health = await rt.workspace.check()
         assert sentence in "; ".join(finding.sentence for finding in health.findings)
         assert not health.sound
 
@@ -440,7 +443,7 @@ async def nowhere_in(rt: Runtime | None, path: Path) -> None:
     """Look for the canary in all that is written, in each of its forms."""
     found = [files(path)]
     if rt is not None:
-        events = await rt.workspace.history()
+        events = await rt.workspace.journal.history()
         found.append("\n".join(f"{event}{event.text}" for event in events).encode())
         assert "401 for [secret]" in found[-1].decode()
         assert {event.kind for event in events} >= {"key.set", "task.failed"}

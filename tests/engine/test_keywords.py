@@ -32,7 +32,7 @@ async def test_a_person_is_told_which_keyword_was_meant(rt: Runtime, verb: str):
     rt.add(Card("coder", asks="*"), echo)
     with pytest.raises(BadInput, match=f"^{verb} takes no 'second'; did you mean seconds\\? It takes .*, within"):
         await PEOPLE[verb](rt)
-    assert await rt.workspace.history() == []
+    assert await rt.workspace.journal.history() == []
 
 
 @pytest.mark.rule("input.keywords")
@@ -47,7 +47,7 @@ async def test_an_agent_is_told_which_keyword_was_meant(rt: Runtime, verb: str):
         return "told"
 
     assert await rt.run("lead", "go") == "told"
-    assert await rt.workspace.tasks(agent="coder") == []
+    assert await rt.workspace.tasks.list(agent="coder") == []
 
 
 @pytest.mark.rule("input.keywords")

@@ -83,10 +83,10 @@ class Stage:
             self.first = False
             self.add(heir, **how)
             await take_over(heir, clock, dead)
-            outcome = await heir.workspace.task(task.id).wait(PATIENCE)
-            self.plan = await heir.workspace.task(task.id).plan_outcome()
-            self.tasks = len(await heir.workspace.tasks())
-            self.kinds = [event.kind for event in await heir.workspace.history()]
+            outcome = await heir.workspace.tasks.get(task.id).wait(PATIENCE)
+            self.plan = await heir.workspace.tasks.get(task.id).plan_outcome()
+            self.tasks = len(await heir.workspace.tasks.list())
+            self.kinds = [event.kind for event in await heir.workspace.journal.history()]
             await sound(heir)
             return outcome
 
@@ -109,7 +109,7 @@ async def test_a_submitted_plan_is_carried_out_and_tells_what_became_of_every_st
     assert told["bob"] == ["# Task: B\n\n## Context from prerequisite tasks\n\n### A (by ann)\nresult of ann"]
     status = await task.status()
     assert (status.agent, status.task, status.session, status.asked_how) == ("plan", "a book", "s", "submit")
-    (first, *_) = await rt.workspace.history(task=task.id)
+    (first, *_) = await rt.workspace.journal.history(task=task.id)
     assert first.data["by"] == "eve"
     await sound(rt)
 
@@ -181,7 +181,7 @@ async def test_a_plan_with_a_step_that_cannot_go_better_is_not_tried_again(rt: R
     dead = await rt.submit_plan(Plan(plan[:1]), attempts=2)
     assert (await ends(clock, dead)).state == "dead"
     assert (await dead.plan_outcome()).steps["x"].retryable
-    assert (await rt.workspace.breakers()).keys() == {"ann", "bob"}  # whoever leads a plan has none
+    assert (await rt.workspace.agents.breakers()).keys() == {"ann", "bob"}  # whoever leads a plan has none
 
 
 async def test_many_steps_that_failed_are_counted_and_the_first_are_named(rt: Runtime):
@@ -208,7 +208,7 @@ async def test_cancelling_a_plan_stops_all_of_it(rt: Runtime):
     await happened(inside)
     assert await task.cancel("enough") == 2
     assert (await task.wait(PATIENCE)).state == "cancelled"
-    assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
+    assert {one.state for one in await rt.workspace.tasks.list()} == {"cancelled"}
     with pytest.raises(Cancelled, match="enough"):
         await task.plan_outcome()
 
@@ -242,7 +242,7 @@ async def test_a_plan_that_cannot_be_carried_out_is_not_accepted(rt: Runtime, pl
     listening(rt, "ann", "bob")
     with pytest.raises(BadInput, match=why):
         await rt.submit_plan(plan, **how)
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
 
 
 @pytest.mark.rule("plan.submit-key")
@@ -355,8 +355,8 @@ async def test_what_a_program_led_is_told_afterwards_too_and_is_not_retried(rt: 
 
     rt.add(Card("ann"), fail)
     await rt.run_plan(Plan([Step("a", "A", agent="ann")]))
-    (led,) = await rt.workspace.tasks(agent="plan")
-    task = rt.workspace.task(led.id)
+    (led,) = await rt.workspace.tasks.list(agent="plan")
+    task = rt.workspace.tasks.get(led.id)
     assert (await task.plan_outcome()).steps["a"].reason.startswith("'ann' failed: ValueError: no")
     with pytest.raises(Conflict, match="was a plan run by a program"):
         await task.retry()
@@ -448,7 +448,7 @@ async def test_a_team_is_retried_with_the_plan_it_had_and_another_is_made_if_non
     third = await second.retry()
     assert await third.result(PATIENCE) == "done"
     assert did == ["plan", "plan", "plan", "synthesis", "synthesis"]
-    assert len(await rt.workspace.tasks()) == 6
+    assert len(await rt.workspace.tasks.list()) == 6
     await sound(rt)
 
 
@@ -465,7 +465,7 @@ async def test_a_team_that_cannot_be_led_is_not_accepted(rt: Runtime, args, how,
     Stage().add(rt)
     with pytest.raises(error, match=why):
         await rt.submit_team(*args, **how)
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
 
 
 async def test_a_submitted_coordinator_that_hands_its_goal_on_has_failed(rt: Runtime):
@@ -503,8 +503,8 @@ async def test_an_agent_gives_a_goal_to_a_team_and_gets_its_answer(rt: Runtime):
     answer, plain = await rt.run("chief", "go")
     assert "### C (by ann): completed" in answer
     assert plain == "a book"
-    _, child = sorted(await rt.workspace.tasks(agent="boss"), key=lambda status: status.began)
-    assert (await rt.workspace.task(child.id).plan_outcome()).ok
+    _, child = sorted(await rt.workspace.tasks.list(agent="boss"), key=lambda status: status.began)
+    assert (await rt.workspace.tasks.get(child.id).plan_outcome()).ok
     await sound(rt)
 
 
@@ -527,7 +527,7 @@ async def test_a_team_that_an_agent_asked_for_is_taken_up_with_the_plan_it_had(t
         await happened(stage.crashed)
         stage.first = False
         await take_over(heir, clock, dead)
-        assert "### C (by ann): completed" in await heir.workspace.task(task.id).result(PATIENCE)
+        assert "### C (by ann): completed" in await heir.workspace.tasks.get(task.id).result(PATIENCE)
         assert stage.did == ["boss: plan", "# Task: A", "# Task: B", "# Task: B", "# Task: C", "boss: synthesis"]
         await sound(heir)
 
@@ -552,9 +552,9 @@ async def test_a_team_that_failed_inside_of_a_task_can_be_retried_by_hand(rt: Ru
         return "gave up"
 
     assert await rt.run("chief", "go") == "gave up"
-    (led,) = await rt.workspace.tasks(agent="boss")
+    (led,) = await rt.workspace.tasks.list(agent="boss")
     broken[0] = False
-    again = await rt.workspace.retry(led.id)
+    again = await rt.workspace.tasks.retry(led.id)
     assert await again.result(PATIENCE) == "done"
     assert stage.did.count("boss: plan") == 1
     await reached(rt, again.id, "completed")
@@ -571,6 +571,6 @@ async def test_the_receipt_of_a_team_says_what_its_asker_kept_back(rt: Runtime):
         return await turn.run_team("a book", "boss")
 
     await rt.run("chief", "go")
-    (led,) = await rt.workspace.tasks(agent="boss")
-    end = (await rt.workspace.history(task=led.id))[-1]
+    (led,) = await rt.workspace.tasks.list(agent="boss")
+    end = (await rt.workspace.journal.history(task=led.id))[-1]
     assert ["everything else", "not passed"] in end.data["receipt"]["withheld"]  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportCallIssue, reportArgumentType, reportOperatorIssue]

@@ -10,6 +10,7 @@ import pytest
 from engine.helping import PATIENCE, sound
 from remit import Outcome, Runtime, Turn
 from remit.report.flow.text import text
+from remit.runtime.workspace import opening_of
 from teams import echo
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ async def two_lives(folder: Path, lead: Any) -> tuple[Outcome, list[str], str]:
     with anyio.fail_after(PATIENCE):
         waits = asyncio.Event()
         async with Runtime(store) as rt:
-            await rt.workspace.grant("$1", op="g")
+            await rt.workspace.money.grant("$1", op="g")
             team(rt, 1, waits)
             await rt.submit("lead", "go", key="k")
             await waits.wait()
@@ -42,13 +43,13 @@ async def two_lives(folder: Path, lead: Any) -> tuple[Outcome, list[str], str]:
             team(rt, 2, waits)
             outcome = await (await rt.submit("lead", "go", key="k")).wait()
             await sound(rt)
-            events = await rt.workspace.history()
-            root = await rt.workspace.root(outcome.id)
+            events = await rt.workspace.journal.history()
+            root = await rt.workspace.tree(outcome.id)
             assert root is not None
             left = [
                 one for event in events if event.kind == "work.left" for one in cast("list[Any]", event.data["left"])
             ]
-            return outcome, left, text(root, rt.workspace.clock.now())
+            return outcome, left, text(root, opening_of(rt.workspace).clock.now())
 
 
 @pytest.mark.rule("effect.left-over")

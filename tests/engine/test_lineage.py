@@ -46,7 +46,7 @@ async def test_what_completed_below_one_that_failed_is_not_done_again(rt: Runtim
 
     outcome = await ends(clock, await rt.submit("boss", "go"))
     assert (outcome.value, paid, tries) == ("paid ann", ["ann"], {"mid": 3})
-    assert len(await rt.workspace.tasks(agent="payer")) == 1
+    assert len(await rt.workspace.tasks.list(agent="payer")) == 1
     await sound(rt)
 
 
@@ -55,7 +55,7 @@ async def pays_and_fails(rt: Runtime, paid: list[str], fail: Callable[[], Any]) 
 
     async def payer(turn: Turn) -> str:
         receipt = await turn.once("pay", lambda: paid.append("paid") or "receipt")
-        if len(await rt.workspace.tasks(agent="payer")) == 1:
+        if len(await rt.workspace.tasks.list(agent="payer")) == 1:
             await anyio.lowlevel.checkpoint()
             if (slow := fail()) is not None:
                 await slow
@@ -283,12 +283,12 @@ async def test_what_one_that_is_tried_again_still_needs_is_not_pruned(tmp_path, 
     broken[0] = False
     clock.advance(4 * DAY - 60)
     with team(tmp_path / "team.db", clock=clock, hands=0) as asker:
-        third = await asker.workspace.task(second.id).retry()
+        third = await asker.workspace.tasks.get(second.id).retry()
         clock.advance(120)
         assert await asker.workspace.prune(4) == 0
     with team(tmp_path / "team.db", clock=clock) as last:
         join(last)
-        assert await last.workspace.task(third.id).result(PATIENCE) == "order done, receipt 4711"
+        assert await last.workspace.tasks.get(third.id).result(PATIENCE) == "order done, receipt 4711"
         assert len(charged) == 1
         clock.advance(5 * DAY)
         assert await last.workspace.prune(4) == 3
@@ -300,7 +300,7 @@ async def test_a_run_that_may_still_be_retried_keeps_those_it_came_from(rt: Runt
     @rt.agent
     async def till(turn: Turn) -> str:
         receipt = await turn.once("charge", lambda: "receipt")
-        if len(await rt.workspace.tasks()) < 3:
+        if len(await rt.workspace.tasks.list()) < 3:
             raise ValueError("no")
         return receipt
 
@@ -340,12 +340,12 @@ async def test_an_announcement_is_found_by_whoever_is_tried_again(rt: Runtime):
     await happened(waits)
     await task.cancel()
     await task.wait(PATIENCE)
-    [orphan] = await rt.workspace.orphans()
+    [orphan] = await rt.workspace.tasks.orphans()
     assert "the bridge is out" in orphan.text
     again = await task.retry()
     assert "the bridge is out" in await again.result(PATIENCE)
     assert did == {"lead": 2, "scout": 1}
-    assert await rt.workspace.orphans() == []
+    assert await rt.workspace.tasks.orphans() == []
     await sound(rt)
 
 
@@ -362,7 +362,7 @@ async def test_what_is_announced_for_one_that_is_being_tried_again_is_no_orphan(
             raise ValueError("no")
         await scout.wait(PATIENCE)
         waits.set()
-        assert await rt.workspace.orphans() == []
+        assert await rt.workspace.tasks.orphans() == []
         return len(await turn.inbox())
 
     @rt.agent
@@ -409,9 +409,9 @@ async def test_time_in_which_nobody_was_there_is_nobodys(tmp_path, clock, off):
         clock.advance(off)
         join(heir, first=False)
         await take_over(heir, clock, dead)
-        outcomes = [await heir.workspace.task(task.id).wait(PATIENCE) for task in tasks]
+        outcomes = [await heir.workspace.tasks.get(task.id).wait(PATIENCE) for task in tasks]
         assert [outcome.value for outcome in outcomes] == ["written"] * 3
-        assert await heir.workspace.breakers() == {}
+        assert await heir.workspace.agents.breakers() == {}
         assert (await heir.outcome("lead", "a new 0")).state == "completed"
         await sound(heir)
 
@@ -436,7 +436,7 @@ async def test_a_deadline_that_was_said_holds_through_downtime(tmp_path, clock):
         clock.advance(360)
         join(heir, first=False)
         await take_over(heir, clock, dead)
-        assert (await heir.workspace.task(task.id).wait(PATIENCE)).state == "failed"
+        assert (await heir.workspace.tasks.get(task.id).wait(PATIENCE)).state == "failed"
 
 
 class Interrupted(Wrapped):
@@ -492,8 +492,8 @@ async def test_one_that_was_stopped_with_its_asker_is_asked_for_anew(tmp_path, c
         await happened(stopped)
         await until(lambda: not dead.running())
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "receipt"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "receipt"
         assert did == ["paid"]
-        last, *others = [one.state for one in await heir.workspace.tasks(agent="coder")]
+        last, *others = [one.state for one in await heir.workspace.tasks.list(agent="coder")]
         assert (last, set(others)) == ("completed", {"cancelled"})
         await sound(heir)

@@ -60,7 +60,7 @@ async def test_one_slot_is_enough_however_deep_someone_waits(tmp_path, how: dict
             tasks = [await rt.submit("a0", f"{n}") for n in range(10)]
             assert [await task.result() for task in tasks] == [f"did {n}" for n in range(10)]
         assert crowd.most_in_all == 1
-        assert not await rt.workspace.tasks(state="open")
+        assert not await rt.workspace.tasks.list(state="open")
         await sound(rt)
 
 
@@ -92,7 +92,7 @@ async def test_a_line_keeps_its_slot_while_one_of_its_members_works(how: str):
         waiting, queued = await named(rt, "waits"), await named(rt, "worker")
         await reached(rt, waiting, "waiting")
         await a_few_rounds(50)
-        assert (await rt.workspace.task(queued).status()).state == "pending"
+        assert (await rt.workspace.tasks.get(queued).status()).state == "pending"
         assert (await task.status()).state == "running"
         works.set()
         assert await task.result(PATIENCE) == ["worked", "x"]
@@ -159,7 +159,7 @@ async def test_what_begins_in_a_line_that_waits_takes_its_slot_again(how: str):
         with anyio.fail_after(30):
             assert [await task.result() for task in tasks] == [["x", "y"]] * 20
         assert crowd.most_in_all == 1
-        assert not await rt.workspace.tasks(state="open")
+        assert not await rt.workspace.tasks.list(state="open")
         await sound(rt)
 
 
@@ -189,7 +189,7 @@ async def test_a_line_that_waits_is_cancelled_whole(rt: Runtime):
         await task.cancel()
         assert (await task.wait(PATIENCE)).state == "cancelled"
         await until(lambda: not rt.running())
-    assert not await rt.workspace.tasks(state="open")
+    assert not await rt.workspace.tasks.list(state="open")
     await sound(rt)
 
 

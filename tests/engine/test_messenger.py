@@ -83,12 +83,12 @@ async def test_a_question_is_told_to_every_channel_at_once_and_once(tmp_path, cl
             task = await rt.submit("lead", "go")
             assert (await notice(rt, "one"))["ref"] == "m1"
             assert (await notice(rt, "other"))["ref"] == "m2"
-            [question] = await rt.workspace.questions()
+            [question] = await rt.workspace.questions.list()
             assert [(one.channel, one.ref) for one in question.notices] in (
                 [("one", "m1"), ("other", "m2")],
                 [("other", "m2"), ("one", "m1")],
             )
-            await rt.workspace.answer(question.id, "red", by="ann")
+            await rt.workspace.questions.answer(question.id, "red", by="ann")
             assert await task.result(PATIENCE) == "red"
         await quiet()
         assert one.told == other.told == [("default", question.id)]
@@ -102,7 +102,7 @@ async def test_in_memory_it_is_told_too_and_nothing_has_to_be_claimed(clock):
         async with rt.serving():
             await rt.submit("lead", "go")
             await notice(rt)
-            kinds = [event.kind for event in await rt.workspace.history()]
+            kinds = [event.kind for event in await rt.workspace.journal.history()]
     assert kinds.count("notice.sent") == 1
     assert "notice.claimed" not in kinds
 
@@ -117,8 +117,8 @@ async def test_what_another_process_asks_is_told_by_the_one_that_has_channels(tm
         async with teller.serving(), anyio.create_task_group() as group:
             group.start_soon(asker.run, "lead", "go")
             await notice(teller)
-            [question] = await teller.workspace.questions()
-            await teller.workspace.answer(question.id, "blue")
+            [question] = await teller.workspace.questions.list()
+            await teller.workspace.questions.answer(question.id, "blue")
 
 
 @pytest.mark.rule("channel.told")
@@ -183,8 +183,8 @@ async def test_a_channel_that_hangs_or_fails_holds_up_neither_the_others_nor_the
             task = await rt.submit("lead", "go")
             await notice(rt, "works")
             await until(lambda: hangs.told and fails.told)
-            [question] = await rt.workspace.questions()
-            await rt.workspace.answer(question.id, "red")
+            [question] = await rt.workspace.questions.list()
+            await rt.workspace.questions.answer(question.id, "red")
             assert await task.result(PATIENCE) == "red"
     assert "channel 'fails' failed, which is tried again: ValueError('odd')" in caplog.text
 
@@ -207,12 +207,12 @@ async def test_what_a_channel_will_never_take_is_on_record_and_not_tried_again(c
         async with rt.serving():
             task = await rt.submit("lead", "go")
             assert (await notice(rt))["error"] == "it answered 401: wrong key"
-            [question] = await rt.workspace.questions()
+            [question] = await rt.workspace.questions.list()
             assert [one.error for one in question.notices] == ["it answered 401: wrong key"]
             clock.advance(600)
             await quiet()
             assert len(post.told) == 1
-            await rt.workspace.answer(question.id, "blue", by="ann")
+            await rt.workspace.questions.answer(question.id, "blue", by="ann")
             assert await task.result(PATIENCE) == "blue"
 
 
@@ -223,8 +223,8 @@ async def test_what_is_decided_while_a_channel_is_down_is_not_told_any_more(cloc
         async with rt.serving():
             task = await rt.submit("lead", "go")
             await until(lambda: post.told)
-            [question] = await rt.workspace.questions()
-            await rt.workspace.answer(question.id, "blue")
+            [question] = await rt.workspace.questions.list()
+            await rt.workspace.questions.answer(question.id, "blue")
             await task.result(PATIENCE)
             clock.advance(120)
             await quiet()
@@ -269,7 +269,7 @@ async def test_while_the_store_is_away_what_was_told_is_not_told_again_but_recor
         async with rt.serving():
             await rt.submit("lead", "go")
             with anyio.fail_after(PATIENCE):
-                while any(shaky.left.values()) or not (await rt.workspace.questions())[0].notices:
+                while any(shaky.left.values()) or not (await rt.workspace.questions.list())[0].notices:
                     await quiet()
                     clock.advance(0.5)
     assert len(post.told) == 1
@@ -308,7 +308,7 @@ async def test_of_two_processes_one_tells(tmp_path, clock):
             clock.advance(6)
             await quiet()
             told = sorted(question for post in posts for _, question in post.told)
-            assert told == sorted({one.id for one in await one.workspace.questions()})
+            assert told == sorted({one.id for one in await one.workspace.questions.list()})
         await sound(one)
 
 
@@ -328,8 +328,8 @@ async def test_of_two_processes_on_a_server_one_tells(address):
 
             await found(one, lambda view: view.questions_open(9)[3:] or None)
             await found(one, all_told)
-            for question in await one.workspace.questions():
-                await one.workspace.answer(question.id, "red")
+            for question in await one.workspace.questions.list():
+                await one.workspace.questions.answer(question.id, "red")
         await sound(one)
     told = [question for post in posts for _, question in post.told]
     assert len(told) == len(set(told)) == 4
@@ -353,8 +353,8 @@ async def test_a_process_that_is_killed_while_it_tells_is_followed_by_another_wi
             await tries(clock, post, 1, 1.0)
             assert (await notice(heir))["ref"] == "m2"
             assert post.told == lost.told
-            [question] = await heir.workspace.questions()
-            await heir.workspace.answer(question.id, "red")
+            [question] = await heir.workspace.questions.list()
+            await heir.workspace.questions.answer(question.id, "red")
         await sound(heir)
 
 
@@ -400,7 +400,7 @@ async def answers(rt: Runtime, ear: Ear) -> tuple[Desk, Inquiry]:
     await happened(ear.there)
     assert ear.desk is not None
     await found(rt, lambda view: view.questions_open(1) or None)
-    [question] = await rt.workspace.questions()
+    [question] = await rt.workspace.questions.list()
     return ear.desk, await ear.desk.look(question.id)
 
 

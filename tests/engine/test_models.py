@@ -31,7 +31,7 @@ def asking(rt: Runtime, talk: Talk, *models: str | Choice, times: int = 1, most:
 
 
 async def events(rt: Runtime, *kinds: str) -> list[dict]:
-    return [event.data for event in await rt.workspace.history() if event.kind in kinds]
+    return [event.data for event in await rt.workspace.journal.history() if event.kind in kinds]
 
 
 def priced(clock: FakeClock, *unknown: str, **policy: object) -> Runtime:
@@ -107,7 +107,7 @@ async def test_another_process_goes_on_with_what_was_answered(tmp_path, clock):
         task = await dead.submit("coder", "x")
         await happened(stuck)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == ["first", "second"]
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == ["first", "second"]
         assert len(talk.asked) == 2
         await sound(heir)
 
@@ -180,7 +180,7 @@ async def test_a_key_that_rests_rests_in_every_process_and_an_answer_clears_it(t
         clock.advance(61)
         assert await other.run("coder", "y") == "c"
         assert talk.asked[-1].key == "k1"
-        assert await one.workspace.read(lambda view: view.coolings()) == {}
+        assert await one.workspace.journal.read(lambda view: view.coolings()) == {}
         await sound(one)
 
 
@@ -234,7 +234,7 @@ async def test_people_see_what_a_task_waits_for(rt: Runtime, clock):
     talk = Talk(Down("unavailable", status=503), Down("unavailable", status=503), "here")
     asking(rt, talk)
     assert (await ends(clock, await rt.submit("coder", "x"))).value == "here"
-    waits = [event for event in await rt.workspace.history() if event.kind == "model.waiting"]
+    waits = [event for event in await rt.workspace.journal.history() if event.kind == "model.waiting"]
     assert [(one.data["model"], one.data["wait"], one.data["number"]) for one in waits] == [
         ("big", 5_000_000, 2),
         ("big", 10_000_000, 3),
@@ -286,7 +286,7 @@ async def test_a_request_is_held_before_it_leaves_and_settled_with_its_answer(cl
     with priced(clock) as rt:
         asking(rt, Talk("here"))
         await rt.run("coder", "x", credits="$1")
-        kinds = [event.kind for event in await rt.workspace.history()]
+        kinds = [event.kind for event in await rt.workspace.journal.history()]
         assert kinds[1:4] == ["hold.placed", "model.answered", "hold.settled"]
         (settled,) = await events(rt, "hold.settled")
         assert (settled["amounts"]["credits"], settled["costs"]) == (2_010, {"credits": 20, "tokens": 15})
@@ -329,7 +329,9 @@ async def test_what_a_failed_request_costs_depends_on_whether_it_left(clock, fai
     with priced(clock) as rt:
         asking(rt, Talk(failure, "here"), "big", "small")
         assert await rt.run("coder", "x", credits="$1") == "here"
-        resolved = [event for event in await rt.workspace.history() if event.kind in ("hold.released", "hold.settled")]
+        resolved = [
+            event for event in await rt.workspace.journal.history() if event.kind in ("hold.released", "hold.settled")
+        ]
         assert [event.kind for event in resolved] == [kind, "hold.settled"]
         await sound(rt)
 

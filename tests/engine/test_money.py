@@ -37,15 +37,15 @@ def buyer(hold: str = "$0.10", cost: str = "$0.05") -> Callable[[Turn], Any]:
 async def test_without_an_account_money_is_only_counted(anywhere: Runtime):
     anywhere.add(Card("buyer"), buyer("$1000", "$999"))
     assert await anywhere.run("buyer", "go") == "bought"
-    assert await anywhere.workspace.account() == (None, None)
-    assert (await anywhere.workspace.runs())[0].facts.credits == 999_000_000
+    assert await anywhere.workspace.money.account() == (None, None)
+    assert (await anywhere.workspace.tasks.runs())[0].facts.credits == 999_000_000
     await correct(anywhere)
 
 
 @pytest.mark.rule("money.account", "money.leaves")
 async def test_from_the_first_grant_on_nothing_is_spent_that_is_not_there(anywhere: Runtime):
     anywhere.add(Card("buyer"), buyer())
-    assert (await anywhere.workspace.grant("$0.15", why="November", by="ann")).tokens is None
+    assert (await anywhere.workspace.money.grant("$0.15", why="November", by="ann")).tokens is None
     assert await anywhere.run("buyer", "go") == "bought"
     assert await anywhere.run("buyer", "go") == "bought"
     no = await anywhere.outcome("buyer", "go")
@@ -53,7 +53,7 @@ async def test_from_the_first_grant_on_nothing_is_spent_that_is_not_there(anywhe
         "'buyer' may not pay for this: $0.10 wanted, the account has $0.05 left of $0.15 ($0.10 spent, $0.00 set "
         "aside); go on without it, or finish"
     )
-    await anywhere.workspace.grant("$0.05")
+    await anywhere.workspace.money.grant("$0.05")
     assert await anywhere.run("buyer", "go") == "bought"
     assert await figures(anywhere) == (5 * CENT, 0, 15 * CENT)
     await correct(anywhere)
@@ -66,7 +66,7 @@ async def test_exactly_what_is_there_may_be_held_spent_and_set_aside(rt: Runtime
         return await turn.delegate("buyer", "x", credits="$0.10")
 
     rt.add(Card("buyer"), buyer("$0.10", "$0.10"))
-    await rt.workspace.grant("$0.10")
+    await rt.workspace.money.grant("$0.10")
     assert await rt.run("lead", "go", credits="$0.10") == "bought"
     assert await figures(rt) == (0, 0, 10 * CENT)
     await correct(rt)
@@ -75,7 +75,7 @@ async def test_exactly_what_is_there_may_be_held_spent_and_set_aside(rt: Runtime
 @pytest.mark.rule("money.figures")
 async def test_when_all_is_spent_nobody_is_asked_any_more(rt: Runtime):
     rt.add(Card("buyer"), buyer("$0.10", "$0.10"))
-    await rt.workspace.grant("$0.10")
+    await rt.workspace.money.grant("$0.10")
     await rt.run("buyer", "go")
     with pytest.raises(Refused, match=r"the account has used \$0\.10 of \$0\.10; 'buyer' was not asked") as no:
         await rt.run("buyer", "go")
@@ -90,7 +90,7 @@ async def test_a_run_with_credits_of_its_own_takes_them_out_of_the_account_or_ou
     rt.add(Card("twice"), _two_cents)
     no = await rt.outcome("twice", "go", credits="$0.04")  # there is no account yet
     assert "this run has $0.02 left of $0.04 ($0.02 spent, $0.00 set aside)" in str(no.error)
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     assert await rt.run("buyer", "go", credits="$0.30") == "bought"
     with pytest.raises(Refused) as no:
         await rt.run("buyer", "go", credits="$2")
@@ -116,17 +116,17 @@ async def _two_cents(turn: Turn) -> None:
 @pytest.mark.rule("money.account")
 async def test_grants_are_made_once_under_one_key_and_say_what_they_are(rt: Runtime):
     for _ in range(2):
-        await rt.workspace.grant("$1", tokens=500, why="November", op="11", by="ann")
-    account = await rt.workspace.account()
+        await rt.workspace.money.grant("$1", tokens=500, why="November", op="11", by="ann")
+    account = await rt.workspace.money.account()
     assert account.credits is not None
     assert account.tokens is not None
     assert (account.credits.granted, account.tokens.granted) == (1_000_000, 500)
     for bad in ({}, {"tokens": -1}):
         with pytest.raises(BadInput):
-            await rt.workspace.grant(**bad)
+            await rt.workspace.money.grant(**bad)
     for amount in ("1", 1, True, "-$1", 0, float("nan")):
         with pytest.raises(BadInput):
-            await rt.workspace.grant(amount)  # pyright: ignore[reportArgumentType]
+            await rt.workspace.money.grant(amount)  # pyright: ignore[reportArgumentType]
 
 
 # -- three words ----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ async def test_nothing_said_shares_a_bound_limits_and_credits_are_set_aside(anyw
 
     async def look(turn: Turn) -> None:
         await turn.spend("$0.01", why=turn.task)
-        leases = await anywhere.workspace.leases()
+        leases = await anywhere.workspace.money.leases()
         seen[turn.task] = [(lease.kind, lease.available, lease.lent) for lease in leases]
 
     @anywhere.agent(asks="*")
@@ -148,7 +148,7 @@ async def test_nothing_said_shares_a_bound_limits_and_credits_are_set_aside(anyw
         await turn.delegate("look", "aside", credits="$0.20")
 
     anywhere.add(Card("look"), look)
-    await anywhere.workspace.grant("$1")
+    await anywhere.workspace.money.grant("$1")
     await anywhere.run("lead", "go")
     assert {name: sorted(rows) for name, rows in seen.items()} == {
         "share": [("account", 99 * CENT, 0)],
@@ -184,7 +184,7 @@ async def test_what_is_set_aside_is_guaranteed_and_refused_at_once_with_all_figu
 
     rt.add(Card("buyer"), buyer())
     rt.add(Card("waits"), waits)
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     refused, bought = await rt.run("lead", "go", credits="$0.50")
     assert bought == "bought"
     assert refused == (
@@ -215,7 +215,7 @@ async def test_a_cap_in_a_cap_and_a_share_set_aside_below_one_each_hold(rt: Runt
         await turn.delegate("middle", "x", within=Bounds(credits="$0.20"))
 
     rt.add(Card("spends"), spends)
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     await rt.run("lead", "go", credits="$0.90")
     assert said == [
         f"'spends' may not spend this: $0.15 wanted, {what} ($0.00 spent, $0.00 set aside); go on without it"
@@ -246,7 +246,7 @@ async def eight(rt: Runtime, given: str, how: dict[str, Any]) -> list[Outcome]:
 
     found: list[Outcome] = []
     rt.add(Card("call"), call)
-    await rt.workspace.grant("$10")
+    await rt.workspace.money.grant("$10")
     await rt.run("lead", "go", credits=given)
     await correct(rt)
     return found
@@ -292,7 +292,7 @@ async def test_who_waits_in_vain_is_refused_with_the_figures_when_time_is_up(rt:
             call.cost("$0.08")
 
     rt.add(Card("buyer"), buyer())
-    await rt.workspace.grant("$0.10")
+    await rt.workspace.money.grant("$0.10")
     found: list[Outcome] = []
 
     async def buys() -> None:
@@ -320,7 +320,7 @@ async def test_nobody_waits_for_what_it_holds_itself(rt: Runtime, clock: FakeClo
             call.not_sent()
         return no.value.rule
 
-    await rt.workspace.grant("$0.10")
+    await rt.workspace.money.grant("$0.10")
     with anyio.fail_after(PATIENCE):
         assert await rt.run("twice", "x") == "credits"
     assert clock.ticks() == 0
@@ -340,7 +340,7 @@ async def test_a_batch_is_judged_whole_however_quick_its_first_is(anywhere: Runt
         return [outcome.state if outcome.ok else str(outcome.error) for outcome in told]
 
     anywhere.add(Card("quick"), echo)
-    await anywhere.workspace.grant("$1", tokens=1_000)
+    await anywhere.workspace.money.grant("$1", tokens=1_000)
     found = await anywhere.run("lead", "go", credits="$0.20")
     refused = (
         "'quick' was not asked: $0.20 wanted, this run has $0.00 left of $0.20 ($0.00 spent, $0.20 set aside); "

@@ -51,7 +51,7 @@ async def test_however_a_task_ends_what_was_held_is_released_and_what_left_is_ch
 ):
     caller = Caller(how)
     rt.add(Card("caller"), caller)
-    await rt.workspace.grant("$2")
+    await rt.workspace.money.grant("$2")
     task = await rt.submit("caller", "x", seconds=30, **lease)
     await happened(caller.inside)
     if how == "cancelled":
@@ -61,7 +61,7 @@ async def test_however_a_task_ends_what_was_held_is_released_and_what_left_is_ch
     tries = (await told(rt)).count("placed") // 3
     assert tries == {"retried": 2, "timed out": 4}.get(how, 1)
     assert await figures(rt) == ((200 - 25 * tries) * CENT, 0, 25 * tries * CENT)
-    assert [hold.why for hold in await rt.workspace.uncertain()] == ["left"] * tries
+    assert [hold.why for hold in await rt.workspace.money.uncertain()] == ["left"] * tries
     await correct(rt)
 
 
@@ -90,10 +90,10 @@ async def test_a_cancelled_tree_returns_all_that_was_set_aside_in_it(anywhere: R
 
     anywhere.add(Card("middle", asks="*"), middle)
     anywhere.add(Card("leaf"), leaf)
-    await anywhere.workspace.grant("$2")
+    await anywhere.workspace.money.grant("$2")
     task = await anywhere.submit("lead", "x", credits="$1")
     await happened(inside)
-    assert len(await anywhere.workspace.leases()) == 8
+    assert len(await anywhere.workspace.money.leases()) == 8
     await task.cancel()
     assert (await task.wait(PATIENCE)).state == "cancelled"
     await _no_open_tasks(anywhere)
@@ -127,7 +127,7 @@ async def test_the_end_of_an_asker_ends_what_it_does_not_wait_for_any_more(rt: R
         return "without it"
 
     rt.add(Card("slow"), slow)
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     assert await rt.run("lead", "x", credits="$0.50") == "without it"
     await _no_open_tasks(rt)
     assert await figures(rt) == (98 * CENT, 0, 2 * CENT)
@@ -178,11 +178,11 @@ async def test_after_a_takeover_the_dead_settle_and_pay_nothing(tmp_path, clock:
     with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         dead.add(Card("shop"), lives_on)
         heir.add(Card("shop"), takes_over)
-        await heir.workspace.grant("$1", tokens=100)
+        await heir.workspace.money.grant("$1", tokens=100)
         task = await dead.submit("shop", "go", credits="$0.30")
         await happened(inside)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "done"
         assert rules == ["over"] * 4
         became = [data for kind, data in await calls(heir) if kind != "placed"]
         ended = [(data["why"], data.get("costs"), data.get("uncertain")) for data in became]
@@ -225,10 +225,10 @@ async def test_what_outlives_its_asker_and_its_run_keeps_the_lease_open_and_give
         await turn.delegate("middle", "x", credits="$0.40")
 
     anywhere.add(Card("later"), later)
-    await anywhere.workspace.grant("$1", tokens=1_000)
+    await anywhere.workspace.money.grant("$1", tokens=1_000)
     await anywhere.run("lead", "x", credits="$0.60")
     await happened(inside)
-    assert [row.state for row in await anywhere.workspace.leases() if row.kind == "carve"].count("closing") >= 2
+    assert [row.state for row in await anywhere.workspace.money.leases() if row.kind == "carve"].count("closing") >= 2
     assert await figures(anywhere) == (40 * CENT, 60 * CENT, 0)
     go.set()
     await _no_open_tasks(anywhere)
@@ -263,12 +263,12 @@ async def test_a_handoff_keeps_the_lease_and_a_narrower_bound_limits_it_from_the
         await turn.spawn("first", "x")
 
     rt.add(Card("second"), second)
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     await rt.run("first" if verb == "run" else "lead", "x", credits="$0.50")
     await _no_open_tasks(rt)
     [sentence] = said
     assert "$0.08 wanted, this part of the run has $0.07 left of $0.10 ($0.03 spent, $0.00 set aside)" in sentence
-    events = await rt.workspace.history(kinds=frozenset(("credits.spent",)))
+    events = await rt.workspace.journal.history(kinds=frozenset(("credits.spent",)))
     spent = [(event.agent, event.data["why"]) for event in events]
     assert spent == [("first", "a"), ("second", "b")]
     assert await figures(rt) == (95 * CENT, 0, 5 * CENT)
@@ -287,7 +287,7 @@ async def test_a_task_that_is_retried_by_hand_gets_a_lease_of_its_own_again(anyw
         tried.append(1)
         if len(tried) == 1:
             raise ValueError("no")
-        leases = [(lease.kind, lease.granted, lease.available) for lease in await anywhere.workspace.leases()]
+        leases = [(lease.kind, lease.granted, lease.available) for lease in await anywhere.workspace.money.leases()]
         assert ("carve", 20 * CENT, 20 * CENT) in leases
         await turn.spend("$0.05", why="ink")
         return "done"
@@ -304,11 +304,11 @@ async def test_a_task_that_is_retried_by_hand_gets_a_lease_of_its_own_again(anyw
     children: list[Task] = []
     inside, go = anyio.Event(), anyio.Event()
     anywhere.add(Card("coder"), coder)
-    await anywhere.workspace.grant("$1")
+    await anywhere.workspace.money.grant("$1")
     root = await anywhere.submit("lead", "x", credits="$0.50")
     await happened(inside)
-    again = await anywhere.workspace.task(children[0].id).retry()
-    leases = {lease.id: lease for lease in await anywhere.workspace.leases()}
+    again = await anywhere.workspace.tasks.get(children[0].id).retry()
+    leases = {lease.id: lease for lease in await anywhere.workspace.money.leases()}
     assert leases[again.id].above == (root.id,)  # its asker is still at work
     assert await again.result(PATIENCE) == "done"
     go.set()
@@ -333,7 +333,7 @@ async def test_a_retry_takes_from_the_account_when_its_askers_have_ended_or_is_r
     async def wastes(turn: Turn) -> None:
         await turn.spend("$0.85", why="gold")
 
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     task = await rt.submit("coder", "x", credits="$0.20")
     assert (await task.wait(PATIENCE)).state == "failed"
     task = await task.retry()
@@ -345,7 +345,7 @@ async def test_a_retry_takes_from_the_account_when_its_askers_have_ended_or_is_r
         "'coder' was not asked: $0.20 wanted, the account has $0.15 left of $1.00 ($0.85 spent, $0.00 set aside); "
         "give it less, or finish with what you have"
     )
-    await rt.workspace.grant("$0.05")
+    await rt.workspace.money.grant("$0.05")
     assert await (await task.retry()).result(PATIENCE) == "done"
     assert await figures(rt) == (5 * CENT, 0, 100 * CENT)
     await correct(rt)
@@ -363,15 +363,15 @@ async def test_a_call_is_reconciled_after_its_run_is_pruned(anywhere: Runtime, c
             pass
 
     anywhere.add(Card("echo"), echo)
-    await anywhere.workspace.grant("$1")
+    await anywhere.workspace.money.grant("$1")
     await anywhere.run("shop", "x", credits="$0.30")
-    [hold] = await anywhere.workspace.uncertain()
+    [hold] = await anywhere.workspace.money.uncertain()
     clock.advance(20 * 86_400)
     await anywhere.run("echo", "x")
     assert await anywhere.workspace.prune(10) == 1
     assert await figures(anywhere) == (85 * CENT, 0, 15 * CENT)
     await sound(anywhere)
-    assert await anywhere.workspace.reconcile(hold.id, "$0.01") == {"credits": 4 * CENT}
+    assert await anywhere.workspace.money.reconcile(hold.id, "$0.01") == {"credits": 4 * CENT}
     assert await figures(anywhere) == (89 * CENT, 0, 11 * CENT)
     await sound(anywhere)
     clock.advance(100 * 86_400)  # what carried it is old by now, and said anew
@@ -398,7 +398,7 @@ async def test_a_run_is_pruned_while_another_holds_money(rt: Runtime, clock: Fak
             await happened(go)
             call.cost("$0.07")
 
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     await rt.run("spends", "x")
     clock.advance(20 * 86_400)
     async with anyio.create_task_group() as group:
@@ -414,8 +414,8 @@ async def test_a_run_is_pruned_while_another_holds_money(rt: Runtime, clock: Fak
 async def test_another_workspace_has_another_account(tmp_path, clock: FakeClock):
     path = tmp_path / "team.db"
     with team(path, clock=clock, workspace="a") as a, team(path, clock=clock, workspace="b") as b:
-        await a.workspace.grant("$1")
-        assert (await b.workspace.account()).credits is None
+        await a.workspace.money.grant("$1")
+        assert (await b.workspace.money.account()).credits is None
         with pytest.raises(BadInput):
-            await a.workspace.reconcile("", "$1")
+            await a.workspace.money.reconcile("", "$1")
         assert (await account(a)).granted == 1_000_000

@@ -112,11 +112,11 @@ def catching(passage: Any) -> Any:
 async def nothing_is_left(rt: Runtime) -> None:
     """No task runs, nobody holds money or a slot, and the journal is sound."""
 
-    tasks = await rt.workspace.tasks()
+    tasks = await rt.workspace.tasks.list()
     assert all(task.state in TERMINAL for task in tasks)
-    held = await rt.workspace.read(lambda view: [hold for task in tasks for hold in view.holds(task.id)])
+    held = await rt.workspace.journal.read(lambda view: [hold for task in tasks for hold in view.holds(task.id)])
     assert all(hold.state not in ("held", "started") for hold in held)
-    assert await rt.workspace.questions() == []
+    assert await rt.workspace.questions.list() == []
     await sound(rt)
 
 
@@ -290,4 +290,4 @@ async def test_a_classifier_that_raises_lets_nothing_begin(clock: FakeClock):
         for ask in (rt.outcome, rt.submit):
             with pytest.raises(KeyError, match="my bug"):
                 await ask("a", "x")
-        assert await rt.workspace.tasks() == []
+        assert await rt.workspace.tasks.list() == []

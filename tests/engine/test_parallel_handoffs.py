@@ -7,6 +7,7 @@ import pytest
 
 from engine.helping import PATIENCE, a_few_rounds, happened, signed, sound
 from remit import Bounds, Card, Command, Runtime, Send, Turn
+from remit.runtime.workspace import subscribe
 from teams import echo
 
 pytestmark = pytest.mark.anyio
@@ -63,9 +64,9 @@ async def test_a_turn_says_once_what_it_used_however_its_task_goes_on(rt: Runtim
     rt.add(Card("worker"), signed)
     rt.add(Card("editor"), signed)
     await rt.run("lead", "go")
-    ends = [event for event in await rt.workspace.history() if "receipt" in event.data]
+    ends = [event for event in await rt.workspace.journal.history() if "receipt" in event.data]
     assert sum(event.data.get("tokens", 0) for event in ends) == 100  # pyright: ignore[reportCallIssue]
-    (run,) = await rt.workspace.runs()
+    (run,) = await rt.workspace.tasks.runs()
     assert run.facts.tokens == 100
 
 
@@ -116,7 +117,9 @@ async def test_a_task_that_is_cancelled_while_it_goes_out_in_parts_ends(rt: Runt
 
     rt.add(Card("middle", asks="*"), middle)
     rt.add(Card("part"), part)
-    stop = rt.workspace.watch(lambda events: out.set() if any(one.kind == "task.handed" for one in events) else None)
+    stop = subscribe(
+        rt.workspace, lambda events: out.set() if any(one.kind == "task.handed" for one in events) else None
+    )
     task = await rt.submit("lead", "go")
     await happened(out)
     await a_few_rounds(rounds)

@@ -80,7 +80,7 @@ async def left_alone(
             heir.lend()
         else:
             await take_over(heir, clock, first)
-        yield heir, heir.workspace.task(asked_for.id), question
+        yield heir, heir.workspace.tasks.get(asked_for.id), question
         await sound(heir)
 
 
@@ -95,7 +95,7 @@ async def test_a_question_outlives_its_process(tmp_path, clock: FakeClock, task:
         assert (await parked.status()).worker == ""
         assert "parked" in await life(heir, parked.id)
         assert heir.running() == 0
-        running = await heir.workspace.read(
+        running = await heir.workspace.journal.read(
             lambda view: [view.running(n, clock.now()) for n in ("lead", "middle", "last")]
         )
         assert running == [0, 0, 0]
@@ -121,16 +121,16 @@ async def test_a_question_is_answered_where_there_is_no_process_at_all(tmp_path,
         await reached(first, task, "waiting")
         await first.drain(0)
     with team(tmp_path / "team.db", clock=clock, hands=0) as nobody:  # only its workspace is used
-        [shown] = await nobody.workspace.questions()
+        [shown] = await nobody.workspace.questions.list()
         assert shown == question
-        assert (await nobody.workspace.task(task).status()).state == "waiting"
-        await nobody.workspace.approve(question.id, by="ann")
-        assert (await nobody.workspace.task(task).status()).state == "pending"
+        assert (await nobody.workspace.tasks.get(task).status()).state == "waiting"
+        await nobody.workspace.questions.approve(question.id, by="ann")
+        assert (await nobody.workspace.tasks.get(task).status()).state == "pending"
     clock.advance(NIGHT)
     with team(tmp_path / "team.db", clock=clock) as heir:
         crew.join(heir)
         heir.lend()
-        assert await heir.workspace.task(task).result(PATIENCE) == "lead: middle: deployed: to prod"
+        assert await heir.workspace.tasks.get(task).result(PATIENCE) == "lead: middle: deployed: to prod"
         assert await counted(heir) == {"asked": 1, "answered": 1, "used": 1}
         assert crew.did == ["lead paid", "middle paid"]
         await sound(heir)
@@ -149,10 +149,10 @@ async def test_a_run_of_the_foreground_is_parked_and_goes_on_from_the_queue(tmp_
         outcome.cancel()
         with suppress(asyncio.CancelledError):
             await outcome
-        parked = heir.workspace.task(question.run)
+        parked = heir.workspace.tasks.get(question.run)
         assert (await parked.status()).state == "waiting"
         clock.advance(NIGHT)
-        await heir.workspace.approve(question.id)
+        await heir.workspace.questions.approve(question.id)
         assert await parked.result(PATIENCE) == "lead: middle: deployed: to prod"
         assert await counted(heir) == {"asked": 1, "answered": 1, "used": 1}
         await sound(heir)
@@ -171,7 +171,7 @@ async def test_what_goes_on_after_the_night_has_its_time_anew(tmp_path, clock: F
             return answer
 
         with heir.override(last=last):
-            await heir.workspace.answer(question.id, "blue")
+            await heir.workspace.questions.answer(question.id, "blue")
             with anyio.fail_after(PATIENCE):
                 await again.wait()
             clock.advance(250)
@@ -196,7 +196,7 @@ async def test_a_question_expires_although_nobody_waits_for_it(tmp_path, clock: 
     with doomed(tmp_path / "team.db", clock) as first, team(tmp_path / "team.db", clock=clock) as heir:
         join(first)
         join(heir)
-        parked = heir.workspace.task((await first.submit("lead", "x")).id)
+        parked = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, clock, first)
         assert (await parked.status()).state == "waiting"
@@ -207,7 +207,7 @@ async def test_a_question_expires_although_nobody_waits_for_it(tmp_path, clock: 
         clock.advance(HOUR)
         await pass_time(clock, over)
         assert await parked.result() == (default or "went on without")
-        assert (await heir.workspace.question(question.id)).state == "expired"
+        assert (await heir.workspace.questions.get(question.id)).state == "expired"
         assert await counted(heir) == {"asked": 1, "answered": 1, "used": 0}
         await sound(heir)
 
@@ -215,13 +215,13 @@ async def test_a_question_expires_although_nobody_waits_for_it(tmp_path, clock: 
 @pytest.mark.rule("ask.parked", "ask.withdrawn")
 async def test_what_is_parked_is_cancelled_whole(tmp_path, clock: FakeClock):
     async with left_alone(tmp_path, clock, "hop", crew=Crew()) as (heir, parked, question):
-        await heir.workspace.cancel(parked.id)
+        await heir.workspace.tasks.cancel(parked.id)
         with anyio.fail_after(PATIENCE):
             assert (await parked.wait()).state == "cancelled"
-        assert await heir.workspace.tasks(state="open") == []
-        assert (await heir.workspace.question(question.id)).state == "withdrawn"
+        assert await heir.workspace.tasks.list(state="open") == []
+        assert (await heir.workspace.questions.get(question.id)).state == "withdrawn"
         with pytest.raises(Conflict):
-            await heir.workspace.approve(question.id)
+            await heir.workspace.questions.approve(question.id)
 
 
 @pytest.mark.rule("ask.parked", "ask.withdrawn")
@@ -229,12 +229,12 @@ async def test_whoever_is_parked_goes_on_when_the_one_that_asked_is_cancelled(tm
     """Nobody will answer any more, so nobody waits for an answer."""
     crew = Crew()
     async with left_alone(tmp_path, clock, "ask", crew=crew) as (heir, parked, question):
-        await heir.workspace.cancel(question.task)
+        await heir.workspace.tasks.cancel(question.task)
         with anyio.fail_after(PATIENCE):
             outcome = await parked.wait()
         assert outcome.state == "failed"
-        assert (await heir.workspace.question(question.id)).state == "withdrawn"
-        assert await heir.workspace.tasks(state="open") == []
+        assert (await heir.workspace.questions.get(question.id)).state == "withdrawn"
+        assert await heir.workspace.tasks.list(state="open") == []
 
 
 @pytest.mark.rule("ask.parked")
@@ -257,12 +257,12 @@ async def test_a_task_is_not_parked_for_what_it_only_submitted(tmp_path, clock: 
     with doomed(tmp_path / "team.db", clock) as first, team(tmp_path / "team.db", clock=clock) as heir:
         join(first)
         join(heir)
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, clock, first)
         assert await task.result(PATIENCE) == "went on"
-        await heir.workspace.answer(question.id, "blue")
-        assert await heir.workspace.task(question.task).result(PATIENCE) == "blue"
+        await heir.workspace.questions.answer(question.id, "blue")
+        assert await heir.workspace.tasks.get(question.task).result(PATIENCE) == "blue"
         await sound(heir)
 
 
@@ -281,16 +281,16 @@ async def test_a_task_with_two_questions_goes_on_when_both_are_answered(tmp_path
     with doomed(tmp_path / "team.db", clock) as first, team(tmp_path / "team.db", clock=clock) as heir:
         join(first)
         join(heir)
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         one, two = await asked(first, 2)
         await take_over(heir, clock, first)
-        await heir.workspace.answer(one.id, f"to {one.text}")
+        await heir.workspace.questions.answer(one.id, f"to {one.text}")
         both = two.task, task.id  # taken up again, and the other's answer used: it waits only for this one
         await found(heir, lambda view: all(waits_at(view, one, heir.worker) for one in both) or None)
         clock.advance(NIGHT)
         await quiet()
         assert (await task.status()).state == "waiting"
-        await heir.workspace.answer(two.id, f"to {two.text}")
+        await heir.workspace.questions.answer(two.id, f"to {two.text}")
         assert await task.result(PATIENCE) == ["to one?", "to two?"]
         assert await counted(heir) == {"asked": 2, "answered": 2, "used": 0}
         await sound(heir)
@@ -307,10 +307,10 @@ async def test_an_approval_does_not_hold_for_a_card_that_may_do_more_by_then(tmp
             async def lead(turn: Turn) -> str:
                 return await turn.delegate("deployer", "to prod")
 
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, clock, first)
-        await heir.workspace.approve(question.id)
+        await heir.workspace.questions.approve(question.id)
         outcome = await task.wait(PATIENCE)
         assert str(outcome.error).endswith(
             "asking 'deployer' was approved once, for something else; it is not approved again by itself"
@@ -330,10 +330,10 @@ async def test_how_much_time_it_has_makes_it_no_other_hop(tmp_path, clock: FakeC
                 within = Bounds(deadline=clock.now() + seconds * SECOND)
                 return await turn.delegate("deployer", "to prod", within=within)
 
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, clock, first)
-        await heir.workspace.approve(question.id)
+        await heir.workspace.questions.approve(question.id)
         assert await task.result(PATIENCE) == "deployed: to prod"
         assert told == ["to prod"]
 
@@ -344,9 +344,9 @@ async def test_what_is_parked_holds_no_slot_of_its_agents(tmp_path, clock: FakeC
     async with left_alone(tmp_path, clock, "ask", crew=crew, concurrency=1) as (heir, parked, question):
         second = await heir.submit("lead", "approve")
         other = (await asked(heir, 2))[1]
-        await heir.workspace.approve(other.id)
+        await heir.workspace.questions.approve(other.id)
         assert await second.result(PATIENCE) == "lead: middle: {'env': 'prod'}"
-        await heir.workspace.answer(question.id, "blue")
+        await heir.workspace.questions.answer(question.id, "blue")
         assert await parked.result(PATIENCE) == "lead: middle: blue"
 
 
@@ -367,10 +367,10 @@ async def test_a_process_that_others_take_for_dead_asks_nothing_and_uses_nothing
 
         join(first)
         join(heir)
-        task = heir.workspace.task((await first.submit("ops", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("ops", "x")).id)
         question = await the_question(first)
         await take_over(heir, clock, first)
-        await heir.workspace.approve(question.id)
+        await heir.workspace.questions.approve(question.id)
         assert await task.result(PATIENCE) == "{'by': 'prod'}"
         assert await counted(heir) == {"asked": 1, "answered": 1, "used": 1}
         await sound(heir)

@@ -31,7 +31,7 @@ async def test_a_call_costs_what_is_said_nothing_if_it_was_not_sent_and_all_of_i
         async with turn.paid_call("$0.05", why="unknown"):
             pass
 
-    await anywhere.workspace.grant("$1", tokens=10_000)
+    await anywhere.workspace.money.grant("$1", tokens=10_000)
     await anywhere.run("shop", "go")
     found = await calls(anywhere)
     assert [kind for kind, _ in found] == ["placed", "settled", "placed", "released", "placed", "settled"]
@@ -43,7 +43,7 @@ async def test_a_call_costs_what_is_said_nothing_if_it_was_not_sent_and_all_of_i
     )
     assert (last["costs"], last["uncertain"]) == ({"credits": 5 * CENT}, True)
     assert await figures(anywhere) == (1_000_000 - 63_000, 0, 63_000)
-    [uncertain] = await anywhere.workspace.uncertain()
+    [uncertain] = await anywhere.workspace.money.uncertain()
     assert (uncertain.why, uncertain.agent, uncertain.credits) == ("unknown", "shop", 5 * CENT)
     await correct(anywhere)
 
@@ -66,7 +66,7 @@ async def test_what_is_only_held_is_released_also_when_the_block_ends_with_an_er
             async with call:
                 pass
 
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     await rt.run("shop", "go")
     assert await told(rt) == ["placed", "released", "placed", "started", "settled", "placed", "settled"]
     assert (await figures(rt))[2] == 7 * CENT
@@ -80,9 +80,9 @@ async def test_what_a_call_costs_in_a_unit_that_it_did_not_hold_is_charged_all_t
         async with turn.paid_call("$0.05", why="photo") as call:
             call.cost("$0.01", tokens=900)
 
-    await rt.workspace.grant("$1", tokens=10_000)
+    await rt.workspace.money.grant("$1", tokens=10_000)
     await rt.run("shop", "go", within=Bounds(tokens=5_000))
-    tokens = (await rt.workspace.account()).tokens
+    tokens = (await rt.workspace.money.account()).tokens
     assert tokens is not None
     assert tokens.spent == 900
     await correct(rt)
@@ -121,7 +121,7 @@ async def test_what_is_held_and_does_not_start_in_15_minutes_is_released(rt: Run
                 await call.start()
         return "done"
 
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     task = await rt.submit("slow", "x", seconds=3_600)
     await inside.wait()
     clock.advance(899)
@@ -158,7 +158,7 @@ async def test_a_payment_is_found_again_by_what_it_is_for_and_how_often(anywhere
         await turn.spend("$0.02", why="stamp")
         return "sent"
 
-    await anywhere.workspace.grant("$1")
+    await anywhere.workspace.money.grant("$1")
     task = await anywhere.submit("shop", "x")
     assert (await ends(clock, task)).state == "failed"
     again = await task.retry()
@@ -197,7 +197,7 @@ async def test_an_effect_with_an_estimate_is_paid_once_and_a_call_that_is_made_a
             raise Shaky
         return found
 
-    await anywhere.workspace.grant("$1")
+    await anywhere.workspace.money.grant("$1")
     assert (await ends(clock, await anywhere.submit("shop", "x"))).value == ["photo of a tree", "plain"]
     assert did == ["a tree", "plain", "failed"]
     assert await told(anywhere) == ["placed", "settled"] * 4
@@ -220,10 +220,10 @@ async def test_an_effect_that_was_not_sent_costs_nothing_and_one_that_fails_is_u
             await turn.once("broken", broken, estimate="$0.04")
         return await turn.once("photo", unsent, estimate="$0.05")
 
-    await rt.workspace.grant("$1")
+    await rt.workspace.money.grant("$1")
     assert await rt.run("shop", "go") == "from the cache"
     assert await told(rt) == ["placed", "settled", "placed", "released"]
-    assert [hold.why for hold in await rt.workspace.uncertain()] == ["broken"]
+    assert [hold.why for hold in await rt.workspace.money.uncertain()] == ["broken"]
     await correct(rt)
 
 
@@ -234,10 +234,10 @@ async def test_what_a_turn_uses_counts_at_once_and_against_what_it_may_use(rt: R
         await turn.report_tokens(1_500)
         await turn.report_tokens(1_500)
 
-    await rt.workspace.grant(tokens=10_000)
+    await rt.workspace.money.grant(tokens=10_000)
     no = await rt.outcome("thinks", "x", within=Bounds(tokens=2_000))
     assert "this run has used 3,000 of 2,000 tokens" in str(no.error)
-    tokens = (await rt.workspace.account()).tokens
+    tokens = (await rt.workspace.money.account()).tokens
     assert tokens is not None
     assert (tokens.spent, tokens.overrun, tokens.state) == (3_000, 0, "open")
     await correct(rt)

@@ -33,12 +33,12 @@ async def test_a_person_approves_each_step(rt: Runtime):
         assert first.shows == {"action": "step", "agent": "worker", "step": "a", "task": "draft"}
         assert told["worker"] == []
         with pytest.raises(BadInput) as no:
-            await rt.workspace.approve(first.id, value={"task": "another"})
+            await rt.workspace.questions.approve(first.id, value={"task": "another"})
         assert str(no.value).startswith(f"question {first.id} is about a step of a plan, which stays as it is; ")
-        await rt.workspace.approve(first.id)
+        await rt.workspace.questions.approve(first.id)
         second = await the_question(rt)
         assert len(told["worker"]) == 1
-        await rt.workspace.reject(second.id, by="bob", why="not yet")
+        await rt.workspace.questions.reject(second.id, by="bob", why="not yet")
     assert outcome.result().value == {"a": ["completed", ""], "b": ["skipped", "it was not approved by bob: not yet"]}
     assert len(told["worker"]) == 1
     await sound(rt)
@@ -61,7 +61,7 @@ async def test_a_function_says_yes_or_leaves_it_to_a_person(rt: Runtime, approve
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
         assert question.shows["step"] == "b"
-        await (rt.workspace.approve(question.id) if yes else rt.workspace.reject(question.id))
+        await (rt.workspace.questions.approve(question.id) if yes else rt.workspace.questions.reject(question.id))
     assert outcome.result().value == {
         "a": ["completed", ""],
         "b": ["completed", ""] if yes else ["skipped", "it was not approved"],
@@ -93,7 +93,7 @@ async def test_steps_that_are_ready_at_once_are_asked_about_at_once(rt: Runtime)
     async with running(rt, "lead") as outcome:
         questions = {str(one.shows["step"]): one.id for one in await asked(rt, 3)}
         for one in ("c", "a", "b"):
-            await rt.workspace.approve(questions[one])
+            await rt.workspace.questions.approve(questions[one])
     assert outcome.result().value == {one: ["completed", ""] for one in ("a", "b", "c")}
 
 
@@ -104,13 +104,13 @@ async def test_nobody_is_asked_again_about_a_step_after_a_restart(tmp_path, cloc
         for rt in (first, heir):
             told = listening(rt, "worker")
             planner(rt, approve)
-        task = heir.workspace.task((await first.submit("lead", "x")).id)
+        task = heir.workspace.tasks.get((await first.submit("lead", "x")).id)
         question = await the_question(first)
         await take_over(heir, clock, first)
-        await heir.workspace.approve(question.id)
+        await heir.workspace.questions.approve(question.id)
         second = await the_question(heir)
         assert second.shows["step"] == "b"
-        await heir.workspace.approve(second.id)
+        await heir.workspace.questions.approve(second.id)
         assert set(await task.result(PATIENCE)) == {"a", "b"}
         assert len(told["worker"]) == 2
         assert (await counted(heir))["asked"] == 2
@@ -131,7 +131,7 @@ async def test_what_a_person_said_about_a_step_holds_when_the_task_is_tried_agai
         return [one.state for one in outcome.steps.values()]
 
     task = await rt.submit("lead", "x")
-    await rt.workspace.approve((await the_question(rt)).id)
+    await rt.workspace.questions.approve((await the_question(rt)).id)
     assert (await ends(clock, task)).value == ["completed"]
     assert len(tries) == 2
     assert (await counted(rt))["asked"] == 1
@@ -143,8 +143,8 @@ async def test_the_approval_of_a_step_is_on_record_as_used(rt: Runtime):
     planner(rt, approve=True, steps=STEPS[:1])
     async with running(rt, "lead"):
         question = await the_question(rt)
-        await rt.workspace.approve(question.id)
-    assert (await rt.workspace.question(question.id)).used
+        await rt.workspace.questions.approve(question.id)
+    assert (await rt.workspace.questions.get(question.id)).used
 
 
 @pytest.mark.rule("approval.plan", "approval.doors")
@@ -154,7 +154,7 @@ async def test_a_step_of_an_agent_that_is_to_be_approved_is_asked_about_by_the_d
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
         assert (question.kind, question.shows["action"]) == ("hop", "delegate")
-        await rt.workspace.reject(question.id, by="bob")
+        await rt.workspace.questions.reject(question.id, by="bob")
     no = "asking 'deployer' was not approved by bob; go on without it"
     assert outcome.result().value == {"a": ["failed", no]}
     assert told == []

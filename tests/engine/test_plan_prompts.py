@@ -211,7 +211,7 @@ async def test_reveal_tells_members_goal_and_roster(rt: Runtime):
 async def test_a_steps_receipt_names_the_results_it_was_told(rt: Runtime):
     listening(rt, "ann", "bob")
     await rt.run_plan(Plan([Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]))
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert [(what, why) for what, why, *_ in root.children[1].saw] == [("step a", "dependency"), ("task", "task")]
 
@@ -227,9 +227,9 @@ async def test_messages_wait_for_a_step_that_was_refused(rt: Runtime):
 
     @rt.agent
     async def mender(turn: Turn) -> None:
-        await rt.workspace.reset("bob")
+        await rt.workspace.agents.reset("bob")
 
-    await rt.workspace.trip("bob", "away")
+    await rt.workspace.agents.trip("bob", "away")
     steps = [Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]
     later = [Step("c", "C", agent="mender", after=["a"]), Step("d", "D", agent="bob", after=["c"])]
     outcome = await rt.run_plan(Plan([*steps, *later]), concurrency=1)

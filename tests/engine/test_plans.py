@@ -36,7 +36,7 @@ async def test_a_plan_with_a_fault_starts_nothing(rt: Runtime, steps: list[Step]
     with pytest.raises(errors.BadInput, match=reason):
         await rt.run_plan(Plan(steps))
     assert told["ann"] == []
-    assert "plan.started" not in [event.kind for event in await rt.workspace.history()]
+    assert "plan.started" not in [event.kind for event in await rt.workspace.journal.history()]
 
 
 async def test_a_step_can_be_for_whoever_has_the_capability(rt: Runtime):
@@ -112,7 +112,7 @@ async def test_a_failure_reaches_exactly_those_who_depend_on_it(rt: Runtime):
         "z": ("failed", 'dependency "y" failed'),
         "free": ("completed", ""),
     }
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert root.state == "failed"
 
@@ -290,7 +290,7 @@ async def test_a_plan_that_went_well_is_a_run_that_went_well_however_long_its_re
         return "x" * 700_000
 
     assert (await rt.run_plan(Plan([Step("a", "A", agent="writer"), Step("b", "B", agent="writer")]))).ok
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert (root.state, root.result) == ("completed", {"a": "completed", "b": "completed"})
 
@@ -318,7 +318,7 @@ async def test_retries_that_run_into_the_breaker_still_tell_what_went_wrong(rt: 
 async def test_a_result_found_wanting_is_in_the_journal(rt: Runtime):
     listening(rt, "ann")
     await rt.run_plan(Plan([Step("a", "A", agent="ann", payload="structured")]))
-    ended = [event.data for event in await rt.workspace.history() if event.kind == "step.ended"]
+    ended = [event.data for event in await rt.workspace.journal.history() if event.kind == "step.ended"]
     assert ended[0]["step"] == "a"
     assert "not JSON" in str(ended[0]["reason"])
 

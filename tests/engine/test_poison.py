@@ -45,7 +45,7 @@ class Lives:
         return await self.asking.submit("coder", text, **how)
 
     async def losses(self, task: Task) -> int:
-        record = await self.heir.workspace.read(lambda view: view.record(task.id))
+        record = await self.heir.workspace.journal.read(lambda view: view.record(task.id))
         assert record is not None
         return record.losses
 

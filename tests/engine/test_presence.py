@@ -26,6 +26,7 @@ from remit.engine.presence.peers import PATIENCE as TIMES
 from remit.engine.presence.peers import Fate, Peers, ProcessTable, process_address, process_ended, process_number
 from remit.errors import StoreError
 from remit.ports import Beat, Decide, Decision, View
+from remit.runtime.workspace import opening_of
 from remit.stores.opening import database_at
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import FakeClock
@@ -122,14 +123,14 @@ async def test_what_a_worker_without_a_heartbeat_has_is_taken_over(tmp_path, clo
         task = await dead.submit("lead", "go")
         await happened(inside)
         if state == "cancelling":
-            await heir.workspace.cancel(task.id)
+            await heir.workspace.tasks.cancel(task.id)
         row = Beat(dead.worker, FAR, 0)
-        await dead.workspace.store.tx("lost", lambda _view: Decision(None, (), row))
-        assert await heir.workspace.read(lambda view: view.unseen()) == [dead.worker]
+        await opening_of(dead.workspace).ground.store.tx("lost", lambda _view: Decision(None, (), row))
+        assert await heir.workspace.journal.read(lambda view: view.unseen()) == [dead.worker]
         await take_over(heir, clock, dead)
         end = "cancelled" if state == "cancelling" else "completed"
-        assert (await heir.workspace.task(task.id).wait(PATIENCE)).state == end
-        assert await heir.workspace.read(lambda view: view.unseen()) == []
+        assert (await heir.workspace.tasks.get(task.id).wait(PATIENCE)).state == end
+        assert await heir.workspace.journal.read(lambda view: view.unseen()) == []
         await sound(heir)
 
 
@@ -239,7 +240,7 @@ async def test_a_worker_that_still_has_something_does_not_say_that_it_left(tmp_p
             async with rt:
                 pass  # it is closed although something runs
             with team(tmp_path / "team.db") as onlooker:
-                beats = await onlooker.workspace.read(lambda view: view.workers())
+                beats = await onlooker.workspace.journal.read(lambda view: view.workers())
             assert [beat.worker for beat in beats] == [worker]
             group.cancel_scope.cancel()
 
@@ -249,7 +250,7 @@ async def test_a_worker_that_has_nothing_leaves(tmp_path, clock):
         rt.add(Card("coder"), echo)
         assert await rt.run("coder", "x") == "x"
     with team(tmp_path / "team.db") as onlooker:
-        assert await onlooker.workspace.read(lambda view: view.workers()) == []
+        assert await onlooker.workspace.journal.read(lambda view: view.workers()) == []
 
 
 class Full(Wrapped):
@@ -375,7 +376,9 @@ def where(request: pytest.FixtureRequest, tmp_path) -> str:
 
 
 async def counted(rt: Runtime, worker: str) -> int:
-    return await rt.workspace.read(lambda view: sum(beat.count for beat in view.workers() if beat.worker == worker))
+    return await rt.workspace.journal.read(
+        lambda view: sum(beat.count for beat in view.workers() if beat.worker == worker)
+    )
 
 
 def in_a_thread(where: str, worker: str) -> Callable[[], int]:

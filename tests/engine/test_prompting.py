@@ -47,7 +47,7 @@ async def test_entries_that_were_passed_and_messages_are_told_and_nothing_else_i
     assert told.endswith("## Messages from team members\n- **lead**: hurry")
     assert "secret" not in told
     assert outcome.trust == "untrusted"
-    history: list[Any] = await rt.workspace.history()
+    history: list[Any] = await rt.workspace.journal.history()
     (ended,) = [event for event in history if event.kind == "task.completed" and event.agent == "coder"]
     saw = {row[0] for row in ended.data["receipt"]["saw"]}
     assert {"task", "notes/a", "notes/b", "web/page"} <= saw

@@ -12,6 +12,7 @@ from engine.helping import PATIENCE, ends, found, happened, sound, until
 from remit import Card, Runtime, Turn
 from remit.engine.upkeep.prune import old_runs
 from remit.errors import NotFound
+from remit.runtime.workspace import opening_of
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
@@ -42,15 +43,15 @@ async def test_runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_sta
     clock.advance(2 * DAY)
     young = await rt.outcome("lead", "young", session="s")
     clock.advance(2 * DAY + 1)
-    events = [event.seq for event in await rt.workspace.history() if event.run != old.id]
+    events = [event.seq for event in await rt.workspace.journal.history() if event.run != old.id]
     assert await rt.workspace.prune(4) == 1
     await sound(rt)
     with pytest.raises(NotFound):
-        await rt.workspace.task(old.id).status()
-    assert (await rt.workspace.task(young.id).status()).state == "completed"
-    assert {one.run for one in await rt.workspace.tasks()} == {young.id}
+        await rt.workspace.tasks.get(old.id).status()
+    assert (await rt.workspace.tasks.get(young.id).status()).state == "completed"
+    assert {one.run for one in await rt.workspace.tasks.list()} == {young.id}
     assert await rt.workspace.context().get("notes", "old") == "kept"
-    *others, last = await rt.workspace.history()
+    *others, last = await rt.workspace.journal.history()
     [kept] = [event for event in others if event.run == old.id]  # an entry outlives its run
     assert (kept.kind, last.kind) == ("entry.set", "runs.pruned")
     assert [event.seq for event in others if event is not kept] == events
@@ -81,12 +82,12 @@ async def test_what_is_open_keeps_its_whole_run(rt: Runtime, clock):
     clock.advance(10 * DAY)
     assert await rt.workspace.prune(4) == 0
     go.set()
-    [child] = await rt.workspace.tasks(parent=outcome.id)
-    await ends(clock, rt.workspace.task(child.id))  # its time was up, so it is tried again
+    [child] = await rt.workspace.tasks.list(parent=outcome.id)
+    await ends(clock, rt.workspace.tasks.get(child.id))  # its time was up, so it is tried again
     assert await rt.workspace.prune(4) == 0  # its last part ended just now
     clock.advance(5 * DAY)
     assert await rt.workspace.prune(4) == 1
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
     await sound(rt)
 
 
@@ -98,7 +99,7 @@ async def test_many_are_pruned_in_batches_and_how_long_is_kept_can_be_said(rt: R
     clock.advance(DAY)
     assert await rt.workspace.prune(4) == 0
     assert await rt.workspace.prune(days=0.5) == 120
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
     await sound(rt)
     assert await rt.run("coder", "and on") == "and on"
     await sound(rt)
@@ -112,12 +113,12 @@ async def test_retried_and_failed_runs_are_pruned_too(rt: Runtime, clock):
 
     old = await rt.submit("bad", "x")
     await old.wait(PATIENCE)
-    await rt.workspace.reset("bad")
+    await rt.workspace.agents.reset("bad")
     again = await old.retry()
     await again.wait(PATIENCE)
     clock.advance(5 * DAY)
     assert await rt.workspace.prune(4) == 2
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
     await sound(rt)
 
 
@@ -132,8 +133,8 @@ async def test_a_pruned_store_opens_again(tmp_path, clock):
         rt.add(Card("coder"), echo)
         await sound(rt)
         assert await rt.run("coder", "y", session="s") == "y"
-        assert (await rt.workspace.history())[0].kind == "runs.pruned"
-        assert await rt.workspace.history(session="s")
+        assert (await rt.workspace.journal.history())[0].kind == "runs.pruned"
+        assert await rt.workspace.journal.history(session="s")
         await sound(rt)
 
 
@@ -156,7 +157,7 @@ async def test_others_get_to_work_between_the_steps_and_it_can_be_cancelled_ther
         await rt.workspace.prune(4, told=tell)
     [first] = told
     assert 0 < first < 200
-    assert len(await rt.workspace.tasks(limit=1_000)) == 200 - first
+    assert len(await rt.workspace.tasks.list(limit=1_000)) == 200 - first
     await sound(rt)
     assert await rt.workspace.prune(4) == 200 - first
     await sound(rt)
@@ -174,7 +175,9 @@ async def test_a_step_has_some_hundred_rows_and_a_larger_run_is_deleted_whole(rt
         await rt.run("lead", str(parts))
     clock.advance(5 * DAY)
     assert await rt.workspace.prune(4) == 4
-    steps: list[Any] = [event.data["runs"] for event in await rt.workspace.history() if event.kind == "runs.pruned"]
+    steps: list[Any] = [
+        event.data["runs"] for event in await rt.workspace.journal.history() if event.kind == "runs.pruned"
+    ]
     assert [[len(run["tasks"]) for run in step] for step in steps] == [[2, 151], [2, 2]]
     await sound(rt)
 
@@ -205,7 +208,7 @@ async def test_who_looks_for_what_is_old_does_not_read_all_that_is_young(clock):
             rt.add(Card("coder"), echo)
             for number in range(runs):
                 await rt.run("coder", str(number))
-            store = rt.workspace.store
+            store = opening_of(rt.workspace).ground.store
             with counted(database) as work:
                 async for _ in old_runs(store, clock.now() - DAY):
                     raise AssertionError("there is none")

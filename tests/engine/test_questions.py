@@ -93,8 +93,8 @@ async def test_a_loop_over_a_list_that_changed_is_right_or_told(tmp_path, clock,
 
     stage = Stage()
     async with played(tmp_path, clock, crew, stage) as heir:
-        [task] = await heir.workspace.tasks(agent="lead")
-        outcome = await heir.workspace.task(task.id).wait(PATIENCE)
+        [task] = await heir.workspace.tasks.list(agent="lead")
+        outcome = await heir.workspace.tasks.get(task.id).wait(PATIENCE)
         if said:
             assert outcome.state == "failed"
             assert said in str(outcome.error)

@@ -51,7 +51,7 @@ async def test_submit_comes_back_at_once_and_the_task_runs_later(rt: Runtime, cl
         await pass_time(clock, is_told)
     go.set()
     assert await task.result(PATIENCE) == "done: write it"
-    assert (await rt.workspace.task(task.id).status()).state == "completed"
+    assert (await rt.workspace.tasks.get(task.id).status()).state == "completed"
     assert (await life(rt, task.id))[-1] == "completed"
     await sound(rt)
 
@@ -91,7 +91,7 @@ async def test_a_failure_is_told_to_whoever_waits(rt: Runtime):
 async def test_a_task_that_is_not_there_is_not_found(rt: Runtime):
     for verb in ("status", "wait", "result", "cancel", "retry"):
         with pytest.raises(NotFound, match="no task"):
-            await getattr(rt.workspace.task("nowhere"), verb)()
+            await getattr(rt.workspace.tasks.get("nowhere"), verb)()
 
 
 @pytest.mark.rule("task.submit")
@@ -105,8 +105,8 @@ async def test_a_task_of_another_workspace_is_not_found(tmp_path, clock):
         assert await task.result(PATIENCE) == "a secret"
         for verb in ("status", "wait", "cancel", "retry"):
             with pytest.raises(NotFound):
-                await getattr(two.workspace.task(task.id), verb)()
-        assert await two.workspace.tasks() == []
+                await getattr(two.workspace.tasks.get(task.id), verb)()
+        assert await two.workspace.tasks.list() == []
         await sound(one)
 
 
@@ -128,7 +128,7 @@ async def test_every_task_of_a_session_is_listed_with_state_and_times(rt: Runtim
     began = clock.now()
     await rt.run("lead", "go", session="one")
     await rt.run("coder", "elsewhere", session="two")
-    listed = await rt.workspace.tasks(session="one")
+    listed = await rt.workspace.tasks.list(session="one")
     assert [(one.task, one.agent, one.asked_how, one.state) for one in reversed(listed)] == [
         ("go", "lead", "delegate", "completed"),
         ("delegated", "coder", "delegate", "completed"),
@@ -138,11 +138,11 @@ async def test_every_task_of_a_session_is_listed_with_state_and_times(rt: Runtim
     root = listed[-1]
     assert (root.asked_at, root.ended_at) == (began, began + 7_000_000)
     assert {one.parent for one in listed[:-1]} == {root.id}
-    assert {one.id for one in await rt.workspace.tasks(parent=root.id)} == {one.id for one in listed[:-1]}
-    assert [one.task for one in await rt.workspace.tasks(agent="Bad")] == ["spawned"]
-    assert [one.task for one in await rt.workspace.tasks(state="failed")] == ["spawned"]
-    assert await rt.workspace.tasks(state="open") == []
-    assert len(await rt.workspace.tasks(limit=2)) == 2
+    assert {one.id for one in await rt.workspace.tasks.list(parent=root.id)} == {one.id for one in listed[:-1]}
+    assert [one.task for one in await rt.workspace.tasks.list(agent="Bad")] == ["spawned"]
+    assert [one.task for one in await rt.workspace.tasks.list(state="failed")] == ["spawned"]
+    assert await rt.workspace.tasks.list(state="open") == []
+    assert len(await rt.workspace.tasks.list(limit=2)) == 2
     await sound(rt)
 
 
@@ -194,7 +194,7 @@ async def test_without_a_key_the_same_words_are_another_task(rt: Runtime):
     rt.add(Card("coder"), echo)
     ids = [(await rt.submit("coder", "x", session="s", by=by)).id for by in ("ann", "ann", "bob", "")]
     assert len({*ids}) == 4
-    assert [line.by for line in await rt.workspace.runs()] == ["", "bob", "ann", "ann"]
+    assert [line.by for line in await rt.workspace.tasks.runs()] == ["", "bob", "ann", "ann"]
 
 
 @pytest.mark.rule("task.dedup-person")
@@ -278,7 +278,7 @@ async def test_the_guards_hold_for_what_is_queued(rt: Runtime, asked_how: str):
 
     rt.add(Card("resting"), echo)
     rt.add(Card("bottom"), echo)
-    await rt.workspace.trip("resting", "closed for today")
+    await rt.workspace.agents.trip("resting", "closed for today")
     await rt.run("lead", "go", within=Bounds(depth=2))
     assert rules == {
         "self": "self",
@@ -290,19 +290,19 @@ async def test_the_guards_hold_for_what_is_queued(rt: Runtime, asked_how: str):
         "asks": "not-allowed",
         "depth": "depth",
     }
-    assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == len(rules)
+    assert sum(event.kind == "hop.refused" for event in await rt.workspace.journal.history()) == len(rules)
     await sound(rt)
 
 
 @pytest.mark.rule("task.guards")
 async def test_a_person_is_refused_too_and_nothing_is_left_behind(rt: Runtime):
     rt.add(Card("coder"), echo)
-    await rt.workspace.trip("coder", "closed")
+    await rt.workspace.agents.trip("coder", "closed")
     for agent, rule in (("nobody", "unknown"), ("coder", "breaker")):
         with pytest.raises(Refused) as info:
             await rt.submit(agent, "x")
         assert info.value.rule == rule
-    assert await rt.workspace.tasks() == []
+    assert await rt.workspace.tasks.list() == []
 
 
 @pytest.mark.rule("task.guards")
@@ -374,11 +374,11 @@ async def test_a_breaker_that_opens_later_holds_back_what_is_queued(clock):
         rt.add(Card("coder"), echo)
         rt.add(Card("other"), echo)
         task = await rt.submit("coder", "x")
-        await rt.workspace.trip("coder", "closed")
+        await rt.workspace.agents.trip("coder", "closed")
         async with serving(rt):
             assert await (await rt.submit("other", "y")).result(PATIENCE) == "y"
             assert (await task.status()).state == "pending"
-            await rt.workspace.reset("coder")
+            await rt.workspace.agents.reset("coder")
             clock.advance(1)
             assert await task.result(PATIENCE) == "x"
         await sound(rt)

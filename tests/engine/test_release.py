@@ -63,14 +63,14 @@ async def test_what_is_being_submitted_while_draining_is_not_begun_after_it(tmp_
         async with anyio.create_task_group() as group:
             group.start_soon(submit)
             await happened(slow.decided)
-            assert (await rt.workspace.tasks())[0].state == "running"  # it is begun at once, as a hand was free
+            assert (await rt.workspace.tasks.list())[0].state == "running"  # it is begun at once, as a hand was free
             group.start_soon(drain)
             await quiet()
             assert left == []
             slow.go.set()
         assert left == [1]
-        assert (await rt.workspace.tasks())[0].state == "pending"
-        assert ((await rt.workspace.workers()).workers, rt.running()) == ([], 0)
+        assert (await rt.workspace.tasks.list())[0].state == "pending"
+        assert ((await rt.workspace.agents.workers()).workers, rt.running()) == ([], 0)
         await sound(rt)
 
 
@@ -85,9 +85,9 @@ async def test_whoever_leaves_leaves_nothing_behind_that_it_never_began(tmp_path
             group.start_soon(rt.submit, "coder", "x")
             await happened(slow.decided)
             group.cancel_scope.cancel()
-        assert (await rt.workspace.tasks())[0].state == "running"
+        assert (await rt.workspace.tasks.list())[0].state == "running"
         assert await rt.drain(0) == 0
-        assert (await rt.workspace.tasks())[0].state == "pending"
+        assert (await rt.workspace.tasks.list())[0].state == "pending"
         await sound(rt)
 
 
@@ -127,9 +127,9 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
         assert (status.state, status.attempt) == ("pending", 0)
         go.set()
         async with serving(two):
-            assert await two.workspace.task(task.id).result(PATIENCE) == [5, "quick", "slow"]
+            assert await two.workspace.tasks.get(task.id).result(PATIENCE) == [5, "quick", "slow"]
         assert did == ["pay", "quick", "slow"]
-        assert len(await two.workspace.tasks()) == 3
+        assert len(await two.workspace.tasks.list()) == 3
         assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
         await sound(two)
 
@@ -166,9 +166,9 @@ async def test_what_ends_while_its_asker_is_put_back_counts_if_it_is_done_and_is
                 await quiet()
                 go.set()
         async with serving(two):
-            assert await two.workspace.task(task.id).result(PATIENCE) == "done"
+            assert await two.workspace.tasks.get(task.id).result(PATIENCE) == "done"
         assert did == ["hand"] * (1 if how == "completed" else 2)
-        assert sorted(record.state for record in await two.workspace.tasks()) == ["completed"] * 2
+        assert sorted(record.state for record in await two.workspace.tasks.list()) == ["completed"] * 2
         assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
         await sound(two)
 
@@ -246,7 +246,7 @@ async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
         tasks = [await rt.submit("lead", name) for name in ("quick", "slow", "other")]
         await happened(inside)
         assert await rt.drain(0) >= 2
-        assert {one.state for one in await rt.workspace.tasks(state="open")} == {"pending"}
+        assert {one.state for one in await rt.workspace.tasks.list(state="open")} == {"pending"}
         assert rt.running() == 0
         go.set()
         async with serving(rt):
@@ -304,7 +304,7 @@ async def test_what_a_finishing_turn_submits_while_draining_is_left_to_others(rt
         go.set()
     second = await first.result(PATIENCE) if (await first.status()).ended is not None else ""
     assert (left, began) == ([0], [])
-    assert (await rt.workspace.task(str(second)).status()).state == "pending"
+    assert (await rt.workspace.tasks.get(str(second)).status()).state == "pending"
     await sound(rt)
 
 

@@ -60,7 +60,7 @@ async def test_the_same_delegation_with_the_same_result_is_refused_at_twenty_and
     with pytest.raises(errors.Failed, match="has asked for the same 30 times by now, 'worker' last"):
         await rt.run("lead", "go")
     assert said == ["again"] * 19 + ["repeat"] * 10
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     warned = [
         event.data.get("repeats") for event in history if event.kind == "task.started" and event.agent == "worker"
     ]
@@ -152,7 +152,7 @@ async def test_failures_and_refusals_that_do_not_change_are_repeats_but_what_pas
         raise Refused("not mine", rule="mine")  # spared: its breaker stays closed
 
     rt.add(Card("away"), echo)
-    await rt.workspace.trip("away", "on holiday")
+    await rt.workspace.agents.trip("away", "on holiday")
     said = await rt.run("lead", "go")
     assert said["bad"] == ["failed"] * 19 + ["repeat"] * 6
     assert said["nobody"] == ["unknown"] * 25  # that there is no such agent is told first

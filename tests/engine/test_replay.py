@@ -48,7 +48,7 @@ async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
     async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == [{"charged": 5}, {"charged": 6}, "3", "4", None]
         assert stage.did == ["charge 5", "charge 6", "coder", "coder", "bad", "after"]
-        assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 3
+        assert sum(event.kind == "effect.done" for event in await rt.workspace.journal.history()) == 3
 
 
 @pytest.mark.rule("crash.replay")
@@ -78,7 +78,7 @@ async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
         assert await result(rt) == [1, 2, 3, 1, True]
         entry = await rt.workspace.context().entry("notes", "a")
         assert (entry.version, entry.value) == (3, "y")
-        kinds = [event.kind for event in await rt.workspace.history()]
+        kinds = [event.kind for event in await rt.workspace.journal.history()]
         assert (kinds.count("message.sent"), kinds.count("entry.set")) == (1, 5)
 
 
@@ -130,7 +130,7 @@ async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock)
     async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == ["quick", "deep"]
         assert sorted(stage.did) == ["deep", "middle", "quick"]
-        assert len(await rt.workspace.tasks()) == 4
+        assert len(await rt.workspace.tasks.list()) == 4
         assert await life(rt, await named(rt, "deep")) == ["started", "fenced", "claimed", "completed"]
 
 
@@ -181,7 +181,7 @@ async def test_whoever_was_waiting_waits_again_without_a_slot(tmp_path, clock):
         heir.add(Card("lead", asks="*"), lead)
         heir.add(Card("coder"), coder)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "done"
         await sound(heir)
 
 
@@ -222,8 +222,8 @@ async def test_steps_of_a_plan_are_not_repeated(tmp_path, clock):
     async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == ["completed"] * 4
         assert len(stage.did) == 5  # the slow one was taken up again, the others were not
-        assert len(await rt.workspace.tasks()) == 5
-        assert sum(event.kind == "plan.started" for event in await rt.workspace.history()) == 1
+        assert len(await rt.workspace.tasks.list()) == 5
+        assert sum(event.kind == "plan.started" for event in await rt.workspace.journal.history()) == 1
 
 
 @pytest.mark.rule("crash.replay")
@@ -258,8 +258,8 @@ async def test_a_task_that_was_handed_over_goes_on_with_its_present_holder(tmp_p
 
     stage = Stage()
     async with played(tmp_path, clock, crew, stage) as rt:
-        task = (await rt.workspace.tasks())[0].id
-        assert await rt.workspace.task(task).result(PATIENCE) == {
+        task = (await rt.workspace.tasks.list())[0].id
+        assert await rt.workspace.tasks.get(task).result(PATIENCE) == {
             "sender": "second",
             "context": {"a": 1, "b": 2},
             "done": ["x", "y"],
@@ -310,11 +310,11 @@ async def test_a_parallel_handoff_resumes(tmp_path, clock, join: str, at: str):
 
     stage = Stage()
     async with played(tmp_path, clock, fan_out(join, before), stage) as rt:
-        root = (await rt.workspace.tasks())[-1].id
+        root = (await rt.workspace.tasks.list())[-1].id
         expected = ["a", "b"] if not join else ["a", "b", "lead", {"k": 1}, 1]
-        assert await rt.workspace.task(root).result(PATIENCE) == expected
+        assert await rt.workspace.tasks.get(root).result(PATIENCE) == expected
         assert stage.did.count("lead") == 1
-        assert len(await rt.workspace.tasks()) == 3
+        assert len(await rt.workspace.tasks.list()) == 3
 
 
 @pytest.mark.rule("crash.replay")
@@ -338,9 +338,9 @@ async def test_children_not_asked_for_again_are_closed_as_cancelled(tmp_path, cl
     async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == "another way"
         for name in ("middle", "deep"):
-            status = await rt.workspace.task(await named(rt, name)).status()
+            status = await rt.workspace.tasks.get(await named(rt, name)).status()
             assert status.state == "cancelled"
-        assert await rt.workspace.tasks(state="open") == []
+        assert await rt.workspace.tasks.list(state="open") == []
 
 
 @pytest.mark.rule("crash.replay")
@@ -360,7 +360,7 @@ async def test_a_refusal_is_the_same_refusal_again(tmp_path, clock):
 
     async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == ["unknown", "unknown"]
-        assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == 2
+        assert sum(event.kind == "hop.refused" for event in await rt.workspace.journal.history()) == 2
 
 
 @pytest.mark.rule("crash.replay", "tier.at-once")
@@ -377,8 +377,8 @@ async def test_tokens_that_were_said_before_the_crash_count_once(tmp_path, clock
 
     async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == "done"
-        (run,) = await rt.workspace.runs()
+        (run,) = await rt.workspace.tasks.runs()
         assert run.facts.tokens == 207
-        root = tree(await rt.workspace.history())
+        root = tree(await rt.workspace.journal.history())
         assert root is not None
         assert root.tokens == 207

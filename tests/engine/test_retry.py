@@ -150,7 +150,7 @@ async def test_after_so_many_attempts_it_is_dead_and_seen_to_be(rt: Runtime, clo
     assert (outcome.state, len(tries)) == ("dead", most)
     assert str(outcome.error).startswith("'coder' failed: Shaky: still busy (test_retry.py:")
     assert str(outcome.error).endswith(f" in coder); that was attempt {most} of {most}")
-    assert [one.id for one in await rt.workspace.tasks(state="dead")] == [task.id]
+    assert [one.id for one in await rt.workspace.tasks.list(state="dead")] == [task.id]
     assert (await life(rt, task.id)).count("died") == 1
     clock.advance(3_600)
     assert (await task.status()).state == "dead"
@@ -186,7 +186,7 @@ async def test_the_attempts_of_one_task_never_open_its_agents_breaker(clock):
         task = await rt.submit("coder", "x")
         for failures in (1, 2, 3):
             await next_try(rt, clock, task.id, failures)
-            assert await rt.workspace.breakers() == {}
+            assert await rt.workspace.agents.breakers() == {}
         clock.advance(10)
         assert await task.result(PATIENCE) == "fourth time"
         await sound(rt)
@@ -337,7 +337,7 @@ async def test_an_agents_policy_says_how_often_and_how_soon_and_the_submission_g
 
     assert (await ends(clock, await rt.submit("keen", "x"))).state == "dead"
     assert len(tries) == 6
-    await rt.workspace.reset("keen")
+    await rt.workspace.agents.reset("keen")
     tries.clear()
     assert (await ends(clock, await rt.submit("keen", "y", attempts=2))).state == "dead"
     assert len(tries) == 2

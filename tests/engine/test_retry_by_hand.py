@@ -41,7 +41,7 @@ async def test_an_operators_retry_is_a_new_task_that_repeats_nothing(rt: Runtime
     before = await old.status()
     broken[0] = False
     clock.advance(1_000)
-    new = await rt.workspace.task(old.id).retry()
+    new = await rt.workspace.tasks.get(old.id).retry()
     assert new.id != old.id
     assert await new.result(PATIENCE) == [5, "did x", "did y", "mended"]
     assert did == ["charge", "good x", "good y", "fragile", "fragile"]
@@ -118,9 +118,9 @@ async def test_a_child_is_retried_within_its_run(rt: Runtime):
 
     rt.add(Card("idle"), fragile)
     child = await rt.run("lead", "go", session="s")
-    again = await rt.workspace.task(child).retry()
+    again = await rt.workspace.tasks.get(child).retry()
     assert await again.result(PATIENCE) == ["lead", "fragile"]
-    old, new = await rt.workspace.task(child).status(), await again.status()
+    old, new = await rt.workspace.tasks.get(child).status(), await again.status()
     assert (new.run, new.parent, new.session) == (old.run, old.parent, old.session)
     await sound(rt)
 

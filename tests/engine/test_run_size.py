@@ -39,7 +39,7 @@ async def test_a_run_has_a_thousand_tasks_whichever_way_they_are_asked_for(way: 
         asked, rule, sentence = await rt.run("lead", "go")
         assert (asked, rule) == ("999", "tasks")
         assert sentence == "this run has 1,000 of 1,000 tasks, so 'worker' was not asked; finish with what you have"
-        (line,) = await rt.workspace.runs()
+        (line,) = await rt.workspace.tasks.runs()
         assert line.facts.tasks == 1_000
         await sound(rt)
 
@@ -103,7 +103,7 @@ async def test_a_command_that_goes_to_too_many_at_once_leaves_the_holder_in_char
         refused, results = await rt.run("lead", "go", tier="complex")
         assert results == (0 if told else parts)
         assert told in refused
-        assert (await rt.workspace.runs())[0].facts.tasks == 1 + results
+        assert (await rt.workspace.tasks.runs())[0].facts.tasks == 1 + results
 
 
 @pytest.mark.rule("run.sends")
@@ -152,7 +152,7 @@ async def test_every_part_counts_against_the_agents_of_a_run_and_all_of_them_are
     for name in ("ann", "bob", "eve"):
         rt.add(Card(name), echo)
     assert await rt.run("chief", "go", within=Bounds(handoffs=1, members=5)) == ["unknown", "", "", ""]
-    assert (await rt.workspace.runs())[0].facts.handoffs == 1
+    assert (await rt.workspace.tasks.runs())[0].facts.handoffs == 1
     *rules, refused = await rt.run("chief", "go", within=Bounds(handoffs=1, members=3))
     assert rules == ["unknown", "", "", "tier"]
     assert refused == "this run has 3 of 3 agents, so 'editor' cannot join; work with them"
@@ -210,7 +210,7 @@ async def test_whoever_leads_a_plan_for_a_person_is_neither_an_agent_nor_a_hop(r
     plan = Plan([Step("1", "A", agent="worker"), Step("2", "B", agent="worker", after=["1"])])
     outcome = await rt.run_plan(plan, tier="simple")
     assert [step.value for step in outcome.steps.values()] == [0, 0]
-    (line,) = await rt.workspace.runs()
+    (line,) = await rt.workspace.tasks.runs()
     assert line.facts.members == {"worker"}
     other = await rt.run_plan(Plan([Step("1", "A", agent="worker"), Step("2", "B", agent="helper")]), tier="simple")
     assert "this run has 1 of 1 agents, so 'helper' cannot join" in other.steps["2"].reason
@@ -240,7 +240,7 @@ async def test_who_coordinates_a_team_takes_part(rt: Runtime):
 
     rt.add(Card("worker"), echo)
     await rt.run_team("go", "chief")
-    assert (await rt.workspace.runs())[0].facts.members == {"chief", "worker"}
+    assert (await rt.workspace.tasks.runs())[0].facts.members == {"chief", "worker"}
 
 
 # --- admission costs the same ------------------------------------------------------------------
@@ -289,7 +289,7 @@ async def test_of_a_refused_hop_the_beginning_of_its_text_is_kept(rt: Runtime):
             await turn.submit("nobody", "y" * 300)
 
     await rt.run("lead", "go")
-    first, second = (event for event in await rt.workspace.history() if event.kind == "hop.refused")
+    first, second = (event for event in await rt.workspace.journal.history() if event.kind == "hop.refused")
     assert first.data["task"] == "x" * 299 + "…"
     assert second.data["task"] == "y" * 300
 
@@ -307,10 +307,10 @@ async def test_the_first_hundred_refusals_of_a_task_are_recorded_and_the_others_
         return [sum(outcome.state == "refused" for outcome in said)]
 
     assert await rt.run("lead", "go") == [90]
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     assert sum(event.kind == "hop.refused" for event in history) == 100
     assert history[-1].data["more_refused"] == 41
-    (line,) = await rt.workspace.runs()
+    (line,) = await rt.workspace.tasks.runs()
     assert line.facts.refusals == 141
     root = tree(history)
     assert root is not None
@@ -329,7 +329,7 @@ async def test_each_turn_tells_of_its_own_refusals_and_the_limit_is_the_tasks(rt
     rt.add(Card("first", asks="*"), in_vain)
     rt.add(Card("second"), in_vain)
     await rt.run("first", "go")
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     assert sum(event.kind == "hop.refused" for event in history) == 100
     told = [event.data.get("more_refused", 0) for event in history if event.kind in ("task.handed", "task.completed")]
     assert told == [0, 60]
@@ -346,7 +346,7 @@ async def test_what_an_asker_keeps_back_is_listed_up_to_a_limit(rt: Runtime):
 
     rt.add(Card("worker"), echo)
     await rt.run("lead", "go", sees=())
-    end = next(event for event in await rt.workspace.history() if event.kind == "task.completed")
+    end = next(event for event in await rt.workspace.journal.history() if event.kind == "task.completed")
     withheld = end.data["receipt"]["withheld"]  # pyright: ignore[reportCallIssue, reportArgumentType, reportIndexIssue, reportOptionalSubscript]
     assert len(withheld) == 201
     assert withheld[-1] == ["and 101 more", "not listed"]  # the 300 entries, and the memory of its asker

@@ -43,8 +43,8 @@ async def test_the_same_team_at_another_store_shares_agents_and_nothing_else(tmp
             assert (one.concurrency, two.concurrency) == (0, 3)
             assert two.cards() == one.cards()
             assert await two.run("coder", "x") == "x"
-            assert len(await two.workspace.tasks()) == 1
-            assert await one.workspace.tasks() == []
+            assert len(await two.workspace.tasks.list()) == 1
+            assert await one.workspace.tasks.list() == []
             one.add(Card("late"), echo)
             assert await two.run("late", "y") == "y"
         assert await one.run("coder", "z") == "z"  # closing the other closes nothing here
@@ -58,7 +58,7 @@ async def test_serving_twice_is_one_worker_that_stops_with_the_last_who_serves(t
             async with rt.serving():
                 task = await rt.submit("coder", "x")
                 assert await task.result(PATIENCE) == "x"
-            assert len((await rt.workspace.workers()).workers) == 1
+            assert len((await rt.workspace.agents.workers()).workers) == 1
             assert await (await rt.submit("coder", "y")).result(PATIENCE) == "y"
         third = await rt.submit("coder", "z")
         await quiet()

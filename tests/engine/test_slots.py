@@ -160,7 +160,7 @@ async def test_a_task_tried_again_counts_once(clock):
             await reached(rt, task.id, "pending")
 
         async def all_ended() -> bool:
-            return not await rt.workspace.tasks(state="open")
+            return not await rt.workspace.tasks.list(state="open")
 
         await pass_time(clock, all_ended, step=2)
         assert {(await task.status()).state for task in tasks} == {"completed"}
@@ -193,7 +193,7 @@ async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock
             await reached(rt, task, "waiting")
             group.start_soon(run, "works")
             await happened(second)
-            await rt.workspace.cancel(await named(rt, "child"))
+            await rt.workspace.tasks.cancel(await named(rt, "child"))
             await reached(rt, task, "pending")
             go.set()
             await until(lambda: len(got) == 2)

@@ -16,7 +16,7 @@ async def announced(rt: Runtime, turn: Turn, count: int) -> list[str]:
     """The texts of so many announcements, as they come."""
     texts: list[str] = []
     with anyio.fail_after(PATIENCE):
-        async with rt.workspace.following(after=await rt.workspace.head()) as follow:
+        async with rt.workspace.journal.follow() as follow:
             while True:
                 texts += [one.text for one in await turn.inbox()]
                 if len(texts) >= count:
@@ -49,7 +49,7 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
         await happened(full)
         await quiet()
         assert not sixth.is_set()
-        assert len(await rt.workspace.tasks(agent="coder", state="open")) == 5
+        assert len(await rt.workspace.tasks.list(agent="coder", state="open")) == 5
         go[3].set()
         await happened(sixth)
         for one in go:
@@ -110,7 +110,7 @@ async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtim
         await quiet()
         clock.advance(29.9)
         await quiet()
-        assert (await rt.workspace.tasks(agent="lead"))[0].state == "waiting"
+        assert (await rt.workspace.tasks.list(agent="lead"))[0].state == "waiting"
         clock.advance(0.1)
     assert said == ["spawn"]
     await sound(rt)
@@ -175,7 +175,7 @@ async def test_what_comes_of_it_is_announced_once_to_its_asker(rt: Runtime):
     rt.add(Card("coder", asks="*"), echo)
     assert await rt.run("lead", "go", session="s") == []
     assert await rt.run("lead", "go", session="s") == []
-    assert await rt.workspace.orphans() == []
+    assert await rt.workspace.tasks.orphans() == []
     await sound(rt)
 
 
@@ -205,7 +205,7 @@ async def test_failed_dead_and_cancelled_ones_are_announced_too(rt: Runtime, clo
 
     async def cancel() -> None:
         await happened(asked)
-        await rt.workspace.cancel(await named(rt, "stuck"))
+        await rt.workspace.tasks.cancel(await named(rt, "stuck"))
 
     async with anyio.create_task_group() as group:
         group.start_soon(cancel)
@@ -235,7 +235,9 @@ async def test_one_that_never_began_is_announced_when_it_is_cancelled_or_late(cl
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await happened(asked)
-            await rt.workspace.cancel(next(one.id for one in await rt.workspace.tasks() if one.task == "cancelled"))
+            await rt.workspace.tasks.cancel(
+                next(one.id for one in await rt.workspace.tasks.list() if one.task == "cancelled")
+            )
             clock.advance(20)
             async with serving(rt):
                 await until(lambda: texts)
@@ -334,13 +336,13 @@ async def test_an_announcement_nobody_is_left_to_read_is_kept_and_shown(rt: Runt
         return "too late"
 
     task = await rt.run("lead", "go", session="s")
-    assert await rt.workspace.orphans() == []
+    assert await rt.workspace.tasks.orphans() == []
     go.set()
-    assert await rt.workspace.task(task).result(PATIENCE) == "too late"
-    [orphan] = await rt.workspace.orphans()
+    assert await rt.workspace.tasks.get(task).result(PATIENCE) == "too late"
+    [orphan] = await rt.workspace.tasks.orphans()
     assert (orphan.to, orphan.about, orphan.session) == ("lead", task, "s")
     assert await rt.run("lead", "again", session="s")  # the next run of the same agent does not read it
-    assert orphan in await rt.workspace.orphans()
+    assert orphan in await rt.workspace.tasks.orphans()
     await sound(rt)
 
 

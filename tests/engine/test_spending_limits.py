@@ -36,7 +36,7 @@ async def test_a_model_is_charged_by_its_price(clock: FakeClock):
             async with turn.paid_call(model="writer-1", usage=Usage(1_000, 2_000)) as call:
                 call.report_usage(Usage(900, 100))
 
-        await rt.workspace.grant("$1", tokens=10_000)
+        await rt.workspace.money.grant("$1", tokens=10_000)
         await rt.run("writes", "x")
         (_, placed), (_, settled) = await calls(rt)
         assert (placed["amounts"], placed["why"]) == ({"credits": 21_000, "tokens": 3_000}, "writer-1")
@@ -59,7 +59,7 @@ async def test_a_price_that_is_not_known_is_refused_or_only_tokens_count(clock: 
         assert "the price of 'nobody-knows' is not known" in str((await rt.outcome("writes", "x")).error)
     with priced(clock, unknown_price="tokens") as rt:
         rt.add(Card("writes"), writes)
-        await rt.workspace.grant("$1", tokens=10_000)
+        await rt.workspace.money.grant("$1", tokens=10_000)
         await rt.run("writes", "x")
         assert [data.get("costs") for _, data in await calls(rt)] == [None, {"tokens": 1_000}]
         await correct(rt)
@@ -82,7 +82,7 @@ async def test_with_a_key_of_its_own_the_workspace_is_charged_nothing_and_limits
             return str(no.value)
 
         await rt.workspace.keys.set("openai", Secret("a-key"))
-        await rt.workspace.grant("$0.01")
+        await rt.workspace.money.grant("$0.01")
         assert await rt.run("shop", "x") == (
             "'shop' may not spend this: $0.04 wanted, and the workspace has used $0.07 of $0.10 a day; go on without it"
         )
@@ -116,7 +116,7 @@ async def test_all_limits_that_something_does_not_fit_are_listed(clock: FakeCloc
                     pass
             return str(no.value)
 
-        await rt.workspace.grant("$0.25")
+        await rt.workspace.money.grant("$0.25")
         assert await rt.run("b", "x", session="s") == (
             "'b' may not pay for this: $0.20 wanted, the account has $0.10 left of $0.25 ($0.15 spent, $0.00 set "
             "aside); $0.20 wanted, and the workspace has used $0.15 of $0.30 a day; "

@@ -239,7 +239,7 @@ async def test_a_clock_that_is_behind_the_journal_is_refused_until_it_is_set(on_
         rt.add(Card("coder"), echo)
         with pytest.raises(StoreError, match="this machine's clock says .* the last thing in the store happened at"):
             await rt.run("coder", "y")
-        assert len(await rt.workspace.tasks()) == 1  # whoever only looks is not refused
+        assert len(await rt.workspace.tasks.list()) == 1  # whoever only looks is not refused
         clock.wrong = 0
         assert await rt.run("coder", "y") == "y"
 
@@ -251,7 +251,7 @@ async def test_a_clock_that_differs_from_the_servers_is_refused(address: str, wr
         rt.add(Card("coder"), echo)
         with pytest.raises(StoreError, match=r"the server's clock says .*: set the clock, or say REMIT_CHECK_CLOCK=no"):
             await rt.submit("coder", "y")
-        assert await rt.workspace.tasks() == []
+        assert await rt.workspace.tasks.list() == []
     with team(as_url(address), clock=Shifted(wrong / 10)) as rt:
         rt.add(Card("coder"), echo)
         assert await rt.run("coder", "y") == "y"
@@ -361,4 +361,4 @@ async def test_a_worker_whose_clock_jumps_prunes_nothing_ends_nothing_and_begins
         finally:
             logging.getLogger("remit").removeHandler(handler)
         assert is_by(clock, 0)
-        assert len(await rt.workspace.runs()) == 2
+        assert len(await rt.workspace.tasks.runs()) == 2

@@ -34,7 +34,7 @@ async def test_a_status_has_the_asker_the_result_and_the_error(rt: Runtime):
     office(rt)
     async with rt.serving():
         assert await rt.run("lead", "go") == "done"
-    listed = {status.agent: status for status in await rt.workspace.tasks()}
+    listed = {status.agent: status for status in await rt.workspace.tasks.list()}
 
     told = {agent: (one.asker, one.result, one.error) for agent, one in listed.items()}
     error = told["printer"][2]
@@ -46,14 +46,14 @@ async def test_a_status_has_the_asker_the_result_and_the_error(rt: Runtime):
     }
     assert error.startswith("'printer' failed: ValueError: no paper")
     for status in listed.values():
-        assert await rt.workspace.task(status.id).status() == status
+        assert await rt.workspace.tasks.get(status.id).status() == status
 
 
 @pytest.mark.rule("task.status")
 async def test_a_task_that_has_not_ended_has_neither_result_nor_error(rt: Runtime):
     @rt.agent
     async def coder(turn: Turn) -> list[object]:
-        [own] = await rt.workspace.tasks()
+        [own] = await rt.workspace.tasks.list()
         return [own.state, own.asker, own.result, own.error]
 
     assert await rt.run("coder", "go") == ["running", "", None, ""]
@@ -67,7 +67,7 @@ async def test_tasks_are_listed_by_the_agent_that_asked_for_them(rt: Runtime):
         await (await rt.workspace.submit("echo", "as lead", asker="lead")).wait()
 
     async def asked(**which: str) -> list[str]:
-        return sorted(status.agent for status in await rt.workspace.tasks(**which))  # pyright: ignore[reportArgumentType]
+        return sorted(status.agent for status in await rt.workspace.tasks.list(**which))  # pyright: ignore[reportArgumentType]
 
     assert await asked(asker="lead") == ["clerk", "echo", "printer"]
     assert await asked(asker="Lead", state="failed") == ["printer"]
@@ -75,7 +75,7 @@ async def test_tasks_are_listed_by_the_agent_that_asked_for_them(rt: Runtime):
     assert await asked(asker="") == ["lead"]
     assert await asked(asker="nobody") == []
     with pytest.raises(BadInput, match="an agent"):
-        await rt.workspace.tasks(asker=7)  # pyright: ignore[reportArgumentType]
+        await rt.workspace.tasks.list(asker=7)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.rule("task.status", "trust.flows")
@@ -83,7 +83,7 @@ async def test_an_agent_that_reads_an_untrusted_result_in_a_status_has_taken_it_
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
         task = await turn.submit("reader", "read it")
-        await rt.workspace.task(task.id).wait()  # the owner waits: the agent has read nothing yet
+        await rt.workspace.tasks.get(task.id).wait()  # the owner waits: the agent has read nothing yet
         status = await task.status()
         return f"{status.trust}: {status.result}"
 

@@ -97,7 +97,7 @@ async def test_whoever_leaves_stops_the_run(clock):
             break
         await stream.aclose()
         assert stopped.is_set()
-        (task,) = await rt.workspace.tasks()
+        (task,) = await rt.workspace.tasks.list()
         assert task.state == "cancelled"
         await sound(rt)
 

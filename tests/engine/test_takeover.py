@@ -9,6 +9,7 @@ from engine.helping import PATIENCE, doomed, ends, happened, life, named, quiet,
 from remit import Card, Event, Plan, Refused, Runtime, Step, Turn
 from remit.engine.directory import AgentRules
 from remit.ports.models import ToolCall
+from remit.runtime.workspace import opening_of
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +35,7 @@ class Puppet:
 
 async def done(rt: Runtime) -> list[Event]:
     """What has happened, but for the cards that each process publishes when it begins to look after others."""
-    return [event for event in await rt.workspace.history() if event.kind != "cards.published"]
+    return [event for event in await rt.workspace.journal.history() if event.kind != "cards.published"]
 
 
 @pytest.mark.rule("crash.fence")
@@ -82,11 +83,11 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
             await happened(puppet.inside)
             task = await named(dead, "lead")
             await take_over(heir, clock, dead)
-            assert await heir.workspace.task(task).result(PATIENCE) == "go"
+            assert await heir.workspace.tasks.get(task).result(PATIENCE) == "go"
             before = await done(heir)
             puppet.go.set()
             await happened(puppet.left)
-            dead.workspace.database.wake()  # pyright: ignore[reportAttributeAccessIssue]
+            opening_of(dead.workspace).database.wake()  # pyright: ignore[reportAttributeAccessIssue]
         assert (rules, kept) == (["over"] * 11, [])
         assert await done(heir) == before  # pyright: ignore[reportPossiblyUnboundVariable]
         assert outcomes[0].value == "go"  # whoever waits there learns what really came of it
@@ -107,10 +108,10 @@ async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path,
         old.go.set()
         await happened(old.left)
         await quiet()
-        assert (await heir.workspace.task(task.id).status()).state == "running"
+        assert (await heir.workspace.tasks.get(task.id).status()).state == "running"
         new.act = echo  # pyright: ignore[reportAttributeAccessIssue]
         new.go.set()
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "go"
         await sound(heir)
 
 
@@ -145,9 +146,9 @@ async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, cloc
         await happened(child.left)
         await quiet()
         assert rules == ["over"]
-        assert (await heir.workspace.task(below).status()).state == "running"
+        assert (await heir.workspace.tasks.get(below).status()).state == "running"
         new.go.set()
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "go"
         assert await life(heir, below) == ["started", "fenced", "cancelled"]
         assert await heir.workspace.context().get("a", "k") is None
         await sound(heir)
@@ -179,8 +180,8 @@ async def test_a_zombie_that_waits_is_stopped(tmp_path, clock):
         await happened(asked)
         await reached(dead, task.id, "waiting")
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
-        dead.workspace.database.wake()  # pyright: ignore[reportAttributeAccessIssue]
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "x"
+        opening_of(dead.workspace).database.wake()  # pyright: ignore[reportAttributeAccessIssue]
         await happened(left)
         assert said == []
         await until(lambda: dead.running() == 1)  # only the one that is stuck
@@ -231,12 +232,12 @@ async def test_a_plan_or_team_run_by_a_program_that_is_gone_has_failed(tmp_path,
         async with anyio.create_task_group() as group:
             group.start_soon(start)
             await happened(puppet.inside)
-            root = (await dead.workspace.tasks(parent=""))[0].id
+            root = (await dead.workspace.tasks.list(parent=""))[0].id
             await take_over(heir, clock, dead)
-            outcome = await heir.workspace.task(root).wait(PATIENCE)
+            outcome = await heir.workspace.tasks.get(root).wait(PATIENCE)
             assert outcome.state == "failed"
             assert f"the process that ran this {what} is gone" in str(outcome.error)
-            assert await heir.workspace.tasks(state="open") == []  # nothing of it is left open
+            assert await heir.workspace.tasks.list(state="open") == []  # nothing of it is left open
             puppet.go.set()
             await happened(puppet.left)
         await sound(heir)
@@ -269,10 +270,10 @@ async def test_what_a_dead_process_left_can_be_cancelled(tmp_path, clock, when: 
             await take_over(heir, clock, dead)
         if when == "when the heir has it":
             await happened(inside)
-        assert await heir.workspace.cancel(task.id) == 3
+        assert await heir.workspace.tasks.cancel(task.id) == 3
         await take_over(heir, clock, dead)
-        assert (await heir.workspace.task(task.id).wait(PATIENCE)).state == "cancelled"
-        assert {one.state for one in await heir.workspace.tasks()} == {"cancelled"}
+        assert (await heir.workspace.tasks.get(task.id).wait(PATIENCE)).state == "cancelled"
+        assert {one.state for one in await heir.workspace.tasks.list()} == {"cancelled"}
         await sound(heir)
 
 
@@ -308,7 +309,7 @@ async def test_a_zombie_cannot_cancel_what_its_heir_waits_for(tmp_path, clock):
         go.set()
         await happened(left)
         puppet.go.set()
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "x"
         assert rules == ["over"] * 3
         await sound(heir)
 
@@ -338,7 +339,7 @@ async def test_a_zombie_uses_no_tool(tmp_path, clock, repeat: Any):
         task = await dead.submit("till", "go")
         await happened(asked)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "go"
         go.set()
         await happened(left)
         assert used == []

@@ -21,6 +21,7 @@ from remit.engine.upkeep import tallying
 from remit.errors import BadInput, StoreError
 from remit.ports import Database, Decision, Span, Store
 from remit.report.stats import Stats, stats, summed
+from remit.runtime.workspace import opening_of
 from remit.stores.opening import database_at
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import FakeClock, pass_time
@@ -120,7 +121,7 @@ async def test_a_turn_that_began_before_the_time_asked_for_has_all_its_time(rt: 
 
     start = clock.now()
     await rt.outcome("slow", "think")
-    await tallying.roll_up_all(rt.workspace.store)
+    await tallying.roll_up_all(opening_of(rt.workspace).ground.store)
     found = await rt.workspace.stats(since=moment(start + 240 * SECOND))
 
     assert (found.events, found.agents["slow"].times.total, found.runs) == (1, 250 * SECOND, Counter(completed=1))
@@ -190,8 +191,8 @@ async def test_figures_outlive_the_runs_that_are_pruned(rt: remit.Runtime, clock
 
     assert (after.events, after.runs) == (before.events + 1, Counter(completed=4))
     assert (after.agents, after.latency, after.tasks) == (before.agents, before.latency, 8)
-    assert stats(await rt.workspace.history()).tasks == 2  # all that the events still tell
-    assert (await rt.workspace.examine()).sound
+    assert stats(await rt.workspace.journal.history()).tasks == 2  # all that the events still tell
+    assert (await rt.workspace.check()).sound
 
 
 @pytest.mark.anyio
@@ -200,7 +201,7 @@ async def test_pruning_nothing_rolls_nothing_up(rt: remit.Runtime):
     await rt.outcome("echo", "young")
 
     assert await rt.workspace.prune(4) == 0
-    assert await rt.workspace.read(lambda view: view.tallied()) == 0
+    assert await rt.workspace.journal.read(lambda view: view.tallied()) == 0
 
 
 @pytest.mark.anyio
@@ -209,11 +210,11 @@ async def test_workers_roll_up_now_and_then(rt: remit.Runtime, clock: FakeClock)
     rt.add(remit.Card("echo"), echo)
     used = Unsealed("tokens.used", clock.now(), {"tokens": 1}, agent="echo")
     many = tallying.SLICE + tallying.ENOUGH
-    await rt.workspace.store.tx("many", lambda _view: Decision(None, (used,) * many))
+    await opening_of(rt.workspace).ground.store.tx("many", lambda _view: Decision(None, (used,) * many))
     rt.lend()
 
     async def done() -> bool:
-        return await rt.workspace.read(lambda view: view.tallied()) >= many
+        return await rt.workspace.journal.read(lambda view: view.tallied()) >= many
 
     await pass_time(clock, done)
     assert (await rt.workspace.stats()).agents["echo"].tokens == many
@@ -252,7 +253,7 @@ async def test_few_events_are_counted_and_not_written(rt: remit.Runtime):
     await rt.outcome("echo", "hello")
 
     assert (await rt.workspace.stats()).tasks == 1
-    assert await rt.workspace.read(lambda view: view.tallied()) == 0
+    assert await rt.workspace.journal.read(lambda view: view.tallied()) == 0
 
 
 @pytest.mark.anyio
@@ -276,7 +277,7 @@ async def test_figures_of_a_store_that_may_not_be_written_to_are_counted(tmp_pat
 @pytest.mark.anyio
 async def test_an_event_that_cannot_be_read_is_named_and_holds_no_worker_up(tmp_path: Path, clock: FakeClock, caplog):
     with team(tmp_path / "team.db", clock=clock) as rt:
-        store = rt.workspace.store
+        store = opening_of(rt.workspace).ground.store
         spoilt = Unsealed("hop.refused", clock.now(), {}, agent="lead")
         await store.tx("spoilt", lambda _view: Decision(None, (spoilt,) * tallying.ENOUGH))
         with pytest.raises(StoreError, match=r"event 1 of 'default' cannot be read \(KeyError: 'rule'\); run"):
@@ -294,7 +295,7 @@ async def test_an_event_that_cannot_be_read_is_named_and_holds_no_worker_up(tmp_
 async def test_what_cannot_be_counted_is_pruned_all_the_same(rt: remit.Runtime, clock: FakeClock, caplog):
     rt.add(remit.Card("echo"), echo)
     spoilt = Unsealed("hop.refused", clock.now(), {}, agent="lead")
-    await rt.workspace.store.tx("spoilt", lambda _view: Decision(None, (spoilt,)))
+    await opening_of(rt.workspace).ground.store.tx("spoilt", lambda _view: Decision(None, (spoilt,)))
     await rt.outcome("echo", "old")
     clock.advance(5 * 86_400)
     with caplog.at_level(logging.WARNING):
@@ -305,10 +306,10 @@ async def test_what_cannot_be_counted_is_pruned_all_the_same(rt: remit.Runtime, 
 @pytest.mark.anyio
 async def test_times_that_no_clock_tells_are_no_reason_to_fail(rt: remit.Runtime):
     odd = Unsealed("tokens.used", -(2**63), {"tokens": 1}, agent="lead")
-    await rt.workspace.store.tx("odd", lambda _view: Decision(None, (odd,) * tallying.ENOUGH))
+    await opening_of(rt.workspace).ground.store.tx("odd", lambda _view: Decision(None, (odd,) * tallying.ENOUGH))
 
     with pytest.raises(StoreError, match="the figures of 'default' cannot be written"):
-        await tallying.roll_up(rt.workspace.store)
+        await tallying.roll_up(opening_of(rt.workspace).ground.store)
     assert (await rt.workspace.stats()).events == 0  # it is not within any time
 
 

@@ -26,7 +26,7 @@ def limited(clock: FakeClock, *limits: Limit, store: Any = ":memory:", **given: 
 
 
 async def used(rt: Runtime) -> list[int]:
-    return [use.used for use in await rt.workspace.limits()]
+    return [use.used for use in await rt.workspace.money.limits()]
 
 
 async def test_no_more_tasks_begin_than_the_limit_says_and_the_refusal_says_when_there_is_room(clock: FakeClock):
@@ -83,7 +83,7 @@ async def test_a_limit_holds_for_an_agent_or_a_session_or_each_of_them(clock: Fa
         both = str((await rt.outcome("other", "x", session="s0")).error)
         assert "agent 'other' has been given 1 of 1 task a day, and there is room again" in both
         assert "; session 's0' has begun 2 of 2 tasks a month, and there is room again" in both
-        uses = await rt.workspace.limits()
+        uses = await rt.workspace.money.limits()
         assert [(use.limit.per, str(use.metered), use.used, use.left) for use in uses] == [
             ("day", "agent 'other'", 1, 0),
             ("week", "agent 'other'", 1, 2),
@@ -143,8 +143,10 @@ async def test_what_is_tried_again_or_handed_over_is_no_new_task(clock: FakeCloc
         assert await used(rt) == [2]
         await rt.run("hands", "x")
         assert await used(rt) == [3]
-        failed = next(one for one in await rt.workspace.tasks() if one.agent == "failing" and one.state == "failed")
-        await rt.workspace.retry(failed.id)
+        failed = next(
+            one for one in await rt.workspace.tasks.list() if one.agent == "failing" and one.state == "failed"
+        )
+        await rt.workspace.tasks.retry(failed.id)
         assert await used(rt) == [3]
         await correct(rt)
 
@@ -168,7 +170,7 @@ async def test_what_is_pruned_still_counts_until_its_time_has_passed(clock: Fake
         await rt.run("lead", "x")
         clock.jump(7_200)
         await rt.workspace.prune(days=1 / 24)
-        assert not await rt.workspace.runs()
+        assert not await rt.workspace.tasks.runs()
         assert await used(rt) == [2]
         await correct(rt)
         await rt.run("worker", "x")
@@ -219,14 +221,14 @@ async def test_the_use_of_every_limit_is_listed_with_what_is_held_and_when_there
     limits = [Limit("day", credits="$0.10", tasks=2), Limit("hour", tokens=500, agent="*")]
     with limited(clock, *limits) as rt:
         began = clock.now()
-        assert [str(use.metered) for use in await rt.workspace.limits()] == ["the workspace"] * 2 + ["each agent"]
+        assert [str(use.metered) for use in await rt.workspace.money.limits()] == ["the workspace"] * 2 + ["each agent"]
         seen: list[list[LimitUse]] = []
 
         @rt.agent
         async def buyer(turn: Turn) -> None:
             await turn.spend("$0.04", why="stamps")
             async with turn.paid_call("$0.05", why="photo") as call:
-                seen.append(await rt.workspace.limits())
+                seen.append(await rt.workspace.money.limits())
                 call.cost("$0.06", tokens=500)
 
         await rt.run("buyer", "x")
@@ -240,6 +242,6 @@ async def test_the_use_of_every_limit_is_listed_with_what_is_held_and_when_there
         )
         assert (tasks.unit, tasks.used, tasks.held, tasks.left) == ("tasks", 1, 0, 1)
         assert (tokens.unit, str(tokens.metered), tokens.used) == ("tokens", "each agent", 0)
-        money, tasks, tokens = await rt.workspace.limits()
+        money, tasks, tokens = await rt.workspace.money.limits()
         assert (money.left, money.room_at, tokens.left) == (0, began + 25 * HOUR, 0)
         assert (str(tokens.metered), tokens.room_at) == ("agent 'buyer'", began + 2 * HOUR)

@@ -30,7 +30,7 @@ async def test_an_agent_that_raises_has_failed(rt: Runtime):
         raise ValueError("no such module")
 
     assert await rt.run("lead", "go") == "went on"
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert (root.state, root.children[0].state) == ("completed", "failed")
 
 
@@ -52,7 +52,11 @@ async def test_an_error_with_text_no_database_keeps_is_recorded_all_the_same(rt:
 
     with pytest.raises(Failed):
         await rt.run("coder", "go")
-    assert [event.kind for event in await rt.workspace.history()] == ["task.started", "task.failed", "breaker.set"]
+    assert [event.kind for event in await rt.workspace.journal.history()] == [
+        "task.started",
+        "task.failed",
+        "breaker.set",
+    ]
 
 
 @pytest.mark.rule("task.deadline")
@@ -85,7 +89,7 @@ async def test_a_deadline_really_cancels_the_work_below(rt: Runtime, clock):
         await happened(inside)
         clock.advance(30)
     assert stopped == ["bottom", "middle"]
-    assert {node.agent: node.state for node in tree(await rt.workspace.history()).walk()} == {
+    assert {node.agent: node.state for node in tree(await rt.workspace.journal.history()).walk()} == {
         "middle": "failed",
         "bottom": "cancelled",
     }
@@ -202,26 +206,26 @@ async def test_cancelling_a_run_stops_everything_below_it(rt: Runtime):
     async with anyio.create_task_group() as group:
         group.start_soon(start)
         await ready.wait()
-        run = (await rt.workspace.history())[0].run
-        assert await rt.workspace.cancel(run, "changed my mind") == 3
+        run = (await rt.workspace.journal.history())[0].run
+        assert await rt.workspace.tasks.cancel(run, "changed my mind") == 3
     assert "changed my mind" in str(raised[0])
-    root = tree(await rt.workspace.history())
+    root = tree(await rt.workspace.journal.history())
     assert {node.state for node in root.walk()} == {"cancelled"}
     assert rt.running() == 0
     with pytest.raises(errors.Conflict):
-        await rt.workspace.cancel(run)  # pyright: ignore[reportPossiblyUnboundVariable]
+        await rt.workspace.tasks.cancel(run)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @pytest.mark.rule("task.cancel")
 async def test_a_completion_at_the_last_moment_does_not_overwrite_a_cancel(rt: Runtime):
     @rt.agent
     async def stubborn(turn: Turn) -> str:
-        await rt.workspace.cancel(turn.remit.id, "stop")
+        await rt.workspace.tasks.cancel(turn.remit.id, "stop")
         return "done anyway"
 
     with pytest.raises(Cancelled):
         await rt.run("stubborn", "go")
-    assert [event.kind for event in await rt.workspace.history()] == [
+    assert [event.kind for event in await rt.workspace.journal.history()] == [
         "task.started",
         "task.cancelling",
         "task.cancelled",
@@ -244,8 +248,8 @@ async def test_cancelling_one_branch_leaves_the_rest(rt: Runtime):
     @rt.agent
     async def good(turn: Turn) -> str:
         await started.wait()
-        task = next(event.task for event in await rt.workspace.history() if event.agent == "stuck")
-        await rt.workspace.cancel(task)
+        task = next(event.task for event in await rt.workspace.journal.history() if event.agent == "stuck")
+        await rt.workspace.tasks.cancel(task)
         return "fine"
 
     assert await rt.run("lead", "go") == ["cancelled", "completed"]
@@ -264,7 +268,7 @@ async def test_a_run_whose_caller_goes_away_is_recorded_as_cancelled(rt: Runtime
         group.start_soon(rt.run, "forever", "go")
         await happened(inside)
         group.cancel_scope.cancel()
-    events = await rt.workspace.history()
+    events = await rt.workspace.journal.history()
     assert [event.kind for event in events] == ["task.started", "task.cancelled"]
     assert "stopped waiting" in events[-1].data["error"]  # pyright: ignore[reportOperatorIssue]
 
@@ -310,4 +314,4 @@ async def test_a_turn_kept_after_its_end_cannot_act(rt: Runtime):
         await kept[0].context.set("a", "b", "late")
     with pytest.raises(remit.Refused, match="is over"):
         await kept[0].send("coder", "late")
-    assert [event.kind for event in await rt.workspace.history()] == ["task.started", "task.completed"]
+    assert [event.kind for event in await rt.workspace.journal.history()] == ["task.started", "task.completed"]

@@ -96,7 +96,7 @@ async def test_a_coordinator_that_cannot_plan_starts_nothing(rt: Runtime, plan: 
         await rt.run_team("build it", "boss")
     assert reason in str(info.value)
     assert told["ann"] == []
-    assert "plan.started" not in [event.kind for event in await rt.workspace.history()]
+    assert "plan.started" not in [event.kind for event in await rt.workspace.journal.history()]
 
 
 async def test_a_team_needs_a_coordinator_that_exists(rt: Runtime):

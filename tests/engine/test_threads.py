@@ -13,6 +13,7 @@ import remit
 from forking import in_a_fork
 from remit.errors import StoreError
 from remit.ports import View
+from remit.runtime.workspace import opening_of
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
@@ -92,7 +93,7 @@ def test_a_storm_of_threads_ends_in_results_and_sentences_only(where: str, open_
     done = [answer for number, answer in enumerate(answers) if answer == f"task {number}"]
     assert done
     assert all("one loop at a time" in str(answer) for answer in answers if answer not in done)
-    assert asyncio.run(rt.workspace.examine()).sound
+    assert asyncio.run(rt.workspace.check()).sound
 
 
 @pytest.mark.rule("runtime.threads")
@@ -112,7 +113,7 @@ async def test_a_loop_that_runs_keeps_others_out_and_the_same_team_elsewhere_is_
     with pytest.raises(StoreError, match="one loop at a time"):
         await asyncio.to_thread(remit.run, rt, "echo", "there")
     with pytest.raises(StoreError, match="one loop at a time"):
-        await asyncio.to_thread(lambda: asyncio.run(rt.workspace.head()))
+        await asyncio.to_thread(lambda: asyncio.run(rt.workspace.journal.history()))
 
     with rt.at(tmp_path / "team.db") as again:
         assert await asyncio.to_thread(remit.run, again, "echo", "there") == "there"
@@ -146,8 +147,8 @@ def test_a_forked_process_goes_on_with_a_connection_of_its_own(tmp_path: Path, o
     assert in_a_fork(lambda: (rt.close(), remit.run(rt, "echo", "another"))[1]) == "another"
 
     assert remit.run(rt, "echo", "parent again") == "parent again"
-    assert len(asyncio.run(rt.workspace.runs())) == 4
-    assert asyncio.run(rt.workspace.examine()).sound
+    assert len(asyncio.run(rt.workspace.tasks.runs())) == 4
+    assert asyncio.run(rt.workspace.check()).sound
 
 
 @pytest.mark.rule("runtime.fork")
@@ -190,8 +191,8 @@ def test_a_parent_may_fork_while_another_thread_of_it_writes(tmp_path: Path, ope
         written = writing.result(PATIENCE)
 
     assert answers == ["child"] * 10
-    assert len(asyncio.run(rt.workspace.runs(100_000))) == written + 10
-    assert asyncio.run(rt.workspace.examine()).sound
+    assert len(asyncio.run(rt.workspace.tasks.runs(100_000))) == written + 10
+    assert asyncio.run(rt.workspace.check()).sound
 
 
 @pytest.mark.rule("runtime.fork")
@@ -250,7 +251,7 @@ def test_a_file_that_is_gone_after_a_fork_is_told_and_the_fork_goes_well(tmp_pat
     folder.rename(tmp_path / "moved")
     assert in_a_fork(lambda: "child") == "child"
     with pytest.raises(StoreError, match="could not be opened again after a fork"):
-        asyncio.run(rt.workspace.head())
+        asyncio.run(rt.workspace.journal.history())
 
 
 @pytest.mark.rule("runtime.fork")
@@ -258,10 +259,10 @@ def test_a_fork_on_postgresql_has_its_own_connections(address: str, open_team):
     rt = open_team(address)
     assert remit.run(rt, "echo", "parent") == "parent"
     assert in_a_fork(lambda: remit.run(rt, "echo", "child")) == "child"
-    database = rt.workspace.database
+    database = opening_of(rt.workspace).database
     store = database.store("default")
     assert "cannot be used from here" in in_a_fork(lambda: asyncio.run(store.read(head)))
     assert "cannot be used from here" in in_a_fork(lambda: asyncio.run(store.tx("op", head)))
     assert in_a_fork(database.close) == "None"
     assert remit.run(rt, "echo", "parent again") == "parent again"
-    assert len(asyncio.run(rt.workspace.runs())) == 3
+    assert len(asyncio.run(rt.workspace.tasks.runs())) == 3

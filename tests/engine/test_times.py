@@ -33,7 +33,7 @@ async def test_only_what_someone_said_is_a_deadline(rt: Runtime, clock: FakeCloc
     assert await rt.run("lead", "x") == [None, None, now + 5 * SECOND, None]
     said = now + 3 * SECOND
     assert await rt.run("lead", "x", within=Bounds(deadline=said)) == [said, said, said, said]
-    for status in await rt.workspace.tasks():  # whatever is said, nothing is under way for ever
+    for status in await rt.workspace.tasks.list():  # whatever is said, nothing is under way for ever
         assert now < status.until <= now + 30 * 86_400 * SECOND
     await sound(rt)
 
@@ -49,7 +49,7 @@ async def test_a_delegation_has_300_seconds_and_an_attempt_from_the_queue_260(rt
 
     asking = asyncio.ensure_future(rt.outcome("slow", "x"))
     await happened(begun)
-    [status] = await rt.workspace.tasks()
+    [status] = await rt.workspace.tasks.list()
     assert status.until == clock.now() + 300 * SECOND
     clock.advance(299)
     assert not asking.done()
@@ -82,7 +82,7 @@ async def test_what_an_agent_submits_outlives_the_usual_time_of_its_asker(rt: Ru
         await go.wait()
         return "later"
 
-    later = rt.workspace.task(await rt.run("lead", "x"))
+    later = rt.workspace.tasks.get(await rt.run("lead", "x"))
     clock.advance(250)
     clock.jump(100)
     go.set()
@@ -118,7 +118,7 @@ async def test_taken_over_a_run_has_its_usual_time_again(tmp_path, clock: FakeCl
             )
             clock.advance(200)
             go.set()
-            assert (await heir.workspace.task(root).wait(PATIENCE)).value == "done"
+            assert (await heir.workspace.tasks.get(root).wait(PATIENCE)).value == "done"
         lost.cancel()
         await asyncio.wait([lost])
 
@@ -149,7 +149,7 @@ async def test_a_retrys_handle_belongs_to_its_asker_while_its_turn_lasts(rt: Run
         for use in (handle.retry, handle.status, handle.wait, handle.cancel):
             with pytest.raises(Refused, match="is over"):
                 await use()
-        assert (await rt.workspace.task(handle.id).status()).state == "failed"
+        assert (await rt.workspace.tasks.get(handle.id).status()).state == "failed"
 
 
 @pytest.mark.rule("input.tokens")
@@ -164,5 +164,5 @@ async def test_an_absurd_figure_is_refused_when_it_is_said(rt: Runtime, absurd):
         return "fine"
 
     assert await rt.run("model", "x") == "fine"
-    [end] = await rt.workspace.history(kinds=frozenset({"task.completed"}))
+    [end] = await rt.workspace.journal.history(kinds=frozenset({"task.completed"}))
     assert end.data["tokens"] == 10

@@ -59,7 +59,7 @@ def look(number: int = 1, **given: Any) -> ToolCall:
 
 
 async def outcomes(rt: Runtime) -> list[tuple[Any, Any]]:
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     return [(event.data["tool"], event.data["outcome"]) for event in history if event.kind == "tool.done"]
 
 
@@ -121,7 +121,7 @@ async def test_a_call_is_on_record_with_its_result_its_time_and_the_line_where_i
 
     add(rt, Card("coder", tools="look"), coder)
     await rt.run("coder", "x")
-    events = [event for event in await rt.workspace.history() if event.kind == "tool.done"]
+    events = [event for event in await rt.workspace.journal.history() if event.kind == "tool.done"]
     line = lookup.__code__.co_firstlineno + 1
     where = f"test_toolbox.py:{line} in lookup"
     told_why = "'look' failed: KeyError: 'b'"
@@ -141,7 +141,7 @@ async def test_a_failure_that_a_verb_tells_names_no_line_and_a_refusal_is_no_war
     said = [Failed("the asked agent failed", agent="a", task="t", retryable=False), Refused("not today", rule="day")]
     using(rt, Tool(lambda number: said[number - 1]), look(1), look(2))
     await rt.run("coder", "x")
-    done = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    done = [event.data for event in await rt.workspace.journal.history() if event.kind == "tool.done"]
     assert [one["result"] for one in done] == ["the asked agent failed", "not today"]
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["the asked agent failed"]
 
@@ -169,7 +169,7 @@ async def test_the_line_is_that_of_the_users_code_and_of_no_library(rt: Runtime)
     add(rt, Card("tester", tools="look"), tester, after=(stumbles,))
     for name in ("coder", "tester"):
         await rt.outcome(name, "x")
-    places = [event.data.get("place") for event in await rt.workspace.history() if event.kind == "tool.done"]
+    places = [event.data.get("place") for event in await rt.workspace.journal.history() if event.kind == "tool.done"]
     lines = [function.__code__.co_firstlineno + 1 for function in (reads, waits, stumbles)]
     assert places[0] == f"test_toolbox.py:{lines[0]} in reads"
     assert str(places[1]).endswith(" in waits")
@@ -190,7 +190,7 @@ async def test_the_time_of_a_tool_is_without_that_of_the_person_who_approves_it(
 
     add(rt, Card("coder", tools="look"), coder, before=(hook,))
     await rt.run("coder", "x")
-    (done,) = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    (done,) = [event.data for event in await rt.workspace.journal.history() if event.kind == "tool.done"]
     assert done["elapsed"] == 3_000_000
 
 
@@ -200,7 +200,7 @@ async def test_a_secret_that_would_be_cut_in_the_middle_is_redacted_first(clock,
     with team(clock=clock, secrets=[key]) as rt:
         using(rt, Tool(ValueError("x" * 150 + key)), look(text="y" * 150 + key))
         await rt.run("coder", "x")
-        (done,) = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+        (done,) = [event.data for event in await rt.workspace.journal.history() if event.kind == "tool.done"]
     assert "canary" not in f"{done}{caplog.text}"
     assert str(done["result"]).endswith("x[secret]")
 
@@ -216,7 +216,7 @@ async def test_what_a_tool_raises_does_not_act_in_a_log(rt: Runtime, caplog):
 async def test_of_a_long_result_a_line_is_on_record(rt: Runtime):
     using(rt, Tool("word " * 10_000), look())
     await rt.run("coder", "x")
-    (done,) = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    (done,) = [event.data for event in await rt.workspace.journal.history() if event.kind == "tool.done"]
     assert len(str(done["result"])) < 200
     assert str(done["result"]).endswith("…")
 
@@ -316,7 +316,7 @@ async def test_what_tools_do_is_told_apart_when_some_of_them_are_skipped(tmp_pat
         task = await dead.submit("coder", "go")
         await happened(inside)
         await take_over(heir, clock, dead)
-        kept, again = await heir.workspace.task(task.id).result(PATIENCE)
+        kept, again = await heir.workspace.tasks.get(task.id).result(PATIENCE)
         assert kept == 1
         assert str(again).startswith(found)
         assert did == ["paid", "paid"]
@@ -351,7 +351,7 @@ async def test_a_delegation_that_was_under_way_in_a_tool_is_taken_up_by_the_next
         task = await dead.submit("lead", "go")
         await happened(inside)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == ["answer 1", "answer 3"]
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == ["answer 1", "answer 3"]
         assert len(asked) == 3
         await sound(heir)
 
@@ -417,7 +417,7 @@ async def test_a_person_approves_a_tool_and_what_was_changed_is_what_is_used(rt:
     run = asyncio.ensure_future(rt.run("coder", "x"))
     question = await the_question(rt)
     assert question.shows["arguments"] == {"env": "prod"}
-    await rt.workspace.approve(question.id, by="ann", value={"env": "test"})
+    await rt.workspace.questions.approve(question.id, by="ann", value={"env": "test"})
     await run
     assert tool.given == [{"env": "test"}, {}]
     assert told == ["done", "done"]
@@ -428,7 +428,7 @@ async def test_a_no_is_a_sentence_to_the_model(rt: Runtime):
     tool = Tool()
     told = using(rt, tool, ToolCall("deploy", {}, "c"), approve=frozenset(("deploy",)))
     run = asyncio.ensure_future(rt.run("coder", "x"))
-    await rt.workspace.reject((await the_question(rt)).id, why="not on a Friday", by="ann")
+    await rt.workspace.questions.reject((await the_question(rt)).id, why="not on a Friday", by="ann")
     await run
     assert told == ["'deploy' was not approved by ann: not on a Friday; go on without it"]
     assert tool.given == []
@@ -445,9 +445,9 @@ async def test_hooks_come_before_the_approval_and_what_was_approved_is_what_is_u
     run = asyncio.ensure_future(rt.run("coder", "x"))
     first = await the_question(rt)
     assert first.shows["arguments"] == {"env": "prod", "n": 1}
-    await rt.workspace.approve(first.id, by="ann")
+    await rt.workspace.questions.approve(first.id, by="ann")
     second = await the_question(rt)
-    await rt.workspace.approve(second.id, by="ann", value={"env": "stage", "n": True})
+    await rt.workspace.questions.approve(second.id, by="ann", value={"env": "stage", "n": True})
     await run
     assert json.dumps(tool.given) == '[{"env": "prod", "n": 1}, {"env": "stage", "n": true}]'
 
@@ -479,17 +479,17 @@ async def test_a_hook_that_changes_its_mind_after_a_restart_has_its_call_approve
         add(dead, Card("coder", tools="deploy"), coder(dies), **rules)
         add(heir, Card("coder", tools="deploy"), coder(tool), **rules)
         task = await dead.submit("coder", "go")
-        await dead.workspace.approve((await the_question(dead)).id, by="ann")
+        await dead.workspace.questions.approve((await the_question(dead)).id, by="ann")
         await happened(begun)
         await take_over(heir, clock, dead)
         if changes:
             question = await the_question(heir)
             assert question.shows["arguments"] == {"env": "prod"}
             assert tool.given == []
-            await heir.workspace.approve(question.id, by="ann")
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
+            await heir.workspace.questions.approve(question.id, by="ann")
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "done"
         assert tool.given == [{"env": "prod" if changes else "test"}]
-        assert len(await heir.workspace.questions(decided=True)) == 1 + changes
+        assert len(await heir.workspace.questions.list(decided=True)) == 1 + changes
         await sound(heir)
 
 
@@ -520,8 +520,8 @@ async def test_a_tool_in_doubt_is_approved_as_hooks_leave_it_and_used_as_it_was_
         await take_over(heir, clock, dead)
         question = await the_question(heir)
         assert question.shows == {"action": "deploy again", "arguments": {"env": "test"}, "chain": "coder"}
-        await heir.workspace.approve(question.id, by="ann", value={"env": "stage"})
-        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
+        await heir.workspace.questions.approve(question.id, by="ann", value={"env": "stage"})
+        assert await heir.workspace.tasks.get(task.id).result(PATIENCE) == "done"
         assert tool.given == [{"env": "stage"}]
 
 

@@ -9,6 +9,7 @@ import pytest
 from engine.helping import PATIENCE, Shaky, ends, sound
 from remit import Failed, Runtime, Turn
 from remit.errors import BadInput
+from remit.runtime.workspace import subscribe
 from remit.testing import FakeClock
 from teams import echo, team
 
@@ -35,7 +36,7 @@ async def test_a_failure_keeps_its_frames_and_its_sentence_names_the_last_of_the
     line = deeper.__code__.co_firstlineno + 1
     said = f"'leaf' failed: KeyError: 'missing' (test_traces.py:{line} in deeper)"
     assert str(outcome.error) == f"'lead' failed: Failed: {said}"
-    failed = await rt.workspace.history(kinds=frozenset({"task.failed"}))
+    failed = await rt.workspace.journal.history(kinds=frozenset({"task.failed"}))
     assert [event.agent for event in failed] == ["leaf", "lead"]
     trace = str(failed[0].data["trace"])
     assert trace.splitlines()[-2:] == [f"{__file__}:{line} in deeper", "KeyError"]
@@ -61,7 +62,7 @@ async def test_a_trace_is_bounded_and_tells_what_led_to_what(rt: Runtime):
     assert isinstance(outcome.error, Failed)
     assert len(str(outcome.error)) <= 2_000
     assert str(outcome.error).endswith(" in deep)")
-    [failed] = await rt.workspace.history(kinds=frozenset({"task.failed"}))
+    [failed] = await rt.workspace.journal.history(kinds=frozenset({"task.failed"}))
     trace = str(failed.data["trace"])
     assert len(trace) <= 8_000
     assert trace.splitlines()[-1] == "RuntimeError"
@@ -76,7 +77,7 @@ async def test_every_attempt_keeps_its_own(rt: Runtime, clock: FakeClock):
 
     await ends(clock, await rt.submit("shaky", "x", attempts=2))
     kinds = frozenset({"task.retrying", "task.died"})
-    assert all("in shaky" in str(event.data["trace"]) for event in await rt.workspace.history(kinds=kinds))
+    assert all("in shaky" in str(event.data["trace"]) for event in await rt.workspace.journal.history(kinds=kinds))
 
 
 @pytest.mark.rule("log.harmless")
@@ -86,7 +87,7 @@ async def test_what_others_said_makes_no_line_of_its_own_in_the_log(rt: Runtime,
     def fails(_events: object) -> None:
         raise ValueError("first\nsecond\x1b[2J")
 
-    rt.workspace.watch(fails)
+    subscribe(rt.workspace, fails)
     await rt.run("echo", "x")
     logging.getLogger("remit").warning("a server said %s", "no\nremit: all is well\x1b[2J")
 

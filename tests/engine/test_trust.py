@@ -163,7 +163,7 @@ async def test_a_turn_says_itself_that_it_took_something_in_and_a_program_does(r
     assert (await rt.outcome("surfer", "go")).trust == UNTRUSTED
     assert (await rt.outcome("echo", "go")).trust == UNTRUSTED
     assert (await rt.outcome("checked", "go")).trust == TRUSTED
-    ends_: list[Any] = [event.data for event in await rt.workspace.history() if event.kind == "task.completed"]
+    ends_: list[Any] = [event.data for event in await rt.workspace.journal.history() if event.kind == "task.completed"]
     assert ["a page", "said", 2, 1] in [slice_[:4] for slice_ in ends_[0]["receipt"]["saw"]]
     assert [data.get("trust") for data in ends_] == [UNTRUSTED, UNTRUSTED, None]
 
@@ -186,7 +186,9 @@ async def test_what_came_from_outside_is_on_the_receipt_with_its_digest_and_toke
     rt.add(Card("sorry"), program(["sh", "-c", "cat >/dev/null; echo no disk >&2; exit 3"]))
     for name in ("surfer", "echo", "sorry"):
         await rt.outcome(name, "go")
-    receipts: list[Any] = [event.data["receipt"] for event in await rt.workspace.history() if "receipt" in event.data]
+    receipts: list[Any] = [
+        event.data["receipt"] for event in await rt.workspace.journal.history() if "receipt" in event.data
+    ]
     said = [[part[0], part[2], part[4]] for receipt in receipts for part in receipt["saw"] if part[1] == "said"]
     assert said == [
         [what, tokens_in(text), digest(text)]
@@ -297,8 +299,8 @@ async def test_a_step_that_depends_on_nothing_from_outside_is_inside(rt: Runtime
     )
     outcome = await rt.run_plan(plan, concurrency=1)
     assert [outcome.steps[step].value for step in "ab"] == [TRUSTED, TRUSTED]
-    root = next(event.run for event in await rt.workspace.history() if event.run)
-    assert (await rt.workspace.task(root).wait()).trust == UNTRUSTED
+    root = next(event.run for event in await rt.workspace.journal.history() if event.run)
+    assert (await rt.workspace.tasks.get(root).wait()).trust == UNTRUSTED
 
 
 @pytest.mark.rule("prompt.no-forging")
@@ -398,7 +400,7 @@ async def test_the_label_is_told_by_the_record_of_a_task(rt: Runtime):
         return "ok"
 
     await rt.run("lead", "go")
-    began = {e.agent: e.data.get("trust") for e in await rt.workspace.history() if e.kind == "task.started"}
+    began = {e.agent: e.data.get("trust") for e in await rt.workspace.journal.history() if e.kind == "task.started"}
     assert began == {"lead": None, "leaf": UNTRUSTED}
 
 

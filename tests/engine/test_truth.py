@@ -65,7 +65,7 @@ async def test_an_answer_after_its_time_does_not_count_and_nothing_is_written_in
         clock.advance(10)
     assert refused == ["over"] * 5
     assert await rt.workspace.context().get("n", "k") is None
-    assert [status.agent for status in await rt.workspace.tasks()] == ["late"]
+    assert [status.agent for status in await rt.workspace.tasks.list()] == ["late"]
     await sound(rt)
 
 
@@ -102,7 +102,7 @@ async def test_an_answer_after_a_cancel_does_not_count(rt: Runtime):
 
     task = await rt.submit("deaf", "x")
     await happened(begun)
-    await rt.workspace.cancel(task.id, "enough")
+    await rt.workspace.tasks.cancel(task.id, "enough")
     assert (await task.wait(PATIENCE)).state == "cancelled"
     assert refused == ["over"]
     await sound(rt)
@@ -124,7 +124,7 @@ async def test_a_caller_who_stops_waiting_is_not_given_an_answer_that_came_after
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    [status] = await rt.workspace.tasks()
+    [status] = await rt.workspace.tasks.list()
     assert status.state == "cancelled"
     await sound(rt)
 
@@ -216,7 +216,7 @@ async def test_an_agent_that_will_not_stop_is_left_behind_after_the_grace_and_it
             await until(lambda: said)
         assert said == (["over"] if runs_on else [])
         assert await rt.workspace.context().get("n", "k") is None
-        assert {status.agent: status.state for status in await rt.workspace.tasks()} == {
+        assert {status.agent: status.state for status in await rt.workspace.tasks.list()} == {
             "lead": "completed",
             "mule": "failed",
             "quick": "completed",
@@ -250,7 +250,7 @@ async def test_the_one_that_will_not_stop_is_left_and_not_those_who_wait_for_it(
         with anyio.fail_after(PATIENCE):
             assert (await asking).state == "timed-out"
         assert tidied == ["lead"]
-        assert {status.agent: status.state for status in await rt.workspace.tasks()} == {
+        assert {status.agent: status.state for status in await rt.workspace.tasks.list()} == {
             "lead": "failed",
             "mule": "cancelled",
         }
@@ -422,7 +422,7 @@ async def test_what_an_agent_makes_itself_is_its_own_failure_and_no_one_elses(sl
         assert await rt.run("lead", "x") == ["completed", "failed", "completed"]
         assert await rt.run("sender", "x") == ["failed", "completed"]
         assert (await rt.outcome("slip", "x")).state == "failed"
-        await rt.workspace.reset("slip")
+        await rt.workspace.agents.reset("slip")
         plan = await rt.run_plan(Plan([Step("1", "A", agent="slip"), Step("2", "B", agent="good")]))
         assert plan.states() == {"1": "failed", "2": "completed"}
         task = await rt.submit("slip", "y")
@@ -511,9 +511,9 @@ async def test_what_a_turn_left_running_is_cancelled_before_its_end_is_recorded(
 
     outcome = await rt.outcome("lead", "x")
     assert (outcome.value, stopped, rt.running()) == ("fast", ["slow"], 0)
-    events = [(event.agent, event.kind) for event in await rt.workspace.history(kinds=frozenset(ENDS))]
+    events = [(event.agent, event.kind) for event in await rt.workspace.journal.history(kinds=frozenset(ENDS))]
     assert events == [("fast", "task.completed"), ("slow", "task.cancelled"), ("lead", "task.completed")]
-    [ended] = await rt.workspace.history(kinds=frozenset({"task.cancelled"}))
+    [ended] = await rt.workspace.journal.history(kinds=frozenset({"task.cancelled"}))
     assert ended.data["error"] == "'slow' was cancelled: its asker ended without it"
     await sound(rt)
 
@@ -551,7 +551,7 @@ async def test_whatever_verb_it_left_running_is_stopped(rt: Runtime, verb: str):
     assert await rt.run("lead", "x") == "done"
     await asyncio.wait(left, timeout=PATIENCE)
     assert left[0].cancelled()
-    states = {status.agent: status.state for status in await rt.workspace.tasks()}
+    states = {status.agent: status.state for status in await rt.workspace.tasks.list()}
     assert states == {"lead": "completed", "slow": "running" if verb == "wait" else "cancelled"}
     await rt.drain(0)
     await sound(rt)
@@ -575,7 +575,7 @@ async def test_what_runs_elsewhere_ends_with_the_time_of_its_asker(rt: Runtime, 
     await happened(begun)
     clock.advance(10)
     assert (await asking).state == "timed-out"
-    assert {status.agent: status.state for status in await rt.workspace.tasks(state="open")} == {}
+    assert {status.agent: status.state for status in await rt.workspace.tasks.list(state="open")} == {}
     await sound(rt)
 
 

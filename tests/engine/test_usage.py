@@ -34,8 +34,8 @@ async def test_whoever_uses_more_than_the_run_may_is_stopped_and_what_was_used_i
 
     with pytest.raises(errors.Failed, match="this run has used 50,000 of 10 tokens; 'solo' has to finish"):
         await rt.run("solo", "go", within=Bounds(tokens=10))
-    assert (await rt.workspace.runs())[0].facts.tokens == 10  # no more than the run had: the rest is in doubt
-    assert (await rt.workspace.breakers()).get("solo") is None  # a refusal is no failure of its own
+    assert (await rt.workspace.tasks.runs())[0].facts.tokens == 10  # no more than the run had: the rest is in doubt
+    assert (await rt.workspace.agents.breakers()).get("solo") is None  # a refusal is no failure of its own
 
 
 @pytest.mark.rule("tier.at-once")
@@ -59,7 +59,7 @@ async def test_exactly_what_is_allowed_may_be_used_and_those_below_share_it(rt: 
         said = [
             str(outcome.error or "ok") for outcome in await turn.delegate_all([("a", "x"), ("b", "y")], concurrency=1)
         ]
-        return [*said, str((await rt.workspace.runs())[0].facts.tokens)]
+        return [*said, str((await rt.workspace.tasks.runs())[0].facts.tokens)]
 
     async def spend(turn: Turn) -> None:
         await turn.report_tokens(3)
@@ -84,12 +84,12 @@ async def test_every_figure_is_what_the_turns_have_said(rt: Runtime):
         await turn.report_tokens(3)
 
     await rt.run("lead", "go")
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     root = tree(history)
     assert root is not None
     assert [node.tokens for node in root.walk()] == [120, 3]
     assert {name: agent.tokens for name, agent in stats(history).agents.items()} == {"lead": 120, "worker": 3}
-    assert (await rt.workspace.runs())[0].facts.tokens == 123
+    assert (await rt.workspace.tasks.runs())[0].facts.tokens == 123
     assert [event.data.get("tokens") for event in history if event.kind == "task.completed"] == [3, 120]
     await sound(rt)
 
@@ -108,8 +108,8 @@ async def test_a_task_that_is_tried_again_has_used_what_all_tries_used(rt: Runti
 
     task = await rt.submit("lead", "go")
     assert (await ends(clock, task)).value == "done"
-    assert (await rt.workspace.runs())[0].facts.tokens == 14
-    root = tree(await rt.workspace.history())
+    assert (await rt.workspace.tasks.runs())[0].facts.tokens == 14
+    root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert root.tokens == 14
 

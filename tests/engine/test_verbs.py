@@ -73,7 +73,7 @@ async def test_what_the_schema_refuses_the_call_refuses_with_a_sentence(rt: Runt
 
     rt.add(Card("coder"), echo)
     assert await asked(rt, lead) == len(bad)
-    assert await rt.workspace.tasks(agent="coder") == []
+    assert await rt.workspace.tasks.list(agent="coder") == []
 
 
 @pytest.mark.rule("verbs.do")

@@ -97,7 +97,7 @@ async def test_what_was_called_without_waiting_is_announced_once_and_five_are_no
     count, more, text = await asked(rt, lead)
     assert (count, more) == (7, 0)
     assert "by 'coder' completed: part " in text
-    history = await rt.workspace.history()
+    history = await rt.workspace.journal.history()
     assert {str(event.data["asked_how"]) for event in history if "asked_how" in event.data} == {"async"}
 
 
@@ -201,7 +201,7 @@ async def test_a_model_asks_a_person_only_if_its_card_lets_it(rt: Runtime):
         await asked(rt, asks)
     rt.add(Card("asking", ask_person=True), asks)
     task = await rt.submit("asking", "go")
-    await rt.workspace.answer((await the_question(rt)).id, "blue")
+    await rt.workspace.questions.answer((await the_question(rt)).id, "blue")
     assert await task.result(PATIENCE) == "blue"
 
 

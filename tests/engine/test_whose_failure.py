@@ -20,7 +20,7 @@ def broken(rt: Runtime) -> None:
 
 
 async def open_breakers(rt: Runtime) -> set[str]:
-    return {name for name, breaker in (await rt.workspace.breakers()).items() if breaker.state != "closed"}
+    return {name for name, breaker in (await rt.workspace.agents.breakers()).items() if breaker.state != "closed"}
 
 
 @pytest.mark.rule("breaker.own-failures")
@@ -52,7 +52,7 @@ async def test_a_failure_that_came_through_from_another_is_not_ones_own(rt: Runt
     for _ in range(3):
         for name in ("plain", "caused", "grouped", "above"):
             assert (await rt.outcome(name, "x")).state == "failed"
-            await rt.workspace.reset("leaf")
+            await rt.workspace.agents.reset("leaf")
     assert await open_breakers(rt) == set()
     await sound(rt)
 
@@ -130,7 +130,7 @@ async def test_the_attempts_of_one_task_count_once_when_it_dies(rt: Runtime, clo
         outcome = await ends(clock, await rt.submit("shaky", str(number)))
         assert outcome.state == "dead"
     assert len(tries) == 12
-    assert (await rt.workspace.breakers())["shaky"].failures == 3
+    assert (await rt.workspace.agents.breakers())["shaky"].failures == 3
     await sound(rt)
 
 
@@ -149,7 +149,7 @@ async def test_the_tries_of_a_step_count_once(rt: Runtime):
     assert (outcome.states(), len(tries)) == ({"1": "completed"}, 6)
     tries.clear()
     await rt.run_plan(Plan([Step("1", "A", agent="shaky", retries=2)]))
-    assert (await rt.workspace.breakers())["shaky"].failures == 1
+    assert (await rt.workspace.agents.breakers())["shaky"].failures == 1
     await sound(rt)
 
 
@@ -226,8 +226,8 @@ async def test_a_person_is_told_how_to_reset_it_and_an_agent_to_ask_someone_else
     with pytest.raises(Refused, match="`remit breaker reset leaf`"):
         await rt.submit("leaf", "x")
     assert await rt.run("lead", "x") == "'leaf' failed 3 times in a row and rests for 60 s more; ask someone else"
-    await rt.workspace.trip("leaf", "on holiday")
+    await rt.workspace.agents.trip("leaf", "on holiday")
     with pytest.raises(Refused, match="taken out by an operator: on holiday; reset it with `remit breaker reset leaf`"):
         await rt.run("leaf", "x")
-    await rt.workspace.reset("leaf")
+    await rt.workspace.agents.reset("leaf")
     assert (await (await rt.submit("leaf", "x")).wait(PATIENCE)).state == "failed"

@@ -24,15 +24,15 @@ async def failed(rt: Runtime) -> str:
 
 
 async def cancel(rt: Runtime, op: str) -> object:
-    open_ = await rt.workspace.tasks(agent="coder")
+    open_ = await rt.workspace.tasks.list(agent="coder")
     task = open_[0].id if open_ else (await rt.submit("coder", "x")).id
-    return await rt.workspace.cancel(task, op=op)
+    return await rt.workspace.tasks.cancel(task, op=op)
 
 
 async def retry(rt: Runtime, op: str) -> object:
-    known = await rt.workspace.tasks(agent="bad")
+    known = await rt.workspace.tasks.list(agent="bad")
     task = known[-1].id if known else await failed(rt)
-    return (await rt.workspace.retry(task, op=op)).id
+    return (await rt.workspace.tasks.retry(task, op=op)).id
 
 
 async def write(rt: Runtime, op: str) -> object:
@@ -40,12 +40,12 @@ async def write(rt: Runtime, op: str) -> object:
 
 
 async def trip(rt: Runtime, op: str) -> object:
-    return await rt.workspace.trip("coder", "away", op=op)
+    return await rt.workspace.agents.trip("coder", "away", op=op)
 
 
 async def reset(rt: Runtime, op: str) -> object:
-    await rt.workspace.trip("coder", "away", op="before")
-    return await rt.workspace.reset("coder", op=op)
+    await rt.workspace.agents.trip("coder", "away", op="before")
+    return await rt.workspace.agents.reset("coder", op=op)
 
 
 async def prune(rt: Runtime, op: str) -> object:
@@ -66,22 +66,22 @@ async def test_an_act_that_is_asked_for_again_is_one_act(clock: FakeClock, act: 
             await failed(rt)
             clock.advance(5 * DAY)
         first = await ACTS[act](rt, "the operator's click")
-        before = await rt.workspace.history()
+        before = await rt.workspace.journal.history()
         assert await ACTS[act](rt, "the operator's click") == first
-        assert await rt.workspace.history() == before
+        assert await rt.workspace.journal.history() == before
         await sound(rt)
 
 
 @pytest.mark.rule("workspace.op")
 async def test_without_an_operation_each_act_counts(rt: Runtime):
     rt.add(Card("coder"), echo)
-    assert await rt.workspace.trip("coder", "away") is True
-    assert await rt.workspace.trip("coder", "away") is False
+    assert await rt.workspace.agents.trip("coder", "away") is True
+    assert await rt.workspace.agents.trip("coder", "away") is False
     for _ in range(2):
         await rt.workspace.context().set("notes", "k", "v")
     assert (await rt.workspace.context().entry("notes", "k")).version == 2
     with pytest.raises(BadInput, match="op"):
-        await rt.workspace.trip("coder", "away", op="x" * 1_000)
+        await rt.workspace.agents.trip("coder", "away", op="x" * 1_000)
 
 
 @pytest.mark.rule("workspace.by")
@@ -92,26 +92,26 @@ async def test_who_asked_is_on_record(clock: FakeClock):
         await rt.run("coder", "x", by="ann")
         await rt.submit("coder", "y", by="bob")
         await rt.run("coder", "z")
-        assert [line.by for line in await rt.workspace.runs()] == ["", "bob", "ann"]
-        again = await rt.workspace.retry((await rt.outcome("bad", "x")).id, by="cat")
-        assert (await rt.workspace.runs(1))[0].by == "cat"
-        await rt.workspace.cancel(again.id, by="dan")
-        await rt.workspace.trip("coder", "away", by="eve")
-        said = [event.data["by"] for event in await rt.workspace.history() if event.data.get("by")]
+        assert [line.by for line in await rt.workspace.tasks.runs()] == ["", "bob", "ann"]
+        again = await rt.workspace.tasks.retry((await rt.outcome("bad", "x")).id, by="cat")
+        assert (await rt.workspace.tasks.runs(1))[0].by == "cat"
+        await rt.workspace.tasks.cancel(again.id, by="dan")
+        await rt.workspace.agents.trip("coder", "away", by="eve")
+        said = [event.data["by"] for event in await rt.workspace.journal.history() if event.data.get("by")]
         assert said[:3] == ["ann", "bob", "cat"]
 
 
 @pytest.mark.rule("workspace.follow")
 async def test_following_from_a_number_misses_nothing_and_repeats_nothing(rt: Runtime):
     rt.add(Card("coder"), echo)
-    assert await rt.workspace.head() == 0
+    assert (await rt.workspace.journal.read(lambda view: view.head())).seq == 0
     for number in range(5):
         await rt.run("coder", str(number))
-    events = await rt.workspace.history()
-    last = await rt.workspace.head()
+    events = await rt.workspace.journal.history()
+    last = (await rt.workspace.journal.read(lambda view: view.head())).seq
     assert last == events[-1].seq
     seen: list[Event] = []
-    follow = rt.workspace.follow(after=events[2].seq, limit=3)
+    follow = rt.workspace.journal.follow(after=events[2].seq, limit=3)
     with anyio.fail_after(PATIENCE):
         async for page in follow:
             assert len(page) <= 3
@@ -121,7 +121,7 @@ async def test_following_from_a_number_misses_nothing_and_repeats_nothing(rt: Ru
             if len(seen) == len(events) - 3 + 2:
                 break
     await follow.aclose()
-    assert seen == (await rt.workspace.history())[3:]
+    assert seen == (await rt.workspace.journal.history())[3:]
 
 
 @pytest.mark.rule("workspace.follow")
@@ -129,7 +129,7 @@ async def test_following_begins_now_unless_told_otherwise(rt: Runtime):
     rt.add(Card("coder"), echo)
     await rt.run("coder", "before")
     seen: list[Event] = []
-    follow = rt.workspace.follow(kinds=frozenset(("task.started",)))
+    follow = rt.workspace.journal.follow(kinds=frozenset(("task.started",)))
 
     async def read() -> None:
         async for page in follow:
@@ -150,7 +150,10 @@ async def test_tasks_and_runs_come_in_pages_newest_first(rt: Runtime, clock: Fak
     rt.add(Card("coder"), echo)
     for number in range(7):
         await rt.run("coder", str(number))
-    for read, began in ((rt.workspace.tasks, lambda one: one.began), (rt.workspace.runs, lambda one: one.record.began)):
+    for read, began in (
+        (rt.workspace.tasks.list, lambda one: one.began),
+        (rt.workspace.tasks.runs, lambda one: one.record.began),
+    ):
         pages, before = [], None
         while page := await read(limit=3, before=before):
             pages.append([began(one) for one in page])
@@ -159,6 +162,6 @@ async def test_tasks_and_runs_come_in_pages_newest_first(rt: Runtime, clock: Fak
         flat = [one for page in pages for one in page]
         assert flat == sorted(flat, reverse=True)
     with pytest.raises(BadInput, match="did you mean limit"):
-        await rt.workspace.tasks(limits=3)  # pyright: ignore[reportCallIssue]
+        await rt.workspace.tasks.list(limits=3)  # pyright: ignore[reportCallIssue]
     with pytest.raises(BadInput, match="state is open or one of"):
-        await rt.workspace.tasks(state="pendling")
+        await rt.workspace.tasks.list(state="pendling")

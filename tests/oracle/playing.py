@@ -217,7 +217,11 @@ class Player:
             case Breaker():
                 workspace = self._rt.workspace
                 trips = act.how == "trip"
-                await (workspace.trip(act.agent, "a test", op=act.op) if trips else workspace.reset(act.agent))
+                await (
+                    workspace.agents.trip(act.agent, "a test", op=act.op)
+                    if trips
+                    else workspace.agents.reset(act.agent)
+                )
             case Restart():
                 self.close()
                 self._rt = self._runtime(0)
@@ -276,7 +280,7 @@ class Player:
                 while self._pending:
                     outcome = None
                     with anyio.move_on_after(MOMENT):
-                        outcome = await server.workspace.task(self._pending[0]).wait()
+                        outcome = await server.workspace.tasks.get(self._pending[0]).wait()
                     if outcome is not None:
                         served.append((self._texts[self._pending.pop(0)], *outcome_and_trust(outcome)))
                         idle = 0

@@ -46,7 +46,7 @@ async def the_dead_write(folder: Path) -> bool:
     answers: list[str] = []
 
     async def late(turn: Turn) -> str:
-        await owner.workspace.cancel(turn.remit.id)
+        await owner.workspace.tasks.cancel(turn.remit.id)
         try:
             await turn.context.set("notes", "a", "from the grave")
         except Refused as refusal:

@@ -164,7 +164,7 @@ async def told(clock: FakeClock) -> Node:
             return f"saw: {await turn.context.get('codebase', 'auth')}"
 
         await rt.run("coder", "write the auth module")
-        root = report.tree(await rt.workspace.history())
+        root = report.tree(await rt.workspace.journal.history())
     assert root is not None
     return root
 

@@ -26,9 +26,9 @@ async def recorded(rt: Runtime) -> list[Event]:
     await owner.context().set("notes", "a", {"x": [1]}, ttl=60)
     await owner.context().touch("notes", "a", ttl=600)
     await owner.context().remove("notes", "a")
-    await owner.trip("speller", "on holiday", by="ann")
-    await owner.reset("speller")
-    return await owner.history()
+    await owner.agents.trip("speller", "on holiday", by="ann")
+    await owner.agents.reset("speller")
+    return await owner.journal.history()
 
 
 @pytest.mark.anyio

@@ -147,7 +147,7 @@ async def cleanup(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     doom.arm()
     for generation in range(1, 5):
         clock.advance(1)
-        ack("cleaned", await rt.workspace.cleanup(), [f"{generation}/{number}" for number in range(3)])
+        ack("cleaned", await rt.workspace.context.cleanup(), [f"{generation}/{number}" for number in range(3)])
 
 
 SCENARIOS: dict[str, Scenario] = {f.__name__: f for f in (sets, crowd, run, messages, cleanup)}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import remit
 from remit.errors import StoreError
+from remit.runtime.workspace import subscribe
 from remit.settings import Pace, Serving
 
 BIG = "x" * 50_000
@@ -39,9 +40,9 @@ async def line() -> None:
 
 async def until_done(rt: remit.Runtime) -> None:
     changed = asyncio.Event()
-    stop = rt.workspace.watch(lambda _events: changed.set())
+    stop = subscribe(rt.workspace, lambda _events: changed.set())
     async with asyncio.timeout(60):
-        while await rt.workspace.tasks(state="open"):
+        while await rt.workspace.tasks.list(state="open"):
             try:
                 async with asyncio.timeout(0.2):  # others work on them too
                     await changed.wait()
@@ -102,12 +103,12 @@ async def limit(file: Path, log: Log) -> None:
             except StoreError as error:
                 said = str(error)
                 break
-        await rt.workspace.tasks()  # reading goes on
+        await rt.workspace.tasks.list()  # reading goes on
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         await rt.submit("clerk", "after")
         await until_done(rt)
-        ended = {one.task: one.state for one in await rt.workspace.tasks()}
-        findings = [finding.sentence for finding in (await rt.workspace.examine()).findings]
+        ended = {one.task: one.state for one in await rt.workspace.tasks.list()}
+        findings = [finding.sentence for finding in (await rt.workspace.check()).findings]
         print(json.dumps({"said": said, "ended": ended, "findings": findings, "serving": not serving.done()}))
         serving.cancel()
         await asyncio.wait([serving])

@@ -191,10 +191,10 @@ async def test_after_a_restore_what_ran_is_taken_up_and_what_came_later_is_not_k
         join(restored, done, go, anyio.Event())
         with anyio.fail_after(PATIENCE):
             async with restored.serving():
-                assert await restored.workspace.task(running.id).result() == "paid the rent"
+                assert await restored.workspace.tasks.get(running.id).result() == "paid the rent"
         assert done == ["the rent"], "what was on record by then is not done again"
         with pytest.raises(NotFound):
-            await restored.workspace.task(later.id).status()
+            await restored.workspace.tasks.get(later.id).status()
     assert await healthy(copy)
 
 

@@ -79,7 +79,7 @@ async def test_a_worker_has_few_connections_however_much_it_does(address: str):
     with anyio.fail_after(PATIENCE), counted(address) as counting:
         async with rt, rt.serving():
             tasks = await asyncio.gather(*(rt.submit("lead", f"{n}") for n in range(60)))
-            looks = (rt.workspace.workers() for _ in range(5))
+            looks = (rt.workspace.agents.workers() for _ in range(5))
             found = await asyncio.gather(*(task.result() for task in tasks), *looks)
         assert found[:60] == [f"{n}" for n in range(60)]
     assert counting.looks > 3
@@ -91,7 +91,7 @@ async def test_whoever_browses_has_two_connections_more_however_many_do(address:
     rt = team(as_url(address))
     with anyio.fail_after(PATIENCE), counted(address) as counting:
         async with rt:
-            await asyncio.gather(*(rt.workspace.runs() for _ in range(20)))
+            await asyncio.gather(*(rt.workspace.tasks.runs() for _ in range(20)))
     assert counting.most <= MOST + 2
 
 

@@ -17,6 +17,7 @@ from remit import stores
 from remit.core.projection import Tables
 from remit.errors import Conflict
 from remit.ports import FAULTS, Database, Span, Store
+from remit.runtime.workspace import opening_of
 from remit.settings import System
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import answer_or_error, check_journal, raising
@@ -113,4 +114,4 @@ async def goes_on(database: Database) -> None:
         return await turn.context.get("notes", "after")
 
     assert await rt.run("next-one", "go on") == "the crash"
-    await rt.workspace.store.read(check_journal)
+    await opening_of(rt.workspace).ground.store.read(check_journal)

@@ -15,6 +15,7 @@ import pytest
 import remit
 from programs import ran, running
 from remit.errors import StoreBusy, StoreError
+from remit.runtime.workspace import opening_of, subscribe
 from remit.settings import Pace, Serving
 from remit.stores.sqlite.database import SqliteDatabase
 
@@ -51,7 +52,7 @@ async def team(path: Path, ran: list[str] | None = None) -> AsyncIterator[remit.
         try:
             yield rt
             assert not serving.done(), "the worker is still at work"
-            health = await rt.workspace.examine()
+            health = await rt.workspace.check()
             assert health.findings == []
         finally:
             serving.cancel()
@@ -61,14 +62,14 @@ async def team(path: Path, ran: list[str] | None = None) -> AsyncIterator[remit.
 async def all_done(rt: remit.Runtime) -> None:
     """Until nothing is open any more."""
     changed = asyncio.Event()
-    stop = rt.workspace.watch(lambda _events: changed.set())
+    stop = subscribe(rt.workspace, lambda _events: changed.set())
     try:
         async with asyncio.timeout(SECONDS):
-            while await rt.workspace.tasks(state="open"):
+            while await rt.workspace.tasks.list(state="open"):
                 await changed.wait()
                 changed.clear()
     except TimeoutError:
-        pytest.fail(f"still open: {await rt.workspace.tasks(state='open')}")
+        pytest.fail(f"still open: {await rt.workspace.tasks.list.list(state='open')}")
     finally:
         stop()
 
@@ -88,8 +89,8 @@ async def refused(rt: remit.Runtime) -> tuple[list[str], str]:
 
 async def completed(rt: remit.Runtime, acknowledged: list[str]) -> None:
     await all_done(rt)
-    assert {(await rt.workspace.task(one).status()).state for one in acknowledged} == {"completed"}
-    ends = Counter(event.task for event in await rt.workspace.history() if event.kind == "task.completed")
+    assert {(await rt.workspace.tasks.get(one).status()).state for one in acknowledged} == {"completed"}
+    ends = Counter(event.task for event in await rt.workspace.journal.history() if event.kind == "task.completed")
     assert set(ends.values()) == {1}
 
 
@@ -99,8 +100,8 @@ async def completed(rt: remit.Runtime, acknowledged: list[str]) -> None:
 @pytest.mark.rule("fault.disk")
 async def test_work_goes_on_when_there_is_room_again(path: Path):
     async with team(path) as rt:
-        assert isinstance(rt.workspace.database, SqliteDatabase)
-        run = rt.workspace.database.writer.connection.execute
+        assert isinstance(opening_of(rt.workspace).database, SqliteDatabase)
+        run = opening_of(rt.workspace).database.writer.connection.execute
         await rt.submit("clerk", "before")
         await all_done(rt)
         (pages,) = run("PRAGMA page_count").fetchone()
@@ -108,7 +109,7 @@ async def test_work_goes_on_when_there_is_room_again(path: Path):
         acknowledged, said = await refused(rt)
         assert acknowledged
         assert said == f"{path}: the disk is full; make room and try again"
-        assert len(await rt.workspace.tasks()) >= len(acknowledged), "reading goes on"
+        assert len(await rt.workspace.tasks.list()) >= len(acknowledged), "reading goes on"
         run("PRAGMA max_page_count = 1073741823")
         await completed(rt, acknowledged)
 
@@ -149,7 +150,7 @@ async def test_a_disk_that_is_really_full(tmp_path: Path):
         async with team(tmp_path / "team.db") as rt:
             acknowledged, said = await refused(rt)
             assert "the disk is full; make room and try again" in said
-            assert len(await rt.workspace.tasks(limit=1_000)) >= len(acknowledged)
+            assert len(await rt.workspace.tasks.list(limit=1_000)) >= len(acknowledged)
             change("size=200m")
             await completed(rt, acknowledged)
 
@@ -225,7 +226,7 @@ async def test_nothing_is_acknowledged_while_the_file_is_not_where_it_was(path: 
         renamed(away, path)
         await completed(rt, [before.id, (await rt.submit("clerk", "meanwhile")).id])
     with remit.Runtime(path, serving=Serving(concurrency=0)) as rt:
-        assert len(await rt.workspace.tasks()) == 2
+        assert len(await rt.workspace.tasks.list()) == 2
 
 
 @contextmanager
@@ -266,11 +267,11 @@ async def test_a_disk_that_cannot_be_read_for_a_while(path: Path):
     async with team(path) as rt:
         before = await rt.submit("clerk", "before")
         await all_done(rt)
-        assert isinstance(rt.workspace.database, SqliteDatabase)
+        assert isinstance(opening_of(rt.workspace).database, SqliteDatabase)
         with opened(Path(f"{path}-wal"), os.O_WRONLY):
-            rt.workspace.database.reader.connection.execute("PRAGMA shrink_memory")
+            opening_of(rt.workspace).database.reader.connection.execute("PRAGMA shrink_memory")
             with pytest.raises(StoreError, match="disk could not be read or written .SQLITE_IOERR_READ"):
-                await rt.workspace.history()
+                await rt.workspace.journal.history()
         await completed(rt, [before.id, (await rt.submit("clerk", "after")).id])
 
 
@@ -287,10 +288,13 @@ async def test_a_file_that_is_damaged_is_told_as_such_and_goes_on_once_it_is_men
     async with team(path) as rt:
         task = await rt.submit("clerk", "before")
         await all_done(rt)
-        assert isinstance(rt.workspace.database, SqliteDatabase)
-        rt.workspace.database.writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert isinstance(opening_of(rt.workspace).database, SqliteDatabase)
+        opening_of(rt.workspace).database.writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         whole = overwritten(path, b"")
-        for connection in (rt.workspace.database.writer.connection, rt.workspace.database.reader.connection):
+        for connection in (
+            opening_of(rt.workspace).database.writer.connection,
+            opening_of(rt.workspace).database.reader.connection,
+        ):
             connection.execute("PRAGMA shrink_memory")  # what is remembered is still right
         with pytest.raises(StoreError, match="team.db: "):
             await task.status()
@@ -340,12 +344,12 @@ async def test_one_row_that_cannot_be_read_stops_one_task(what: str, path: Path)
         await asyncio.sleep(0)
         async with asyncio.timeout(SECONDS):
             for task in tasks:
-                outcome = await rt.workspace.task(task).wait()
+                outcome = await rt.workspace.tasks.get(task).wait()
                 assert outcome.ok, outcome
         assert not serving.done(), "the worker is still at work"
         later = await rt.submit("clerk", "later")
         assert await later.result(SECONDS) == "later"
-        assert not (await rt.workspace.examine()).sound, "the doctor tells of it"
+        assert not (await rt.workspace.check()).sound, "the doctor tells of it"
         serving.cancel()
         await asyncio.wait([serving])
 
@@ -378,8 +382,8 @@ async def test_one_plan_that_cannot_be_read_stops_one_plan(what: str, path: Path
         rt.agent(clerk)
         async with rt.serving(), asyncio.timeout(SECONDS):
             for task in tasks:
-                assert (await rt.workspace.task(task).plan_outcome()).ok
-        assert not (await rt.workspace.examine()).sound, "the doctor tells of it"
+                assert (await rt.workspace.tasks.get(task).plan_outcome()).ok
+        assert not (await rt.workspace.check()).sound, "the doctor tells of it"
 
 
 # -- two processes --------------------------------------------------------------------------------------------------
@@ -407,10 +411,10 @@ async def test_two_processes_share_a_file_and_one_is_killed(path: Path):
     acks = dict(lines("ack"))
     assert len(acks) == 200
     with remit.Runtime(path) as rt:
-        assert {(await rt.workspace.task(task).status()).state for task in acks.values()} == {"completed"}
-        kinds = Counter((event.kind, event.task) for event in await rt.workspace.history())
+        assert {(await rt.workspace.tasks.get(task).status()).state for task in acks.values()} == {"completed"}
+        kinds = Counter((event.kind, event.task) for event in await rt.workspace.journal.history())
         assert all(kinds["task.completed", task] == kinds["effect.done", task] == 1 for task in acks.values())
-        assert (await rt.workspace.examine()).findings == []
+        assert (await rt.workspace.check()).findings == []
     done = Counter(task for task, _ in lines("effect"))
     assert {name for _, name in lines("effect")} == {"stays", "goes"}, "both worked"
     assert set(done) == set(acks)

@@ -19,6 +19,7 @@ from remit.core.events import Event
 from remit.core.projection import Tables
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import Span, Store, View
+from remit.runtime.workspace import opening_of
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.stores.sqlite.schema import APPLICATION_ID
@@ -67,7 +68,7 @@ def content(view: View) -> Content:
 def fill(path: Path, count: int = 50) -> Content:
     async def write(rt: remit.Runtime) -> Content:
         await asyncio.gather(*(rt.workspace.context().set("notes", str(n), BIG) for n in range(count)))
-        return await rt.workspace.store.read(content)
+        return await opening_of(rt.workspace).ground.store.read(content)
 
     with remit.Runtime(path) as rt:
         return asyncio.run(write(rt))
@@ -285,8 +286,8 @@ async def test_two_processes_write_the_same_file(path: Path):
             50,
         ]
         await rt.workspace.context().set("own", "after", "the others")
-        await rt.workspace.store.read(check_journal)
-        assert len(await rt.workspace.history()) == 251
+        await opening_of(rt.workspace).ground.store.read(check_journal)
+        assert len(await rt.workspace.journal.history()) == 251
 
 
 @pytest.mark.anyio
@@ -420,7 +421,7 @@ async def test_a_row_changed_by_hand_is_found(path: Path, change: str):
 
         await rt.workspace.context().set("notes", "first", "first")
         assert await rt.run("lead", "work") == 1
-        await rt.workspace.store.read(check_journal)
+        await opening_of(rt.workspace).ground.store.read(check_journal)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute(change).rowcount > 0
         connection.commit()

@@ -16,6 +16,7 @@ from remit.core.kinds import Place, breaker_set
 from remit.engine.upkeep.tallying import ENOUGH
 from remit.errors import NotAStore, NotFound, StoreError
 from remit.ports import Decision
+from remit.runtime.workspace import opening_of
 from remit.stores.postgres.address import Address
 from remit.stores.postgres.database import PostgresDatabase
 from teams import echo
@@ -104,7 +105,7 @@ def test_a_worker_needs_no_more_than_the_page_says(address: str, role: Role):
             return (await task.wait(seconds=20)).unwrap()
 
         assert asyncio.run(queued()) == "from the queue"
-        assert asyncio.run(rt.workspace.examine()).sound
+        assert asyncio.run(rt.workspace.check()).sound
     for statement in ("DROP TABLE remit.task", "CREATE TABLE remit.mine ()", "ALTER TABLE remit.task ADD mine text"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             run(worker, statement)
@@ -126,18 +127,20 @@ def test_an_onlooker_sees_everything_and_changes_nothing(address: str, role: Rol
     with remit.Runtime(address) as rt:
         rt.add(remit.Card("echo"), echo)
         remit.run(rt, "echo", "done")
-        failed = breaker_set("echo", Breaker("closed", 1, 0, "", ""), Place(), rt.workspace.clock.now())
-        asyncio.run(rt.workspace.store.tx("failed", lambda _view: Decision(None, (failed,) * ENOUGH)))
+        failed = breaker_set("echo", Breaker("closed", 1, 0, "", ""), Place(), opening_of(rt.workspace).clock.now())
+        asyncio.run(
+            opening_of(rt.workspace).ground.store.tx("failed", lambda _view: Decision(None, (failed,) * ENOUGH))
+        )
 
     with remit.Workspace(viewer, create=False) as workspace:
 
         async def look() -> int:
-            assert (await workspace.examine()).sound
-            [line] = await workspace.runs()
-            assert await workspace.root(line.record.id) is not None
+            assert (await workspace.check()).sound
+            [line] = await workspace.tasks.runs()
+            assert await workspace.tree(line.record.id) is not None
             assert (await workspace.stats()).breakers["echo"].failures == 1
-            return len(await workspace.history())
+            return len(await workspace.journal.history())
 
         assert asyncio.run(look()) == 2 + ENOUGH
         with pytest.raises(StoreError, match="may not do that"):
-            asyncio.run(workspace.trip("echo", "no"))
+            asyncio.run(workspace.agents.trip("echo", "no"))

@@ -8,6 +8,7 @@ from remit.core.kinds import Place, ledger_event
 from remit.core.money import ACCOUNT
 from remit.errors import StoreError
 from remit.ports import Decision, Store, View
+from remit.runtime.workspace import opening_of
 from remit.stores.journal import READERS
 from remit.stores.queries import queries
 from teams import team
@@ -49,7 +50,7 @@ def figures(view: View) -> tuple[int, int, int]:
 @pytest.mark.rule("money.balanced")
 async def test_whoever_decides_in_the_same_transaction_sees_what_is_not_written_yet():
     with team() as rt:
-        store = rt.workspace.store
+        store = opening_of(rt.workspace).ground.store
         await write(store, "grant", granted(100))
         await write(store, "place", placed("h1", 10), placed("h2", 20))
         await write(store, "settle", settled("h1", 10, 4))
@@ -70,7 +71,7 @@ async def test_whoever_decides_in_the_same_transaction_sees_what_is_not_written_
 @pytest.mark.rule("money.balanced")
 async def test_what_does_not_balance_is_refused_at_once_and_takes_nothing_else_with_it():
     with team() as rt:
-        store = rt.workspace.store
+        store = opening_of(rt.workspace).ground.store
         await write(store, "grant", granted(100))
         await write(store, "place", placed("h1", 60))
         with pytest.raises(StoreError):

@@ -173,7 +173,7 @@ async def life(folder: Path) -> "anyio.abc.Process":
 
 async def until(workspace: Workspace, kind: str, agent: str) -> None:
     """Wait until it is recorded that something has happened to an agent."""
-    async with workspace.following(kinds=frozenset((kind,))) as follow:
+    async with workspace.journal.follow(after=0, kinds=frozenset((kind,))) as follow:
         while agent not in [event.agent for event in await follow.next()]:
             pass
 
@@ -202,7 +202,7 @@ async def test_a_team_of_a_real_model_is_killed_and_goes_on_with_what_was_answer
             said = await task.result(60)
             second.terminate()
             await second.wait()
-            events = await workspace.history()
+            events = await workspace.journal.history()
     tools = [(event.agent, event.data["tool"]) for event in events if event.kind == "tool.done"]
     answered = [event.agent for event in events if event.kind == "model.answered"]
     assert said

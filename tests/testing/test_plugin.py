@@ -200,7 +200,7 @@ def test_runs_of_other_processes_are_shown_from_the_store(seen: Witness, tmp_pat
     seen.begin()
     assert seen.told() == ""
     with Workspace(tmp_path / "team.db") as workspace:
-        assert len(asyncio.run(workspace.runs())) == 1
+        assert len(asyncio.run(workspace.tasks.runs())) == 1
     assert seen.told().startswith("[completed] lead: 1 |")
 
 
@@ -235,7 +235,7 @@ class Damaged:
 def test_a_run_that_cannot_be_drawn_is_told_of_in_a_line(seen: Witness):
     with team() as rt:
         run = asyncio.run(rt.outcome("lead", "0")).id
-        events = asyncio.run(rt.workspace.history())
+        events = asyncio.run(rt.workspace.journal.history())
     seen.begin()
 
     def subscribe(sink: Callable[[Sequence[Event]], None]) -> Callable[[], None]:

@@ -101,8 +101,8 @@ def final(found: Seen) -> Any:
 async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) -> list[str]:
     """A sentence for each promise that does not hold."""
     await _looked_after(rt)
-    found = await rt.workspace.read(seen)
-    health = await rt.workspace.examine()
+    found = await rt.workspace.journal.read(seen)
+    health = await rt.workspace.check()
     return [
         *(finding.sentence for finding in health.findings),
         *_acknowledged(found, world),
@@ -119,7 +119,7 @@ async def _looked_after(rt: Runtime) -> None:
     """Have a worker look once more after those who are gone; it has a moment for it."""
     with anyio.move_on_after(2):
         async with rt.serving():
-            while len(await rt.workspace.read(lambda view: view.workers())) > 1:  # noqa: ASYNC110
+            while len(await rt.workspace.journal.read(lambda view: view.workers())) > 1:  # noqa: ASYNC110
                 await anyio.sleep(0.01)  # no event tells of a process that is taken off the list
 
 

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import remit
 from remit.ports import Fault, Timer
+from remit.runtime.workspace import opening_of, subscribe
 from remit.settings import System
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
@@ -117,7 +118,7 @@ class Files(NamedTuple):
 async def live(scenario: Scenario, rt: remit.Runtime, world: World) -> None:
     """Asks, and works until there is nothing left to do."""
     changed = asyncio.Event()
-    stop = rt.workspace.watch(lambda _events: changed.set())
+    stop = subscribe(rt.workspace, lambda _events: changed.set())
     async with asyncio.timeout(SECONDS):
         serving = asyncio.create_task(rt.serve())
         await asyncio.sleep(0)
@@ -126,7 +127,7 @@ async def live(scenario: Scenario, rt: remit.Runtime, world: World) -> None:
             serving = asyncio.create_task(rt.serve())
         while True:
             changed.clear()
-            if not await rt.workspace.tasks(state="open"):
+            if not await rt.workspace.tasks.list(state="open"):
                 break
             waiting = asyncio.create_task(changed.wait())
             await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -155,7 +156,7 @@ def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.R
                 while scenario.disputed and [life] not in world.notes("alone"):  # noqa: ASYNC110
                     await asyncio.sleep(0.005)  # the note comes from another process
             except TimeoutError:
-                open_ = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks(state="open")]
+                open_ = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks.list(state="open")]
                 raise RuntimeError(f"not done in {SECONDS:g} s: {open_}") from None
             await then(rt, world)
 
@@ -217,7 +218,7 @@ def measure(folder: Path, name: str) -> dict[str, Any]:
     files.remove()
 
     async def report(rt: remit.Runtime, world: World) -> None:
-        found = await rt.workspace.store.read(seen)
+        found = await opening_of(rt.workspace).ground.store.read(seen)
         wrong = await broken(rt, world, [], None)
         rivals = json.loads(files.rivals.read_text()) if files.rivals.exists() else {}
         assert isinstance(world.at, Doom)

@@ -82,9 +82,9 @@ class Trial:
 
     async def granted(self, rt: Runtime) -> None:
         if self.seed % 10 != 9:
-            await rt.workspace.grant(f"${self.dice.choice((0.3, 1, 3, 20)):.2f}")
+            await rt.workspace.money.grant(f"${self.dice.choice((0.3, 1, 3, 20)):.2f}")
         if self.seed % 3 == 0:
-            await rt.workspace.grant(tokens=self.dice.choice((60, 400)))
+            await rt.workspace.money.grant(tokens=self.dice.choice((60, 400)))
 
     def asked(self) -> list[dict[str, Any]]:
         words = ({}, {"credits": "$0.90"}, {"within": Bounds(credits="$0.60")}, {"within": Bounds(tokens=150)})
@@ -107,10 +107,10 @@ class Trial:
 
     async def cancelled(self, rt: Runtime, stop: anyio.Event) -> None:
         await stop.wait()
-        tasks = sorted(await rt.workspace.tasks(state="open"), key=lambda status: status.task)
+        tasks = sorted(await rt.workspace.tasks.list(state="open"), key=lambda status: status.task)
         if tasks:
             try:
-                await rt.workspace.cancel(self.dice.choice(tasks).id, "enough")
+                await rt.workspace.tasks.cancel(self.dice.choice(tasks).id, "enough")
             except RemitError:
                 return  # it has just ended
 
@@ -138,7 +138,7 @@ class Trial:
 
     async def over(self, rt: Runtime) -> None:
         async def ended() -> bool:
-            return not await rt.workspace.tasks(state="open")
+            return not await rt.workspace.tasks.list(state="open")
 
         rt.lend()
         await pass_time(self.clock, ended, step=0.5)
@@ -146,8 +146,8 @@ class Trial:
     # -- afterwards -------------------------------------------------------------------------------------------------
 
     async def looked(self, rt: Runtime) -> list[str]:
-        health = await rt.workspace.examine()
-        books = await rt.workspace.read(opened)
+        health = await rt.workspace.check()
+        books = await rt.workspace.journal.read(opened)
         self.counted.update(
             {"leases": sum(len(cast("list[Any]", event.data.get("opens", ()))) for event in books.events)}
         )
@@ -157,36 +157,40 @@ class Trial:
 
     async def retried(self, rt: Runtime) -> None:
         """A person has one of those that did not complete tried again."""
-        gone = [status for status in await rt.workspace.tasks() if status.state in ("failed", "dead", "cancelled")]
+        gone = [status for status in await rt.workspace.tasks.list() if status.state in ("failed", "dead", "cancelled")]
         if gone:
             status = self.dice.choice(sorted(gone, key=lambda status: (status.task, status.id)))
             try:
-                await rt.workspace.task(status.id).retry()
+                await rt.workspace.tasks.get(status.id).retry()
                 self.counted["retried"] += 1
             except RemitError:
                 return  # there is no money left for it, or it was tried again already
         await self.over(rt)
 
     async def reconciled(self, rt: Runtime) -> None:
-        for hold in (await rt.workspace.uncertain())[:3]:
-            await rt.workspace.reconcile(hold.id, self.dice.choice(("$0.01", "$0.03", "$0.15", "$0.00")))
+        for hold in (await rt.workspace.money.uncertain())[:3]:
+            await rt.workspace.money.reconcile(hold.id, self.dice.choice(("$0.01", "$0.03", "$0.15", "$0.00")))
             self.counted["reconciled"] += 1
 
     async def pruned(self, rt: Runtime) -> list[str]:
         """What all of it has cost stays when all of it is gone, for as long as it is metered."""
-        before, metered = await rt.workspace.account(), await self.metered(rt)
+        before, metered = await rt.workspace.money.account(), await self.metered(rt)
         self.clock.advance(10 * 86_400)
         await rt.workspace.prune(5)
-        found = [finding.sentence for finding in (await rt.workspace.examine()).findings]
-        if await rt.workspace.account() != before:
-            found.append(f"the account was {before} and is {await rt.workspace.account()} since its runs are pruned")
+        found = [finding.sentence for finding in (await rt.workspace.check()).findings]
+        if await rt.workspace.money.account() != before:
+            found.append(
+                f"the account was {before} and is {await rt.workspace.money.account()} since its runs are pruned"
+            )
         if await self.metered(rt) != metered:
             found.append(f"{metered} was metered, and {await self.metered(rt)} since all runs are pruned")
         return found
 
     async def metered(self, rt: Runtime) -> list[int]:
         since = hour_of(self.clock.now() - 700 * HOUR)
-        return await rt.workspace.read(lambda view: [view.metered("workspace", "", unit, since) for unit in UNITS])
+        return await rt.workspace.journal.read(
+            lambda view: [view.metered("workspace", "", unit, since) for unit in UNITS]
+        )
 
 
 def _charged_as_far_as_it_goes(data: dict[str, Any]) -> bool:

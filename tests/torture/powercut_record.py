@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from remit import Command, Event, Runtime, Turn
 from remit.errors import Conflict
+from remit.runtime.workspace import subscribe
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import team
 from torture.powercut_shim import Log, Recorder
@@ -118,7 +119,7 @@ async def shift(store: Path, told: Told, name: str, synchronous: str, tasks: int
         database.writer.connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
         rt = team(database, hands=HANDS if serves else 0)
         agents(rt, told)
-        stop = rt.workspace.watch(told.events)
+        stop = subscribe(rt.workspace, told.events)
         async with asyncio.timeout(SECONDS), rt, rt.serving() if serves else nullcontext():
             await ask(rt, told, name, tasks, waits=serves)
         stop()

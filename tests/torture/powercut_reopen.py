@@ -6,6 +6,7 @@ from typing import Any
 
 from remit.core.times import SECOND
 from remit.engine.system import SystemClock
+from remit.runtime.workspace import subscribe
 from teams import team
 from torture.powercut_check import looked_at
 from torture.powercut_record import Told, agents
@@ -25,19 +26,19 @@ async def _finished(store: Path) -> list[str]:
     changed = asyncio.Event()
     async with team(store, clock=Later()) as rt:
         agents(rt, Told())
-        rt.workspace.watch(lambda _events: changed.set())
+        subscribe(rt.workspace, lambda _events: changed.set())
         try:
             async with asyncio.timeout(SECONDS), rt.serving():
                 while True:
                     changed.clear()  # before looking: something may happen meanwhile
-                    if not await rt.workspace.tasks(state="open"):
+                    if not await rt.workspace.tasks.list(state="open"):
                         break
                     await changed.wait()
         except TimeoutError:
-            left = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks(state="open")]
+            left = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks.list(state="open")]
             return [f"not finished in {SECONDS:g} s: {', '.join(left)}"]
-        health = await rt.workspace.examine()
-        ended = await rt.workspace.read(lambda view: view.tables()["task"])
+        health = await rt.workspace.check()
+        ended = await rt.workspace.journal.read(lambda view: view.tables()["task"])
         wrong = [f"task {key[0]} is {row['state']}" for key, row in ended.items() if row["state"] not in WELL]
         return [*(finding.sentence for finding in health.findings), *wrong]
 

@@ -20,6 +20,7 @@ from remit.core.lifecycle import TERMINAL
 from remit.core.question import Inquiry
 from remit.errors import Conflict, Refused
 from remit.ports import FAULTS, Fault, no_fault
+from remit.runtime.workspace import subscribe
 
 # Where a process is killed: in the store, and at what its agents and its clients do.
 OUTSIDE = ("agent.begins", "agent.returns", "effect.before", "effect.after", "client.asks", "client.acked")
@@ -239,21 +240,21 @@ class Cancel(Scenario):
         if await self._grown(rt, tree):
             world.at("client.asks")
             with suppress(Conflict):  # an earlier life has cancelled it and could not say so any more
-                await rt.workspace.cancel(tree, "autumn")
+                await rt.workspace.tasks.cancel(tree, "autumn")
         world.note("cancelled", tree)
         world.at("client.acked")
 
     async def _grown(self, rt: Runtime, tree: str) -> bool:
         """Until every leaf has its effect behind it; False if the tree is not growing any more."""
         changed = asyncio.Event()
-        stop = rt.workspace.watch(lambda _events: changed.set())
+        stop = subscribe(rt.workspace, lambda _events: changed.set())
         try:
             while True:
                 changed.clear()
-                status = await rt.workspace.task(tree).status()
+                status = await rt.workspace.tasks.get(tree).status()
                 if status.state in TERMINAL or status.state == "cancelling":
                     return False
-                if sum(event.kind == "effect.done" for event in await rt.workspace.history(run=tree)) == 6:
+                if sum(event.kind == "effect.done" for event in await rt.workspace.journal.history(run=tree)) == 6:
                     return True
                 await changed.wait()
         finally:
@@ -287,11 +288,11 @@ class Retry(Scenario):
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "shaky", "try hard", attempts=12)
         task = await world.submit(rt, "clumsy", "break it")
-        await rt.workspace.task(task).wait()
+        await rt.workspace.tasks.get(task).wait()
         world.note("repaired")
-        if len(await rt.workspace.tasks(agent="clumsy")) == 1:
+        if len(await rt.workspace.tasks.list(agent="clumsy")) == 1:
             world.at("client.asks")
-            again = await rt.workspace.task(task).retry()
+            again = await rt.workspace.tasks.get(task).retry()
             world.note("ack", "again", again.id)
             world.at("client.acked")
 
@@ -439,12 +440,12 @@ class Asking(Scenario):
             return await turn.once("publish", world.effect, turn.task, f"{turn.task}: done")
 
     async def ask(self, rt: Runtime, world: World) -> None:
-        if await rt.workspace.account() is None:
-            await rt.workspace.grant("$1", why="for all of it")
-        task = rt.workspace.task(await world.submit(rt, "chief", "a paper"))
-        async with rt.workspace.following() as follow:
+        if await rt.workspace.money.account() is None:
+            await rt.workspace.money.grant("$1", why="for all of it")
+        task = rt.workspace.tasks.get(await world.submit(rt, "chief", "a paper"))
+        async with rt.workspace.journal.follow(after=0) as follow:
             while (await task.status()).ended is None:
-                for question in await rt.workspace.questions():
+                for question in await rt.workspace.questions.list():
                     world.at("client.asks")
                     with suppress(Conflict):  # an earlier life has answered, and could not say so any more
                         await self._answer(rt, question.id, question.kind)
@@ -453,9 +454,11 @@ class Asking(Scenario):
 
     async def _answer(self, rt: Runtime, question: str, kind: str) -> None:
         if kind == "ask":
-            await rt.workspace.answer(question, "blue", by="ann")
+            await rt.workspace.questions.answer(question, "blue", by="ann")
         else:
-            await rt.workspace.approve(question, by="ann", value={"what": "two photos"} if kind == "tool" else None)
+            await rt.workspace.questions.approve(
+                question, by="ann", value={"what": "two photos"} if kind == "tool" else None
+            )
 
 
 class Paid(Scenario):
@@ -493,7 +496,7 @@ class Paid(Scenario):
             return "sent"
 
     async def ask(self, rt: Runtime, world: World) -> None:
-        await rt.workspace.grant("$9", op="the first")
+        await rt.workspace.money.grant("$9", op="the first")
         await world.submit(rt, "lead", "a present", credits="$3")
 
 
@@ -520,8 +523,8 @@ class Disputed(Scenario):
             return await turn.once("deploy", world.effect, f"deploy {turn.task}")
 
     async def ask(self, rt: Runtime, world: World) -> None:
-        if await rt.workspace.account() is None:
-            await rt.workspace.grant("$1", why="for all of it")
+        if await rt.workspace.money.account() is None:
+            await rt.workspace.money.grant("$1", why="for all of it")
         for name in self.TASKS:
             await world.submit(rt, "clerk", name)
         await self._decide(rt.workspace, world, self._anns)
@@ -531,17 +534,17 @@ class Disputed(Scenario):
 
     async def _decide(self, workspace: Workspace, world: World, acts: "Side") -> None:
         """Decide whatever is to be decided, until everything has ended and every bill is there."""
-        async with workspace.following() as follow:
+        async with workspace.journal.follow(after=0) as follow:
             while True:
                 known = {task: name for _, name, task in world.notes("ack")}
-                for question in await workspace.questions():
+                for question in await workspace.questions.list():
                     await self._act(world, acts(workspace, world, question, known.get(question.task, "")))
                 if len(known) == len(self.TASKS):
-                    ended = [(await workspace.task(task).status()).ended for task in known]
+                    ended = [(await workspace.tasks.get(task).status()).ended for task in known]
                     if None not in ended:
                         break
                 await follow.next()
-        for hold in await workspace.uncertain():
+        for hold in await workspace.money.uncertain():
             await self._act(world, self._bill(workspace, world, hold.id, 4 if acts == self._anns else 7))
 
     @staticmethod
@@ -556,9 +559,9 @@ class Disputed(Scenario):
             if self._bob_is_first(world, question, name):
                 await self._politely(workspace, question.id)
             if question.kind == "ask":
-                await workspace.answer(question.id, "red", by="ann")
+                await workspace.questions.answer(question.id, "red", by="ann")
             else:
-                await workspace.approve(question.id, by="ann")
+                await workspace.questions.approve(question.id, by="ann")
             world.note("said", question.id, "answered" if question.kind == "ask" else "approved", "ann")
 
         return say
@@ -568,13 +571,13 @@ class Disputed(Scenario):
             if not self._bob_is_first(world, question, name):
                 await self._politely(workspace, question.id)
             if question.kind == "ask":
-                await workspace.answer(question.id, "blue", by="bob")
+                await workspace.questions.answer(question.id, "blue", by="bob")
             elif name == self.CANCELLED:
-                await workspace.cancel(question.task, "bob does not want it", by="bob")
+                await workspace.tasks.cancel(question.task, "bob does not want it", by="bob")
                 world.note("cancelled", question.task)
                 return
             else:
-                await workspace.reject(question.id, by="bob", why="no")
+                await workspace.questions.reject(question.id, by="bob", why="no")
             world.note("said", question.id, "answered" if question.kind == "ask" else "rejected", "bob")
 
         return say
@@ -587,14 +590,14 @@ class Disputed(Scenario):
     async def _politely(workspace: Workspace, question: str) -> None:
         """Let the other go first, for a moment."""
         for _ in range(20):
-            if (await workspace.question(question)).state != "open":
+            if (await workspace.questions.get(question)).state != "open":
                 return
             await asyncio.sleep(0.005)
 
     @staticmethod
     def _bill(workspace: Workspace, world: World, hold: str, cents: int) -> Callable[[], Awaitable[None]]:
         async def reconcile() -> None:
-            await workspace.reconcile(hold, f"${cents / 100:.2f}", why="the bill")
+            await workspace.money.reconcile(hold, f"${cents / 100:.2f}", why="the bill")
             world.note("billed", hold, cents * 10_000)
 
         return reconcile

@@ -146,8 +146,8 @@ class Stage:
             if self.tale.request or self.tale.tool:
                 await live_until(self.store, team, self.life, "a", opens=_opened)
             async with lived(self.store, team, "a", self.change, opens=_opened) as (rt, outcome):
-                events = await rt.workspace.history()
-                health = await rt.workspace.examine()
+                events = await rt.workspace.journal.history()
+                health = await rt.workspace.check()
         assert health.sound, [finding.sentence for finding in health.findings]
         answered = [event.data for event in events if event.kind == "model.answered"]
         settled = [event.data for event in events if event.kind == "hold.settled"]

@@ -65,17 +65,17 @@ async def owner(workspace: Workspace) -> None:
     outcome: Outcome = await rt.outcome("coder", "go", session="monday", tier="simple", handoffs=False, by="ada")
     plan = await rt.run_plan(Plan([Step("a", "A", agent="coder")]), concurrency=2, reveal=True, tier="complex")
     steps: dict[str, StepOutcome] = plan.steps
-    events: list[Event] = await workspace.history(run=outcome.id, kinds=frozenset({"task.started"}), limit=5)
-    root: Node | None = await workspace.root(outcome.id)
-    health: Health = await workspace.examine()
+    events: list[Event] = await workspace.journal.history(run=outcome.id, kinds=frozenset({"task.started"}), limit=5)
+    root: Node | None = await workspace.tree(outcome.id)
+    health: Health = await workspace.check()
     findings: list[Finding] = health.findings
-    matches: list[Match] = await workspace.find("review")
-    tasks: list[Status] = await workspace.tasks(state="open", agent="coder", limit=5)
+    matches: list[Match] = await workspace.agents.find("review")
+    tasks: list[Status] = await workspace.tasks.list(state="open", agent="coder", limit=5)
     async with rt.serving():
         print(steps, events, root, findings, matches, tasks)
     with rt.override(coder=Scripted("no")):
         pass
     try:
-        await workspace.cancel(outcome.id, op="once", by="ada")
+        await workspace.tasks.cancel(outcome.id, op="once", by="ada")
     except (Conflict, NotFound):
         await rt.at("other.db", serving=Serving(concurrency=1)).run_team("a goal", "coder", reveal=True, session="s")

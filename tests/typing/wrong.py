@@ -33,5 +33,5 @@ async def owner(workspace: Workspace) -> None:
     await rt.submit("coder", "go", seconds="ten")  # wrong
     await rt.run("coder", "go", credits=500_000)  # wrong
     await rt.tasks()  # wrong
-    await workspace.tasks(colour="red")  # wrong
-    await workspace.history(kind="task.started")  # wrong
+    await workspace.tasks.list(colour="red")  # wrong
+    await workspace.journal.history(kind="task.started")  # wrong

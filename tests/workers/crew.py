@@ -102,5 +102,5 @@ async def until(look: Callable[[], T | None], patience: float = PATIENCE) -> T:
 
 
 async def sound(rt: Runtime) -> None:
-    health = await rt.workspace.examine()
+    health = await rt.workspace.check()
     assert health.sound, [finding.sentence for finding in health.findings]

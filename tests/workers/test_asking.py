@@ -24,10 +24,10 @@ def team(request: pytest.FixtureRequest) -> Crew:
 async def question(rt: Runtime, kind: str) -> Inquiry:
     """Wait for the open question of a kind, until someone waits for its answer."""
     with anyio.fail_after(PATIENCE):
-        async with rt.workspace.following() as follow:
+        async with rt.workspace.journal.follow(after=0) as follow:
             while True:
-                for one in await rt.workspace.questions():
-                    if one.kind == kind and (await rt.workspace.task(one.task).status()).state == "waiting":
+                for one in await rt.workspace.questions.list():
+                    if one.kind == kind and (await rt.workspace.tasks.get(one.task).status()).state == "waiting":
                         return one
                 await follow.next()
 
@@ -40,14 +40,14 @@ async def parked(rt: Runtime, task: Task) -> None:
         return all(record is not None and (record.state, record.worker) == ("waiting", "") for record in records)
 
     with anyio.fail_after(PATIENCE):
-        async with rt.workspace.following() as follow:
-            while not await rt.workspace.read(nobody):
+        async with rt.workspace.journal.follow(after=0) as follow:
+            while not await rt.workspace.journal.read(nobody):
                 await follow.next()
 
 
 async def accounted(crew: Crew, rt: Runtime) -> None:
     """Everything was asked, answered, used, done and paid once."""
-    kinds = [event.kind for event in await rt.workspace.history()]
+    kinds = [event.kind for event in await rt.workspace.journal.history()]
     assert [kinds.count(f"question.{kind}") for kind in ("asked", "answered", "used")] == [2, 2, 1]
     assert kinds.count("credits.spent") == 1
     for kind in ("planned", "ordered", "deployed"):
@@ -69,7 +69,7 @@ async def test_whoever_asked_is_gone_and_another_goes_on_after_the_answer(team: 
         task = await rt.submit("chief", "release")
         open_ = await question(rt, "ask")
         if stage == "hop":
-            await rt.workspace.answer(open_.id, "prod", by="ann")
+            await rt.workspace.questions.answer(open_.id, "prod", by="ann")
             open_ = await question(rt, "hop")
         first.send_signal(end)
         if first.stdin is not None:  # a thread of it reads there, and keeps it from ending by ctrl-c
@@ -80,9 +80,9 @@ async def test_whoever_asked_is_gone_and_another_goes_on_after_the_answer(team: 
         await parked(rt, task)
         assert team.lines("deployed") == []
         if stage == "ask":
-            await rt.workspace.answer(open_.id, "prod", by="ann")
+            await rt.workspace.questions.answer(open_.id, "prod", by="ann")
             open_ = await question(rt, "hop")
-        await rt.workspace.approve(open_.id, by="ann")
+        await rt.workspace.questions.approve(open_.id, by="ann")
         assert await task.result(PATIENCE) == "to prod"
         await accounted(team, rt)
 
@@ -96,10 +96,10 @@ async def test_where_there_is_no_process_the_answer_is_kept_for_the_next_one(tea
         asked = await question(rt, "ask")
         first.send_signal(signal.SIGTERM)
         await gone(first)
-        await rt.workspace.answer(asked.id, "prod", by="ann")
+        await rt.workspace.questions.answer(asked.id, "prod", by="ann")
         assert (await task.status()).state == "pending"
         await team.ready(team.start())
-        await rt.workspace.approve((await question(rt, "hop")).id)
+        await rt.workspace.questions.approve((await question(rt, "hop")).id)
         assert await task.result(PATIENCE) == "to prod"
         await accounted(team, rt)
 
@@ -111,9 +111,9 @@ async def test_whoever_waits_hears_at_once_of_an_answer_from_another_process(tea
         task = await rt.submit("chief", "release")
         asked = await question(rt, "ask")
         said = time.monotonic_ns()
-        await rt.workspace.answer(asked.id, "test", by="ann")
+        await rt.workspace.questions.answer(asked.id, "test", by="ann")
         [heard] = await team.until("answered")
         assert heard.at - said < PROMPT * 1e9
-        await rt.workspace.approve((await question(rt, "hop")).id, value="to nowhere")
+        await rt.workspace.questions.approve((await question(rt, "hop")).id, value="to nowhere")
         assert await task.result(PATIENCE) == "to nowhere"
         await accounted(team, rt)

@@ -19,15 +19,15 @@ SOON = 2.0  # seconds
 async def cancelled(rt: Runtime, task: str, number: int) -> AsyncIterator[None]:
     """Cancels a tree of so many tasks: soon, from the leaves up, and nothing is recorded after that."""
     began = time.monotonic()
-    assert await rt.workspace.cancel(task) == number
-    outcome = await rt.workspace.task(task).wait(PATIENCE)
+    assert await rt.workspace.tasks.cancel(task) == number
+    outcome = await rt.workspace.tasks.get(task).wait(PATIENCE)
     assert (outcome.state, time.monotonic() - began < SOON) == ("cancelled", True)
     yield
-    events = await rt.workspace.history(run=task)
+    events = await rt.workspace.journal.history(run=task)
     fence = max(event.seq for event in events if event.kind == "task.cancelling")
     assert [event.kind for event in events if event.seq > fence] == ["task.cancelled"] * number
     ended = {event.task: event.seq for event in events if event.kind == "task.cancelled"}
-    for one in await rt.workspace.tasks():
+    for one in await rt.workspace.tasks.list():
         assert one.state == "cancelled"
         assert not one.parent or ended[one.id] < ended[one.parent]
     await sound(rt)
@@ -54,7 +54,7 @@ async def test_what_runs_in_the_foreground_of_another_process_is_cancelled(crew:
     await crew.ready(process)
     await crew.until("at")
     with crew.runtime() as rt:
-        (task,) = await rt.workspace.tasks(agent="one")
+        (task,) = await rt.workspace.tasks.list(agent="one")
         async with cancelled(rt, task.id, 3):
             assert await said(process) == "cancelled"
 

@@ -38,7 +38,7 @@ async def test_three_workers_share_what_there_is_within_the_limits(crew: Crew):
         assert most_at_once(lines) <= 6
         for worker in workers:
             assert most_at_once(line for line in lines if line.pid == worker.pid) <= 4
-        claims = Counter(event.task for event in await rt.workspace.history() if event.kind == "task.claimed")
+        claims = Counter(event.task for event in await rt.workspace.journal.history() if event.kind == "task.claimed")
         assert claims == Counter(task.id for task in tasks)
         await sound(rt)
 
@@ -50,7 +50,7 @@ async def test_what_was_spawned_is_announced_once_wherever_it_ran(crew: Crew):
         tasks = [await rt.submit("parent", f"family {n}") for n in range(6)]
         for n, task in enumerate(tasks):
             assert await task.result(PATIENCE) == [f"FAMILY {n}/{child}" for child in range(3)]
-        assert await rt.workspace.orphans() == []
+        assert await rt.workspace.tasks.orphans() == []
         assert set(crew.count("echo").values()) == {1}
         assert len(crew.count("echo")) == 18
         await sound(rt)
@@ -63,9 +63,9 @@ async def test_two_processes_that_ask_for_the_same_get_the_same(crew: Crew):
     acknowledged = await crew.until("acknowledged", 40)
     assert set(Counter(line.about for line in acknowledged).values()) == {2}
     with crew.runtime() as rt:
-        tasks = await rt.workspace.tasks(agent="step")
+        tasks = await rt.workspace.tasks.list(agent="step")
         assert {task.id for task in tasks} == {line.about for line in acknowledged}
         for task in tasks:
-            await rt.workspace.task(task.id).result(PATIENCE)
+            await rt.workspace.tasks.get(task.id).result(PATIENCE)
         assert crew.count("effect") == Counter(f"twin {n}" for n in range(20))
         await sound(rt)

@@ -63,7 +63,7 @@ async def beats(rt: Runtime, more: int) -> None:
     """Wait until each of the two others has said so many times more that it is there, and so has looked at the rest."""
 
     async def counts() -> list[int]:
-        heard = await rt.workspace.read(lambda view: view.workers())
+        heard = await rt.workspace.journal.read(lambda view: view.workers())
         return [beat.count for beat in heard if beat.worker != rt.worker]
 
     before = await counts()

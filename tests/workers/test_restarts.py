@@ -99,9 +99,9 @@ async def under_load(crew: Crew, disturb, times: int) -> None:
         acknowledged = {line.about for line in crew.lines("acknowledged")}
         with fail_after(2 * PATIENCE):
             for task in acknowledged:
-                assert (await rt.workspace.task(task).wait()).state == "completed"
-        assert await rt.workspace.tasks(state="open") == []
-        events = await rt.workspace.history()
+                assert (await rt.workspace.tasks.get(task).wait()).state == "completed"
+        assert await rt.workspace.tasks.list(state="open") == []
+        events = await rt.workspace.journal.history()
         kept = Counter(event.task for event in events if event.kind == "effect.done")
         assert set(kept.values()) == {1}
         assert kept.keys() >= acknowledged

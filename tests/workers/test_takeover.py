@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from remit.runtime.workspace import opening_of
 from workers.crew import PATIENCE, Crew, gone, sound
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ async def test_what_a_killed_worker_had_is_finished_by_another(crew: Crew, machi
         assert (await task.status()).attempt == 1  # the first time nobody is to blame
         assert crew.count("echo") == Counter(ONCE)
         assert crew.count("step") == Counter({"first": 1, "last": 1})
-        kinds = [event.kind for event in await rt.workspace.history(run=task.id) if event.task == task.id]
+        kinds = [event.kind for event in await rt.workspace.journal.history(run=task.id) if event.task == task.id]
         assert kinds.count("task.lost") == kinds.count("task.completed") == 1
         await sound(rt)
 
@@ -46,12 +47,12 @@ async def test_what_ran_in_the_foreground_of_a_killed_process_is_finished_by_a_w
     worker = crew.start()
     await crew.ready(worker)
     with crew.runtime() as rt:
-        (status,) = await rt.workspace.tasks(agent="lead")
+        (status,) = await rt.workspace.tasks.list(agent="lead")
         first.kill()
         await gone(first)
         await crew.until("middle", 2)
         crew.open("gate")
-        assert await rt.workspace.task(status.id).result(PATIENCE) == DONE
+        assert await rt.workspace.tasks.get(status.id).result(PATIENCE) == DONE
         assert crew.count("echo") == Counter(ONCE)
         await sound(rt)
 
@@ -66,7 +67,7 @@ async def test_a_worker_that_is_told_to_stop_hands_its_tasks_back(crew: Crew):
         first.send_signal(signal.SIGTERM)
         assert await gone(first) == 0
         assert (await task.status()).state == "pending"
-        assert await rt.workspace.store.read(lambda view: view.workers()) == []
+        assert await opening_of(rt.workspace).ground.store.read(lambda view: view.workers()) == []
         crew.open("gate")
         await crew.ready(crew.start())
         assert await task.result(PATIENCE) == DONE

@@ -22,8 +22,8 @@ PROMPT = 3  # seconds, on a machine that has much else to do; it takes a fractio
 async def published(rt: Runtime, agent: str) -> None:
     """Wait until the other process has said that it has this agent."""
     with anyio.fail_after(PATIENCE):
-        async with rt.workspace.following() as follow:
-            while agent not in {card.name for card in await rt.workspace.agents()}:
+        async with rt.workspace.journal.follow(after=0) as follow:
+            while agent not in {card.name for card in await rt.workspace.agents.list()}:
                 await follow.next()
 
 

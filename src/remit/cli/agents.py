@@ -17,6 +17,7 @@ from remit.report import wire
 from remit.report.figures import age
 from remit.report.printable import escaped
 from remit.runtime.stacks import AgentStack
+from remit.runtime.workspace import opening_of
 
 
 def agents(
@@ -44,8 +45,8 @@ def agents(
         _team(runtime, as_json=json)
         return
     with opened(place) as workspace:
-        now = workspace.clock.now()
-        cards = asyncio.run(workspace.read(lambda view: view.cards()))
+        now = opening_of(workspace).clock.now()
+        cards = asyncio.run(workspace.journal.read(lambda view: view.cards()))
     if json:
         emit([wire.card(card, at) for card, at in cards])
     elif not cards:

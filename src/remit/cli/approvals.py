@@ -21,6 +21,7 @@ from remit.report.figures import age, duration
 from remit.report.inquiries import QuestionLine, shown_question, to_read, whole_question, wrapped
 from remit.report.printable import escaped, seen
 from remit.runtime.finding import question_of
+from remit.runtime.workspace import opening_of
 
 CHANNEL: Final = "terminal"
 _LISTED: Final = 2_000  # characters of a question in a list
@@ -55,11 +56,15 @@ def approvals(
     with opened(place) as workspace:
 
         async def one(written: str) -> list[Inquiry]:
-            return [await workspace.question(await workspace.read(lambda view: question_of(view, written)))]
+            return [
+                await workspace.questions.get(await workspace.journal.read(lambda view: question_of(view, written)))
+            ]
 
-        found = asyncio.run(workspace.questions(decided=decided, limit=most) if question is None else one(question))
-        now = workspace.clock.now()
-        where = options_for(workspace.database, workspace.name, place.store)
+        found = asyncio.run(
+            workspace.questions.list(decided=decided, limit=most) if question is None else one(question)
+        )
+        now = opening_of(workspace).clock.now()
+        where = options_for(opening_of(workspace).database, workspace.name, place.store)
     if question is not None:
         _show(found[0], now, where, as_json=json)
     elif json:
@@ -120,8 +125,8 @@ def approve(
     with opened(place) as workspace:
 
         async def done() -> str:
-            id_ = await workspace.read(lambda view: question_of(view, question))
-            await workspace.approve(id_, **said)
+            id_ = await workspace.journal.read(lambda view: question_of(view, question))
+            await workspace.questions.approve(id_, **said)
             return id_
 
         _tell(asyncio.run(done()), "approved", as_json=json)
@@ -142,8 +147,8 @@ def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF
     with opened(place) as workspace:
 
         async def done() -> str:
-            id_ = await workspace.read(lambda view: question_of(view, question))
-            await workspace.reject(id_, why=why, channel=CHANNEL, **act.said)
+            id_ = await workspace.journal.read(lambda view: question_of(view, question))
+            await workspace.questions.reject(id_, why=why, channel=CHANNEL, **act.said)
             return id_
 
         _tell(asyncio.run(done()), "rejected", as_json=json)
@@ -164,8 +169,8 @@ def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSE
     with opened(place) as workspace:
 
         async def done() -> str:
-            id_ = await workspace.read(lambda view: question_of(view, question))
-            await workspace.answer(id_, value, channel=CHANNEL, **act.said)
+            id_ = await workspace.journal.read(lambda view: question_of(view, question))
+            await workspace.questions.answer(id_, value, channel=CHANNEL, **act.said)
             return id_
 
         _tell(asyncio.run(done()), "answered", as_json=json)

@@ -11,6 +11,7 @@ from remit.cli.options import AsJson, OwnStore, Where, emit, opened, out, store_
 from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput
 from remit.report import wire
+from remit.runtime.workspace import opening_of
 from remit.stores.addresses import is_server, redacted
 from remit.stores.sqlite.database import back_up
 from remit.stores.sqlite.files import MEMORY
@@ -42,7 +43,7 @@ def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
     if number != newest():
         return _not_examined(store, file, number, json=json)
     with opened(Where(str(file))) as workspace:
-        health = asyncio.run(examine(workspace.database, workspace.clock.now()))
+        health = asyncio.run(examine(opening_of(workspace).database, opening_of(workspace).clock.now()))
     if json:
         emit({"store": store, "file": str(file), "schema": number, "sound": health.sound, **wire.named(health)})
     else:

@@ -13,6 +13,7 @@ from remit.report import wire
 from remit.report.figures import duration
 from remit.report.looks import BREAKER_ROLES
 from remit.report.printable import escaped
+from remit.runtime.workspace import opening_of
 
 
 def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
@@ -24,8 +25,8 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
         Print JSON.
     """
     with opened(place) as workspace:
-        named = asyncio.run(workspace.breakers())
-        now = workspace.clock.now()
+        named = asyncio.run(workspace.agents.breakers())
+        now = opening_of(workspace).clock.now()
     if json:
         emit([wire.breaker(name, breaker) for name, breaker in named.items()])
     elif not named:
@@ -47,7 +48,7 @@ def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, jso
         Print JSON.
     """
     with opened(place) as workspace:
-        changed = asyncio.run(workspace.trip(agent, why, **act.said))
+        changed = asyncio.run(workspace.agents.trip(agent, why, **act.said))
     name = canonical(agent)
     _tell(name, "open", f"'{name}' is out of service; to undo: remit breaker reset {name}", changed, as_json=json)
 
@@ -65,7 +66,7 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSEL
         Print JSON.
     """
     with opened(place) as workspace:
-        changed = asyncio.run(workspace.reset(agent, why, **act.said))
+        changed = asyncio.run(workspace.agents.reset(agent, why, **act.said))
     name = canonical(agent)
     _tell(name, "closed", f"'{name}' is back in service", changed, as_json=json)
 

@@ -49,10 +49,10 @@ def cancel(
 
 async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as_json: bool) -> None:
     console = out()
-    top, *below = await workspace.read(lambda view: _subtree(view, typed))
+    top, *below = await workspace.journal.read(lambda view: _subtree(view, typed))
     if not as_json and below:
         console.print(Text(f"cancelling {top.id} and {count(len(below), 'subtask')}", "yellow"))
-    number = await workspace.cancel(top.id, why, **act.said)
+    number = await workspace.tasks.cancel(top.id, why, **act.said)
     stopping = await _stopped(workspace, [top.id, *(record.id for record in below)])
     if as_json:
         emit({"task": top.id, "cancelled": number, "stopping": stopping.tasks})
@@ -74,11 +74,11 @@ async def _stopped(workspace: Workspace, tasks: list[str]) -> Stopping:
     """Wait a few seconds until the tasks have stopped. Return those that have not."""
     loop = asyncio.get_running_loop()
     until = loop.time() + STOP_SECONDS
-    async with workspace.following() as follow:
-        stopping = await workspace.read(lambda view: _stopping(view, tasks))
+    async with workspace.journal.follow(after=0) as follow:
+        stopping = await workspace.journal.read(lambda view: _stopping(view, tasks))
         while stopping.tasks and loop.time() < until and not (stopping.abandoned and stopping.alone):
             await follow.next()
-            stopping = await workspace.read(lambda view: _stopping(view, tasks))
+            stopping = await workspace.journal.read(lambda view: _stopping(view, tasks))
     return stopping
 
 

@@ -19,6 +19,7 @@ from remit.engine.asking import Starting
 from remit.engine.system import TimedIds
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import opening_of
 
 _HAND_BACK_SECONDS: Final = 5.0
 
@@ -121,7 +122,11 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
     how: Starting = {"session": talk.session}
     if talk.credits is not None:
         how["credits"] = talk.credits
-    where = options_for(workspace.database, workspace.name, talk.store) if workspace.database.lasting else None
+    where = (
+        options_for(opening_of(workspace).database, workspace.name, talk.store)
+        if opening_of(workspace).database.lasting
+        else None
+    )
     remembers = "whole" if talk.runtime.stack(talk.agent).memory == "whole" else "session"
     ask = Ask(talk.agent, line, how, talk.store, as_json=False, remembers=remembers)
     words, console = Words(), out()
@@ -136,6 +141,6 @@ def _part(talk: Talk, prompt: str) -> None:
     if prompt:
         out().print()
     workspace = talk.runtime.workspace
-    if workspace.database.lasting:
-        where = options_for(workspace.database, workspace.name, talk.store)
+    if opening_of(workspace).database.lasting:
+        where = options_for(opening_of(workspace).database, workspace.name, talk.store)
         aside().print(Text(f"remit chat {talk.agent} --session {talk.session}{where}", "dim"))

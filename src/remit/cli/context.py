@@ -19,7 +19,7 @@ from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.report.figures import duration
 from remit.report.printable import block, escaped, harmless
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 
 def listing(
@@ -40,10 +40,10 @@ def listing(
     """
     with opened(place) as workspace:
         if not namespace:
-            _print_namespaces(asyncio.run(workspace.namespaces()), as_json=json)
+            _print_namespaces(asyncio.run(workspace.context.namespaces()), as_json=json)
             return
-        scope, most, now = Scope(namespace, prefix=prefix), checks.limit(limit), workspace.clock.now()
-        rows = asyncio.run(workspace.read(lambda view: view.by_key(scope, now, most)))
+        scope, most, now = Scope(namespace, prefix=prefix), checks.limit(limit), opening_of(workspace).clock.now()
+        rows = asyncio.run(workspace.journal.read(lambda view: view.by_key(scope, now, most)))
     if json:
         emit([wire.entry(entry) for entry in rows])
     else:
@@ -54,8 +54,8 @@ def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) 
     """Print the value of an entry. With --json, print the whole entry."""
     entries.address(namespace, key)
     with opened(place) as workspace:
-        entry = asyncio.run(workspace.read(lambda view: view.entry(namespace, key)))
-        now = workspace.clock.now()
+        entry = asyncio.run(workspace.journal.read(lambda view: view.entry(namespace, key)))
+        now = opening_of(workspace).clock.now()
     if entry is None or not entry.alive(now):
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
@@ -112,7 +112,7 @@ def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSEL
 def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Remove expired entries."""
     with opened(place) as workspace:
-        count = asyncio.run(workspace.cleanup(**act.said))
+        count = asyncio.run(workspace.context.cleanup(**act.said))
     if json:
         emit({"removed": count})
     else:

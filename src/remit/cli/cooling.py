@@ -12,6 +12,7 @@ from remit.core.recovery import Resting, key_mark
 from remit.report import wire
 from remit.report.figures import count, duration
 from remit.report.printable import escaped
+from remit.runtime.workspace import opening_of
 
 app = App(name="cooling", help="List provider keys and models that are paused after a failure; end the pause.")
 
@@ -29,7 +30,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
         Print JSON.
     """
     with opened(place) as workspace:
-        found, now = asyncio.run(workspace.cooling.list()), workspace.clock.now()
+        found, now = asyncio.run(workspace.keys.cooling.list()), opening_of(workspace).clock.now()
     names = _names_here() if any(one.key for one in found) else {}
     if json:
         emit([{**wire.resting(one), "key_name": _named(one, names)} for one in found])
@@ -53,7 +54,7 @@ def clear(what: str = "", *, place: Where = HERE, act: Acting = MYSELF, json: As
     """
     marks = [mark for mark, name in _names_here().items() if name == what] if what else []
     with opened(place) as workspace:
-        done = asyncio.run(workspace.cooling.clear(marks[0] if marks else what, **act.said))
+        done = asyncio.run(workspace.keys.cooling.clear(marks[0] if marks else what, **act.said))
     if json:
         emit({"cleared": done})
     else:

@@ -38,7 +38,7 @@ def account(
         Print JSON. Credits are in millionths of a US dollar.
     """
     with opened(place) as workspace:
-        found, leases = asyncio.run(workspace.account()), asyncio.run(workspace.leases())
+        found, leases = asyncio.run(workspace.money.account()), asyncio.run(workspace.money.leases())
     parts = [lease for lease in leases if lease.kind != "account"]
     if json:
         emit({"account": _data(found), **({"leases": [wire.lease(lease) for lease in parts]} if verbose else {})})
@@ -78,7 +78,7 @@ def grant(
         raise BadInput("give an amount: remit credits grant 10USD, or --tokens 100000")
     with opened(place, create=True) as workspace:
         given = with_unit(amount, "a grant")
-        found = asyncio.run(workspace.grant(given, tokens=tokens, why=why, **act.said))
+        found = asyncio.run(workspace.money.grant(given, tokens=tokens, why=why, **act.said))
     if json:
         emit({"account": _data(found)})
     else:
@@ -97,7 +97,7 @@ def unfreeze(*, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: 
         Print JSON.
     """
     with opened(place) as workspace:
-        changed = asyncio.run(workspace.unfreeze(why, **act.said))
+        changed = asyncio.run(workspace.money.unfreeze(why, **act.said))
     if json:
         emit({"changed": changed})
     else:

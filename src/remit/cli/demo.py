@@ -22,7 +22,7 @@ from remit.report.looks import mark
 from remit.report.printable import escaped
 from remit.report.tree import Node
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, subscribe
 
 TASK = "build the login of the shop"
 CREDITS = "$0.50"
@@ -71,7 +71,7 @@ async def _run(runtime: Runtime, console: Console | None, who: Answering) -> Nod
     with watching(runtime, console) as drawing:
         async with _answered(runtime, drawing, console, who):
             outcome = await runtime.outcome("lead", TASK, credits=CREDITS)
-    root = await runtime.workspace.root(outcome.id)
+    root = await runtime.workspace.tree(outcome.id)
     assert root is not None
     return root
 
@@ -82,7 +82,7 @@ async def _answered(
 ) -> AsyncGenerator[None]:
     """Answer the run's question while the body runs."""
     workspace, runs = runtime.workspace, list[str]()
-    stop = workspace.watch(lambda events: runs.extend(event.run for event in events if event.task == event.run))
+    stop = subscribe(workspace, lambda events: runs.extend(event.run for event in events if event.task == event.run))
     typist = Typist(sys.stdin.fileno(), out()) if who.ask and console is not None and sys.stdin.isatty() else None
     try:
         if typist is not None or who.ask:
@@ -101,11 +101,11 @@ async def _answered(
 
 async def approving(workspace: Workspace, pace: float) -> None:
     """Approve every question, after the time that a person may take to read it."""
-    async with workspace.following(kinds=frozenset(("question.asked",)), after=await workspace.head()) as follow:
+    async with workspace.journal.follow(kinds=frozenset(("question.asked",))) as follow:
         while True:
             for event in await follow.next():
                 await asyncio.sleep(1.2 * pace)
-                await workspace.approve(str(event.data["question"]), by="the script", channel="demo")
+                await workspace.questions.approve(str(event.data["question"]), by="the script", channel="demo")
 
 
 def _tell(root: Node, store: str) -> None:

@@ -14,6 +14,7 @@ from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import count
 from remit.report.printable import block, escaped
+from remit.runtime.workspace import opening_of
 
 
 def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
@@ -32,9 +33,11 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     """
     kept = _hash(head)
     with opened(place) as workspace:
-        where = where_is(workspace.database)
+        where = where_is(opening_of(workspace).database)
         with _telling() as tell:
-            health = asyncio.run(examine(workspace.database, workspace.clock.now(), kept=kept, tell=tell))
+            health = asyncio.run(
+                examine(opening_of(workspace).database, opening_of(workspace).clock.now(), kept=kept, tell=tell)
+            )
     if json:
         emit({"sound": health.sound, **wire.named(health)})
     else:

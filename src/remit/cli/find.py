@@ -53,7 +53,7 @@ def find(
     *module, wanted = request
     between(limit, "--limit", 1, MATCHES)
     with _opened(module, store, workspace) as owner:
-        matches = asyncio.run(owner.find(wanted, limit=MATCHES))
+        matches = asyncio.run(owner.agents.find(wanted, limit=MATCHES))
     chosen = next((match for match in matches if match.chosen), None)
     listed = matches[:limit]
     if json:

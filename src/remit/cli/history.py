@@ -54,7 +54,7 @@ async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) 
     console = out()
     with emitted() if as_json else nullcontext() as emit:
         async for events in _latest(workspace, span, most):
-            long = await workspace.browse(partial(long_answers, events)) if emit is not None else {}
+            long = await workspace.journal.read(partial(long_answers, events), long=True) if emit is not None else {}
             for event in events:
                 if emit is not None:
                     emit(wire.event(event, long.get(event.seq)))
@@ -75,7 +75,7 @@ async def _latest(workspace: Workspace, span: Span, most: int) -> AsyncGenerator
 
     async def read(**place: Any) -> list[Event]:
         page = replace(span, **place)
-        return await workspace.browse(lambda view: view.events(page))
+        return await workspace.journal.read(lambda view: view.events(page), long=True)
 
     events = await read(latest=True, limit=min(most, PAGE))
     if most <= PAGE or len(events) < PAGE:

@@ -15,6 +15,8 @@ from remit.report.audit import LedgerAudit
 from remit.report.figures import count
 from remit.report.printable import block, escaped
 from remit.runtime.finding import hold_of
+from remit.runtime.spending import audit_of
+from remit.runtime.workspace import opening_of
 
 app = App(name="ledger", help="List and reconcile calls of uncertain cost; verify the ledger.")
 
@@ -29,8 +31,8 @@ def ledger(*, place: Where = HERE, json: AsJson = False) -> None:
         Print JSON. Credits are in millionths of a US dollar.
     """
     with opened(place) as workspace:
-        holds = asyncio.run(workspace.uncertain())
-        where = options_for(workspace.database, workspace.name, place.store)
+        holds = asyncio.run(workspace.money.uncertain())
+        where = options_for(opening_of(workspace).database, workspace.name, place.store)
     if json:
         emit([wire.hold(hold) for hold in holds])
     elif not holds:
@@ -52,7 +54,7 @@ def verify(*, place: Where = HERE, json: AsJson = False) -> int:
         Print JSON.
     """
     with opened(place) as workspace:
-        audit = asyncio.run(workspace.audit())
+        audit = asyncio.run(workspace.journal.read(audit_of, long=True))
     if json:
         emit({"sound": audit.sound, **wire.named(audit)})
     else:
@@ -87,9 +89,9 @@ def reconcile(
         Print JSON.
     """
     with opened(place) as workspace:
-        hold = asyncio.run(workspace.read(lambda view: hold_of(view, call)))
+        hold = asyncio.run(workspace.journal.read(lambda view: hold_of(view, call)))
         cost = with_unit(amount, "a cost")
-        back = asyncio.run(workspace.reconcile(hold, cost, tokens=tokens, why=why, **act.said))
+        back = asyncio.run(workspace.money.reconcile(hold, cost, tokens=tokens, why=why, **act.said))
     if json:
         emit({"call": hold, "back": back})
         return

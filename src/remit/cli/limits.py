@@ -28,7 +28,7 @@ def limits(runtime: str = "", *, store: OwnStore = None, json: AsJson = False) -
         Print JSON. Credits are in millionths of a US dollar.
     """
     with load_team(runtime, runs=False).runtime.at(store, serving=Serving(concurrency=0)) as team:
-        found = asyncio.run(team.workspace.limits())
+        found = asyncio.run(team.workspace.money.limits())
     if json:
         emit([wire.limit_use(use) for use in found])
     elif not found:

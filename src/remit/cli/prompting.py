@@ -18,7 +18,7 @@ from remit.engine.people import Inquiry
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.report.inquiries import shown_question, to_read
 from remit.report.printable import escaped
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 # Shows a text and returns the next typed line, or None at the end of the input.
 Read: TypeAlias = Callable[[str], Awaitable[str | None]]
@@ -166,7 +166,7 @@ async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | No
 @asynccontextmanager
 async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk) -> AsyncGenerator[None]:
     """Answer or announce the questions of a run while the body runs; `runs` gets its id as soon as it has started."""
-    head, idle = await workspace.head(), asyncio.Event()
+    head, idle = (await workspace.journal.read(lambda view: view.head())).seq, asyncio.Event()
     idle.set()
     task = asyncio.create_task(_attend(workspace, runs, desk, head, idle))
     try:
@@ -180,11 +180,11 @@ async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk)
 
 
 async def _attend(workspace: Workspace, runs: Sequence[str], desk: PromptDesk, head: int, idle: asyncio.Event) -> None:
-    async with workspace.following(kinds=frozenset(("question.asked",)), after=head) as follow:
+    async with workspace.journal.follow(kinds=frozenset(("question.asked",)), after=head) as follow:
         while True:
             for event in await follow.next():
                 if event.run in runs[:1]:
-                    question = await workspace.question(str(event.data["question"]))
+                    question = await workspace.questions.get(str(event.data["question"]))
                     if question.state == "open":
                         idle.clear()
                         try:
@@ -199,7 +199,7 @@ async def _handle(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> 
         return
     with desk.pause():
         console = desk.typist.console
-        show = partial(print_question, console, question, workspace.clock.now())
+        show = partial(print_question, console, question, opening_of(workspace).clock.now())
         whole = show(size=_SHOWN)
         desk.typist.forget()
         await _either(workspace, question, desk, None if whole else show)
@@ -246,15 +246,15 @@ async def _typed(workspace: Workspace, question: Inquiry, desk: PromptDesk, show
 async def _give(workspace: Workspace, question: str, verdict: TypedAnswer) -> None:
     by = at_terminal()
     if verdict.verb == "approve":
-        await workspace.approve(question, by=by, channel=CHANNEL, value=verdict.value)
+        await workspace.questions.approve(question, by=by, channel=CHANNEL, value=verdict.value)
     elif verdict.verb == "reject":
-        await workspace.reject(question, by=by, channel=CHANNEL, why=verdict.why)
+        await workspace.questions.reject(question, by=by, channel=CHANNEL, why=verdict.why)
     else:
-        await workspace.answer(question, str(verdict.value), by=by, channel=CHANNEL)
+        await workspace.questions.answer(question, str(verdict.value), by=by, channel=CHANNEL)
 
 
 async def _elsewhere(workspace: Workspace, question: Inquiry) -> str:
-    async with workspace.following(kinds=frozenset(("question.answered",)), run=question.run) as follow:
+    async with workspace.journal.follow(after=0, kinds=frozenset(("question.answered",)), run=question.run) as follow:
         while True:
             for event in await follow.next():
                 if event.data["question"] == question.id:

@@ -10,7 +10,7 @@ from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, 
 from remit.core.times import DAY, SECOND, span
 from remit.engine.upkeep.prune import old_runs
 from remit.report.figures import count
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 
 def prune(
@@ -38,7 +38,7 @@ def prune(
     older = span(days, "--days") * (DAY // SECOND)
     with opened(place) as workspace:
         if dry_run:
-            before = workspace.clock.now() - older
+            before = opening_of(workspace).clock.now() - older
             number = asyncio.run(_old(workspace, before))
         else:
             number = _pruned(workspace, days, act)
@@ -65,6 +65,8 @@ def _pruned(workspace: Workspace, days: float, act: Acting) -> int:
 
 async def _old(workspace: Workspace, before: int) -> int:
     number = 0
-    async for runs in old_runs(workspace.store, before):
-        number += await workspace.read(lambda view, runs=runs: sum(bool(view.prunable(run, before)) for run in runs))
+    async for runs in old_runs(opening_of(workspace).ground.store, before):
+        number += await workspace.journal.read(
+            lambda view, runs=runs: sum(bool(view.prunable(run, before)) for run in runs)
+        )
     return number

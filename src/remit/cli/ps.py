@@ -22,6 +22,7 @@ from remit.report.looks import urgency
 from remit.report.printable import escaped
 from remit.runtime.finding import task_of
 from remit.runtime.workers import Crew, Peer
+from remit.runtime.workspace import opening_of
 
 StateName: TypeAlias = Literal[
     "open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"
@@ -80,9 +81,9 @@ def ps(
         asker=_asker(asker),
     )
     with opened(place) as workspace:
-        now = workspace.clock.now()
-        snapshot = asyncio.run(workspace.browse(lambda view: _snapshot(view, which, parent)))
-        hint = f"remit worker module:runtime{options_for(workspace.database, workspace.name, place.store)}"
+        now = opening_of(workspace).clock.now()
+        snapshot = asyncio.run(workspace.journal.read(lambda view: _snapshot(view, which, parent), long=True))
+        hint = f"remit worker module:runtime{options_for(opening_of(workspace).database, workspace.name, place.store)}"
     if json:
         emit(_data(snapshot, now))
         return

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, options_for, out
 from remit.runtime.finding import task_of
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 
 def retry(
@@ -32,7 +32,7 @@ def retry(
     """
     with opened(place) as workspace:
         again = asyncio.run(_retry(workspace, task, act, anew=anew))
-        where = options_for(workspace.database, workspace.name, place.store)
+        where = options_for(opening_of(workspace).database, workspace.name, place.store)
     if json:
         emit({"task": again})
         return
@@ -41,5 +41,5 @@ def retry(
 
 
 async def _retry(workspace: Workspace, typed: str, act: Acting, *, anew: bool) -> str:
-    record = await workspace.read(lambda view: task_of(view, typed))
-    return (await workspace.retry(record.id, anew=anew, **act.said)).id
+    record = await workspace.journal.read(lambda view: task_of(view, typed))
+    return (await workspace.tasks.retry(record.id, anew=anew, **act.said)).id

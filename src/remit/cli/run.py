@@ -31,9 +31,9 @@ from remit.ports import View, Which
 from remit.ports.models import TextChunk
 from remit.report import wire
 from remit.report.figures import count
-from remit.runtime.following import Streamed
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import Workspace
+from remit.runtime.streaming import Streamed
+from remit.runtime.workspace import Workspace, opening_of, subscribe
 
 HAND_BACK_SECONDS: Final = 5.0  # time for tasks of other runs that started here
 
@@ -227,8 +227,8 @@ def _beside(console: Console) -> Console:
 def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
     """Return where questions are answered: here, if a person is at a terminal, otherwise from elsewhere."""
     workspace, console = runtime.workspace, out()
-    lasting = workspace.database.lasting
-    where = options_for(workspace.database, workspace.name, ask.store) if lasting else None
+    lasting = opening_of(workspace).database.lasting
+    where = options_for(opening_of(workspace).database, workspace.name, ask.store) if lasting else None
     here = not ask.as_json and console.is_terminal and sys.stdin.isatty()
     return PromptDesk(aside(), drawing.paused, where, Typist(sys.stdin.fileno(), console) if here else None)
 
@@ -245,7 +245,7 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], 
 
     if runtime.serving_settings.channels:  # channels work only while a process serves
         runtime.lend()
-    stop = runtime.workspace.watch(note)
+    stop = subscribe(runtime.workspace, note)
     work = asyncio.create_task(_outcome(runtime, ask, hear))
     told = asyncio.create_task(heard.first.wait())
     try:
@@ -288,7 +288,7 @@ async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome
         work.cancel()
         return
     try:
-        await runtime.workspace.cancel(runs[0], "interrupted")
+        await runtime.workspace.tasks.cancel(runs[0], "interrupted")
     except Conflict:  # it ended meanwhile
         return
 
@@ -297,7 +297,7 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
     """Wait for the rest of the run in this process; then claim nothing more, and requeue the rest."""
     if not heard.count and runtime.concurrency:
         await _wait_for_rest(runtime, run, heard)
-    others = await runtime.workspace.read(_held)
+    others = await runtime.workspace.journal.read(_held)
     if others and not heard.count:
         begun = f"{count(others, 'task')} of other runs started here"
         aside().print(Text(f"{begun}; unfinished ones are requeued after {HAND_BACK_SECONDS:g} s", "dim"))
@@ -306,19 +306,19 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
 
 async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
     workspace = runtime.workspace
-    lasting = workspace.database.lasting
-    left = await workspace.read(lambda view: _rest(view, run, lasting=lasting))
+    lasting = opening_of(workspace).database.lasting
+    left = await workspace.journal.read(lambda view: _rest(view, run, lasting=lasting))
     if not left:
         return
     word = "requeues them" if lasting else "drops them"
     aside().print(Text(f"waiting for {count(left, 'task')} it left running; Ctrl-C {word}", "yellow"))
-    async with workspace.following(run=run) as follow:
+    async with workspace.journal.follow(after=0, run=run) as follow:
         told = asyncio.create_task(heard.first.wait())
         told.add_done_callback(lambda _: follow.changed.set())
         try:
             while left and not heard.count:
                 await follow.next()
-                left = await workspace.read(lambda view: _rest(view, run, lasting=lasting))
+                left = await workspace.journal.read(lambda view: _rest(view, run, lasting=lasting))
         finally:
             told.cancel()
 
@@ -344,7 +344,7 @@ def _here(view: View) -> set[str]:
 async def _results(workspace: Workspace, run: str, plan: Plan | None) -> Text:
     """Return the results of a plan: those of the steps on which no other step depends."""
     assert plan is not None
-    done = await workspace.task(run).plan_outcome()
+    done = await workspace.tasks.get(run).plan_outcome()
     waited_for = {before for step in plan.steps for before in step.after}
     last = [done.steps[step.id] for step in plan.steps if step.id not in waited_for]
     if len(last) == 1:
@@ -356,7 +356,7 @@ async def _results(workspace: Workspace, run: str, plan: Plan | None) -> Text:
 
 async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     workspace = runtime.workspace
-    root = await workspace.root(outcome.id)
+    root = await workspace.tree(outcome.id)
     assert root is not None
     if ask.as_json:
         emit(wire.tree(root))
@@ -372,8 +372,8 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     if console.is_terminal:
         console.print()
     beside.print(summed_up(root, SystemClock().now()))
-    if workspace.database.lasting:
-        where = options_for(workspace.database, workspace.name, ask.store)
+    if opening_of(workspace).database.lasting:
+        where = options_for(opening_of(workspace).database, workspace.name, ask.store)
         beside.print(Text(f"remit show {outcome.id}{where}", "dim"))
     else:
         beside.print(Text("this run was in memory only; add --store FILE to keep it", "dim"))

@@ -14,6 +14,7 @@ from remit.report import wire
 from remit.report.figures import age, money
 from remit.report.printable import escaped
 from remit.runtime.workers import Crew
+from remit.runtime.workspace import opening_of
 
 
 def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
@@ -28,9 +29,9 @@ def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
     """
     most = checked_limit(limit)
     with opened(place) as workspace:
-        now = workspace.clock.now()
-        lines, crew = asyncio.run(workspace.read(lambda view: (view.runs(most), Crew(view.workers()))))
-        where = where_is(workspace.database)
+        now = opening_of(workspace).clock.now()
+        lines, crew = asyncio.run(workspace.journal.read(lambda view: (view.runs(most), Crew(view.workers()))))
+        where = where_is(opening_of(workspace).database)
     if json:
         emit([wire.run(line, state=crew.state(line.record, now)) for line in lines])
     elif not lines:

@@ -20,6 +20,7 @@ from remit.report.lines import detail, plain_line
 from remit.report.printable import block
 from remit.report.tree import Growing, Node
 from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import subscribe
 
 _FRAMES: Final = 10  # a second
 _SHOWN: Final = 12  # runs on the screen at a time
@@ -265,7 +266,7 @@ def watching(runtime: Runtime, console: Console | None, words: Words | None = No
     if console is None:
         yield on_screen(screen, None)
         return
-    stop = runtime.workspace.watch(lambda events: show(screen, console, events))
+    stop = subscribe(runtime.workspace, lambda events: show(screen, console, events))
     try:
         with on_screen(screen, console) as drawing:
             try:

@@ -81,7 +81,7 @@ def show(
 
 def _show_trace(task: str, place: Where, *, json: bool) -> None:
     with opened(place) as workspace:
-        events = asyncio.run(workspace.history(task=line(task, "a task's id", NAME_LIMIT)))
+        events = asyncio.run(workspace.journal.history(task=line(task, "a task's id", NAME_LIMIT)))
     if not events:
         raise NotFound(f"there is no task {shown(task)} in this workspace; `remit ps` lists them")
     failures = traces(events)
@@ -104,7 +104,7 @@ def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
         return record.id, [one for one in found if not record.parent or one.task == record.id]
 
     with opened(place) as workspace:
-        task, found = asyncio.run(workspace.read(look))
+        task, found = asyncio.run(workspace.journal.read(look))
     if json:
         emit([wire.conversation(one) for one in found])
         return
@@ -124,7 +124,7 @@ def root_of(typed: str, place: Where) -> Node:
         return run, view.events(Span(run=run))
 
     with opened(place) as workspace:
-        run, events = asyncio.run(workspace.read(look))
+        run, events = asyncio.run(workspace.journal.read(look))
     root = tree(events)
     if root is None:
         raise NotFound(f"the journal has nothing of run {run}; `remit doctor` says what is wrong with the store")

@@ -18,6 +18,7 @@ from remit.report import wire
 from remit.report.figures import money
 from remit.report.printable import escaped, harmless
 from remit.report.spend import SpendBy, Spending, SpendLine, csv_rows
+from remit.runtime.workspace import opening_of
 
 _NAMELESS = {"model": "no model", "agent": "no agent", "session": "no session", "run": "no run"}
 
@@ -52,9 +53,9 @@ def spend(
     if as_csv and json:
         raise BadInput("pass --csv or --json, not both")
     with opened(place) as workspace:
-        start, end = typed_times(since, until, workspace.clock.now())
+        start, end = typed_times(since, until, opening_of(workspace).clock.now())
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
-        found = asyncio.run(workspace.spend(by, **when))
+        found = asyncio.run(workspace.money.spend(by, **when))
     if json:
         emit({"since": start, "until": end, **wire.spending(found)})
     elif as_csv:

@@ -20,6 +20,7 @@ from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
 from remit.report.stats import AgentStats, Stats
 from remit.report.words import states
+from remit.runtime.workspace import opening_of
 
 _AGO = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -40,7 +41,7 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         Print JSON.
     """
     with opened(place) as workspace:
-        now = workspace.clock.now()
+        now = opening_of(workspace).clock.now()
         start, end = typed_times(since, until, now)
         who = canonical(agent) if agent else ""
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}

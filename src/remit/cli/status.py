@@ -21,6 +21,7 @@ from remit.report.uses import titled, tool_call, tool_result, uses_in_short
 from remit.report.words import states, waits
 from remit.runtime.finding import MANY, task_of
 from remit.runtime.workers import Crew
+from remit.runtime.workspace import opening_of
 
 _FAILED: Final = 3  # of the tool calls that failed, the latest
 
@@ -47,8 +48,8 @@ def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> 
         Print JSON.
     """
     with opened(place) as workspace:
-        seen = asyncio.run(workspace.read(lambda view: read_task(view, task)))
-        now = workspace.clock.now()
+        seen = asyncio.run(workspace.journal.read(lambda view: read_task(view, task)))
+        now = opening_of(workspace).clock.now()
     if json:
         emit(seen_data(seen, now))
     else:

@@ -32,7 +32,7 @@ from remit.engine.asking import StartingQueued, SubmittingPlan
 from remit.engine.queue.task import Task
 from remit.engine.settings import Serving
 from remit.errors import BadInput
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 _SAME: Final = 300  # seconds in which the same request is the same task
 
@@ -181,7 +181,7 @@ async def _submit(
 ) -> int:
     store, wait, as_json = options
     handle = await ask(workspace)
-    where = options_for(workspace.database, workspace.name, store)
+    where = options_for(opening_of(workspace).database, workspace.name, store)
     if not wait:
         if as_json:
             emit({"task": handle.id, "existing": handle.existing})
@@ -190,7 +190,7 @@ async def _submit(
             known = "; it exists: the same task was submitted before" if handle.existing else ""
             aside().print(Text(f"remit wait {handle.id}{where}{known}", "dim"))
         return 0
-    record = await workspace.read(lambda view: view.record(handle.id))
+    record = await workspace.journal.read(lambda view: view.record(handle.id))
     if record is None:  # an earlier task with this key was pruned: raises with the details
         await handle.status()
         raise AssertionError("a task that was accepted has a status, or a reason why not")

@@ -19,7 +19,7 @@ from remit.errors import NotFound
 from remit.ports import Span, View, Which
 from remit.runtime.finding import MANY, run_of, task_of
 from remit.runtime.workers import Crew
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 TIMED_OUT: Final = 124  # as in timeout(1)
 
@@ -47,22 +47,24 @@ def watch(
 
 
 async def _one(workspace: Workspace, typed: str, console: Console) -> None:
-    run = await workspace.read(lambda view: run_of(view, typed))
+    run = await workspace.journal.read(lambda view: run_of(view, typed))
     screen = Screen()
-    async with workspace.following(run=run) as follow:
+    async with workspace.journal.follow(after=0, run=run) as follow:
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
-                ended = await workspace.has_ended(run)  # checked before the last read, so that the end is on the screen
+                ended = await workspace.journal.read(
+                    lambda view: _run_ended(view, run)
+                )  # checked before the last read, so that the end is on the screen
                 show(screen, console, await follow.next())
-    print_end(console, await workspace.read(lambda view: read_task(view, run)), screen)
+    print_end(console, await workspace.journal.read(lambda view: read_task(view, run)), screen)
 
 
 async def _all(workspace: Workspace, console: Console) -> None:
     screen = Screen()
-    events = await workspace.read(_what_is_open)
+    events = await workspace.journal.read(_what_is_open)
     screen.add(events)
-    async with workspace.following(after=events[-1].seq if events else 0) as follow:
+    async with workspace.journal.follow(after=events[-1].seq if events else 0) as follow:
         with on_screen(screen, console):
             while not console.quiet:  # or until the reader has gone
                 show(screen, console, await follow.next())
@@ -93,7 +95,7 @@ def wait(task: str = "last", *, place: Where = HERE, seconds: float | None = Non
     """
     limit = None if seconds is None else span(seconds, "seconds") / SECOND
     with opened(place) as workspace:
-        where = options_for(workspace.database, workspace.name, place.store)
+        where = options_for(opening_of(workspace).database, workspace.name, place.store)
         seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out(), where))
     return answered(seen, as_json=json, seconds=seconds)
 
@@ -101,7 +103,7 @@ def wait(task: str = "last", *, place: Where = HERE, seconds: float | None = Non
 async def _wait(
     workspace: Workspace, typed: str, seconds: float | None, console: Console | None, where: str
 ) -> tuple[Seen, Screen]:
-    record, crew = await workspace.read(lambda view: (task_of(view, typed), Crew(view.workers())))
+    record, crew = await workspace.journal.read(lambda view: (task_of(view, typed), Crew(view.workers())))
     if record.state == "pending" and not crew.workers:
         aside().print(Text(f"no worker is running; start one: `remit worker module:runtime{where}`", "yellow"))
     return await waited(workspace, record, seconds, console)
@@ -114,14 +116,19 @@ async def waited(
     screen = Screen(record.id)
     drawing = console if console is not None and console.is_terminal else None
     try:
-        async with asyncio.timeout(seconds), workspace.following(run=record.run) as follow:
+        async with asyncio.timeout(seconds), workspace.journal.follow(after=0, run=record.run) as follow:
             with on_screen(screen, drawing):
-                while not await workspace.read(lambda view: _ended(view, record.id)):
+                while not await workspace.journal.read(lambda view: _ended(view, record.id)):
                     screen.add(await follow.next())
                 screen.add(await follow.next(0))
     except TimeoutError:
         pass
-    return await workspace.read(lambda view: read_task(view, record.id)), screen
+    return await workspace.journal.read(lambda view: read_task(view, record.id)), screen
+
+
+def _run_ended(view: View, run: str) -> bool:
+    """Whether every task of a run has ended; submitted tasks may outlive it."""
+    return all(state in TERMINAL for _, state, _ in view.of_run(run))
 
 
 def _ended(view: View, task: str) -> bool:

@@ -26,6 +26,7 @@ from remit.report.figures import count, duration
 from remit.report.looks import look
 from remit.report.printable import escaped
 from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import opening_of, subscribe
 
 # Events that end an attempt, and their words.
 _TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
@@ -81,7 +82,7 @@ async def _work(runtime: Runtime, called: str, concurrency: int, drain_timeout: 
             log.summary()
             return 0
         lasting(runtime, "no other process could submit to its queue")
-        stop = runtime.workspace.watch(log.feed)
+        stop = subscribe(runtime.workspace, log.feed)
         serving = asyncio.create_task(runtime.serve())
         try:
             log.say(_greeting(runtime, called, concurrency))
@@ -110,7 +111,7 @@ async def _available(runtime: Runtime, heard: Interrupts) -> bool:
 
 def _greeting(runtime: Runtime, called: str, concurrency: int) -> str:
     workspace = runtime.workspace
-    where = f"{where_is(workspace.database)}, workspace {workspace.name}"
+    where = f"{where_is(opening_of(workspace).database)}, workspace {workspace.name}"
     return f"worker started: {called} on {where}, up to {count(concurrency, 'task')} at a time; Ctrl-C drains"
 
 

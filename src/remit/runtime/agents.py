@@ -1,4 +1,4 @@
-"""The owner's view of agents: listing, finding, and circuit breakers."""
+"""`ws.agents`: the agents and workers of a workspace, and the breakers of agents that fail."""
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -8,19 +8,16 @@ from remit.core.values import plain
 from remit.engine.acts import act_of
 from remit.engine.traces import OwnersFunctionFailed
 from remit.runtime.opening import Opening
+from remit.runtime.workers import Crew
 
 
-class HasAgents:
-    """The agents of this process and those that workers have published, and their breakers."""
+class WorkspaceAgents:
+    """The agents of this process and those that workers have published, their breakers, and the workers."""
 
-    _opening: Opening
+    __slots__ = ("_opening",)
 
-    async def agents(self) -> list[Card]:
-        """Return the cards of the agents of this process and of those that workers have published, by name."""
-        published = await self._opening.engine.services.ground.store.read(lambda view: view.cards())
-        cards = {card.name: card for card, _ in published}
-        cards |= {card.name: card for card in self._opening.directory.cards()}
-        return [cards[name] for name in sorted(cards)]
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
 
     async def find(self, wanted: str, *, limit: int = BEST) -> list[Match]:
         """Return the agents that match, best first, each with its score and the reason. Agents that cannot be called
@@ -28,7 +25,7 @@ class HasAgents:
         plain(wanted, "a capability", 1_000)
         between(limit, "limit", 1, MATCHES)
         try:
-            return (await self._opening.engine.finder.find_in(wanted, await self.agents()))[:limit]
+            return (await self._opening.engine.finder.find_in(wanted, await self.list()))[:limit]
         except OwnersFunctionFailed as failed:
             raise failed.error from None  # the caller is the owner, so raise its function's own error
 
@@ -44,3 +41,14 @@ class HasAgents:
     async def reset(self, agent: str, why: str = "", *, op: str = "", by: str = "") -> bool:
         """Close an agent's breaker, so that it can be called at once. Return whether this changed anything."""
         return await self._opening.engine.breakers.reset(agent, why, act_of(op, by))
+
+    async def workers(self) -> Crew:
+        """Return the processes with a heartbeat."""
+        return Crew(await self._opening.ground.store.read(lambda view: view.workers()))
+
+    async def list(self) -> list[Card]:
+        """Return the cards of the agents of this process and of those that workers have published, by name."""
+        published = await self._opening.ground.store.read(lambda view: view.cards())
+        cards = {card.name: card for card, _ in published}
+        cards |= {card.name: card for card in self._opening.directory.cards()}
+        return [cards[name] for name in sorted(cards)]

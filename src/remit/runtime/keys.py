@@ -1,4 +1,4 @@
-"""The owner's view of a workspace's own provider keys: they can be stored, and are never returned."""
+"""`ws.keys`: the keys of a workspace to model providers. They go in, and are not given out again."""
 
 from remit.core.checks import of_type
 from remit.core.recovery import Resting
@@ -43,6 +43,11 @@ class KeyRing:
         """Encrypt all keys again that do not use the newest master key, in one transaction. Return their number."""
         return await self._opening.engine.keys.rotate(act_of(op, by))
 
+    @property
+    def cooling(self) -> "CoolingList":
+        """The keys and models that rest after a failure."""
+        return CoolingList(self._opening)
+
 
 class CoolingList:
     """The keys and models on cooldown: those that providers refused, limited, or could not serve."""
@@ -61,19 +66,3 @@ class CoolingList:
         digest. Return their number."""
         of_type(what, str, "what is the name of a model or of an endpoint, or the mark of a key")
         return await self._opening.engine.coolings.clear(what, act_of(op, by))
-
-
-class HasKeys:
-    """Access to the workspace's own provider keys, and to cooldowns."""
-
-    _opening: Opening
-
-    @property
-    def keys(self) -> KeyRing:
-        """The workspace's own provider keys: store, list, remove and encrypt them again; they are never returned."""
-        return KeyRing(self._opening)
-
-    @property
-    def cooling(self) -> CoolingList:
-        """The keys and models on cooldown after a failure: list and clear them."""
-        return CoolingList(self._opening)

@@ -1,4 +1,4 @@
-"""The owner's view of money."""
+"""`ws.money`: the account of a workspace, what is held and spent of it, and its limits."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -11,11 +11,10 @@ from remit.core.prices import amount as read_amount
 from remit.core.values import NAME_LIMIT, line, plain
 from remit.engine.acts import act_of
 from remit.errors import BadInput
-from remit.report.audit import LedgerAudit
 from remit.report.spend import SPEND_BY, SpendBy, Spending
 from remit.runtime.filters import StatsFilter, which_figures
 from remit.runtime.opening import Opening
-from remit.runtime.spending import audit_of, limit_uses, spending_of
+from remit.runtime.spending import limit_uses, spending_of
 
 _MOST_TOKENS = 1_000_000_000_000
 _WHY = 200
@@ -28,16 +27,19 @@ class Account(NamedTuple):
     tokens: Lease | None = None
 
 
-class HasLedger:
-    """Actions of an owner on the money of a workspace."""
+class WorkspaceMoney:
+    """The money of a workspace: grant it, and look at what is reserved, held and spent."""
 
-    _opening: Opening
+    __slots__ = ("_opening",)
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
 
     async def grant(
         self, amount: CreditsGiven = None, *, tokens: int = 0, why: str = "", op: str = "", by: str = ""
     ) -> Account:
-        """Add money or tokens to the account: `await ws.grant("$10", why="November")`. After the first grant, remit
-        refuses payments that the account cannot cover; before that, money is only counted. Return the account."""
+        """Add money or tokens to the account: `await ws.money.grant("$10", why="November")`. After the first grant,
+        remit refuses payments that the account cannot cover; before that, money is only counted. Return the account."""
         between(tokens, "tokens", 0, _MOST_TOKENS)
         amounts: dict[Unit, int] = {"tokens": tokens} if tokens else {}
         if amount is not None:
@@ -95,16 +97,11 @@ class HasLedger:
         and `until`, the total equals what the account has spent."""
         one_of(by, SPEND_BY, "by")
         window, _ = which_figures(StatsFilter(since=since, until=until))
-        return await self._opening.engine.services.ground.store.browse(lambda view: spending_of(view, by, window))
+        return await self._opening.ground.store.browse(lambda view: spending_of(view, by, window))
 
     async def limits(self) -> list[LimitUse]:
         """Return the use of each limit of `Policy(limits=...)`: one entry for each unit; for a limit with "*", one for
         each agent or session that has used something."""
         opening = self._opening
-        limits, ground = opening.settings.policy.limits, opening.engine.services.ground
+        limits, ground = opening.settings.policy.limits, opening.ground
         return await ground.store.browse(lambda view: limit_uses(view, limits, ground.clock.now()))
-
-    async def audit(self) -> LedgerAudit:
-        """Check that every lease balances, that held, lent and spent amounts add up, and that no call outlived its
-        task. Return the result."""
-        return await self._opening.engine.services.ground.store.browse(audit_of)

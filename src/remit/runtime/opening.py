@@ -20,11 +20,12 @@ from remit.core.secret import Redaction
 from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
+from remit.engine.ground import Ground
 from remit.engine.plans import Schemas
 from remit.engine.presence.insisting import until_there
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
-from remit.ports import Database, Prices, Vault
+from remit.ports import Clock, Database, Prices, Vault
 from remit.ports.turn import current_turn
 from remit.report.printable import block, on_one_line
 from remit.stores import forks
@@ -105,6 +106,15 @@ class Opening:
             _log.addFilter(self._log_filter)  # secrets may be added later, when a key is decrypted
             watching.tell(self, self._engine.services.ground.store.subscribe)
         return self._engine
+
+    @property
+    def clock(self) -> Clock:
+        return self.settings.system.clock
+
+    @property
+    def ground(self) -> Ground:
+        """The store of this workspace and its clock; asking for it opens the database."""
+        return self.engine.services.ground
 
     async def wait(self) -> Engine:
         """Return the engine as soon as the store can be opened; wait for a server that is starting."""

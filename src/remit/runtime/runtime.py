@@ -22,11 +22,11 @@ from remit.engine.settings import Policy, Serving, System
 from remit.engine.turn import Turn
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
-from remit.runtime.following import Streamed, streamed
 from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.registering import HasTeam
+from remit.runtime.streaming import Streamed, streamed
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
@@ -95,11 +95,11 @@ class Runtime(HasTeam):
 
         An `Event` is a recorded event. A `TextChunk` is a piece of a model's answer; one that `begins` starts the
         answer again. The `Outcome` is last. Leaving the loop earlier cancels the run. To follow a run of another
-        process, use its id: `rt.workspace.follow(run=...)`.
+        process, use its id: `rt.workspace.journal.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
         asking.asked("stream", agent, task, how)  # check the arguments now, not when the loop starts
-        return streamed(self.workspace.store, lambda: self._begun(agent, task, how))
+        return streamed(self._opening.ground.store, lambda: self._begun(agent, task, how))
 
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
         self._opening.must_be_outside("run", "turn.delegate")
@@ -140,7 +140,7 @@ class Runtime(HasTeam):
             asked, options = await self._planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
             return await Leader(self._opening.engine, self._ceiling).plan_run(plan, asked, options)
 
-        return streamed(self.workspace.store, begun)
+        return streamed(self._opening.ground.store, begun)
 
     def stream_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
@@ -148,7 +148,7 @@ class Runtime(HasTeam):
         """Give a goal to a coordinator, as `run_team` does, and yield what happens as it happens, like `stream`."""
         asking.nothing_more("stream_team", "goal and coordinator", strange)
         asking.planned("stream_team", coordinator, goal, how)
-        return streamed(self.workspace.store, lambda: self._team(goal, coordinator, plan, how))
+        return streamed(self._opening.ground.store, lambda: self._team(goal, coordinator, plan, how))
 
     async def _team(self, goal: str, coordinator: str, plan: Plan | None, how: StartingPlan) -> Outcome:
         self._opening.must_be_outside("run_team", "turn.run_team")
@@ -234,7 +234,7 @@ class Runtime(HasTeam):
 
     @property
     def worker(self) -> str:
-        """This process's id, as `workspace.workers()` lists it."""
+        """This process's id, as `workspace.agents.workers()` lists it."""
         return self._opening.engine.services.heartbeat.worker
 
     def running(self) -> int:
@@ -298,6 +298,6 @@ async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Any:
     """Return the result, after all tasks that the run left have ended too: no other process would run them."""
     outcome = await runtime.outcome(agent, task, **how)
     if outcome.id:
-        await runtime.workspace.settled(outcome.id)
+        await runtime.workspace.wait_all(outcome.id)
     await runtime.drain()
     return outcome.unwrap()

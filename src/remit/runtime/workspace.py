@@ -1,67 +1,55 @@
 """A workspace as its owner sees it: everything that needs no agents."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
-from operator import methodcaller
-from typing import Never, Self, TypeVar, Unpack
+from collections.abc import Callable
+from functools import cached_property
+from operator import attrgetter
+from typing import Never, Self, Unpack, cast
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import of_type
-from remit.core.entry import Message
-from remit.core.events import Event, apart
-from remit.core.lifecycle import TERMINAL
 from remit.core.plan import Plan
 from remit.core.times import DAY, SECOND, span
-from remit.core.values import NAME_LIMIT, SESSION_LIMIT, canonical, line
+from remit.core.values import canonical
 from remit.engine import asking
 from remit.engine.acts import ActContent, act_of
 from remit.engine.asking import NO_GOAL, Submitting, SubmittingPlan
-from remit.engine.context import Context, OwnerAccess
 from remit.engine.directory import Directory
 from remit.engine.queue.submitting import Submission
-from remit.engine.queue.task import Status, Task
+from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.upkeep.doctor import Health, examine
 from remit.engine.upkeep.prune import Pruning, prune
 from remit.engine.upkeep.tallying import figures
 from remit.errors import BadInput
-from remit.ports import Clock, Database, Decision, RunLine, Sink, Store, View
+from remit.ports import Decision, Sink
 from remit.report.stats import Stats, summed
 from remit.report.tree import Node, tree
-from remit.runtime.agents import HasAgents
-from remit.runtime.filters import (
-    MOST,
-    EventFilter,
-    HistoryFilter,
-    StatsFilter,
-    TaskFilter,
-    page,
-    which_events,
-    which_figures,
-    which_tasks,
-)
-from remit.runtime.following import Follow, followed, following, pages
-from remit.runtime.keys import HasKeys
+from remit.runtime.agents import WorkspaceAgents
+from remit.runtime.contexts import WorkspaceContext
+from remit.runtime.filters import StatsFilter, which_figures
+from remit.runtime.journal import WorkspaceJournal, subscribed
+from remit.runtime.keys import KeyRing
 from remit.runtime.leading import Leader
-from remit.runtime.money import HasLedger
+from remit.runtime.money import WorkspaceMoney
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
-from remit.runtime.people import HasQuestions
-from remit.runtime.workers import Crew
+from remit.runtime.questions import WorkspaceQuestions
+from remit.runtime.tasks import WorkspaceTasks, id_of
 from remit.stores.sqlite.database import MEMORY
 
-T = TypeVar("T")
-
-PAGE = 200
+_OPENING = attrgetter("_opening")
 _NO_HANDS = Serving(concurrency=0)
 
 
-class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
-    """Tasks, journal, context, breakers, money, questions, keys and upkeep of one workspace. It is opened on first use.
+class Workspace:
+    """One workspace of a store, as its owner sees it. The store is opened on first use.
 
-    `Workspace("team.db")` looks at a store without having its agents: it lists those that workers have published, and
-    can submit tasks to them. Every change takes `op`: the same operation asked for again is one act, and asked for with
-    another content a `Conflict`. It takes `by`, too: who does it, for the journal.
+    `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
+    and can submit tasks to them. The groups `tasks`, `journal`, `money`, `questions`, `agents`, `context` and `keys`
+    have the rest.
+
+    Every change takes `op`: the same operation requested again is done once, and with other content it raises
+    `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
     """
 
     def __init__(
@@ -94,30 +82,40 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         """The name of the workspace."""
         return self._opening.workspace
 
-    @property
-    def database(self) -> Database:
-        """The database of the workspace; reading this opens it."""
-        return self._opening.database
+    @cached_property
+    def tasks(self) -> WorkspaceTasks:
+        """Its tasks and runs: list, cancel, retry."""
+        return WorkspaceTasks(self._opening)
 
-    @property
-    def store(self) -> Store:
-        """Its part of the database, for callers that write their own transactions."""
-        return self._opening.engine.services.ground.store
+    @cached_property
+    def journal(self) -> WorkspaceJournal:
+        """What has happened in it: read, and follow."""
+        return WorkspaceJournal(self._opening)
 
-    @property
-    def clock(self) -> Clock:
-        """The clock of the workspace."""
-        return self._opening.settings.system.clock
+    @cached_property
+    def money(self) -> WorkspaceMoney:
+        """Its account: grant, look at what was spent, reconcile."""
+        return WorkspaceMoney(self._opening)
 
-    async def read(self, look: Callable[[View], T]) -> T:
-        """Run `look` on a snapshot of the store and return its result."""
-        checks.callable_(look, "read takes a function that is given a view")
-        return await self.store.read(look)
+    @cached_property
+    def questions(self) -> WorkspaceQuestions:
+        """What agents ask people: list, approve, reject, answer."""
+        return WorkspaceQuestions(self._opening)
 
-    async def browse(self, look: Callable[[View], T]) -> T:
-        """Run a long `look` on a snapshot of the store, while other work continues, and return its result."""
-        checks.callable_(look, "browse takes a function that is given a view")
-        return await self.store.browse(look)
+    @cached_property
+    def agents(self) -> WorkspaceAgents:
+        """Its agents and workers: list, find, trip, reset."""
+        return WorkspaceAgents(self._opening)
+
+    @cached_property
+    def context(self) -> WorkspaceContext:
+        """Its shared context: `ws.context()` for the entries, `ws.context.cleanup()`."""
+        return WorkspaceContext(self._opening)
+
+    @cached_property
+    def keys(self) -> KeyRing:
+        """Its own keys to model providers, and which of them rest after a failure."""
+        return KeyRing(self._opening)
 
     # -- tasks ------------------------------------------------------------------------------------------
 
@@ -163,115 +161,25 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
 
     async def _led(self, submission: Submission, session: str) -> Task:
         engine = self._opening.engine
-        accepted = await Leader(engine, self._ceiling).submit(submission, session, await self.agents())
+        accepted = await Leader(engine, self._ceiling).submit(submission, session, await self.agents.list())
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
-    def task(self, task: str) -> Task:
-        """Return the handle of a task by its id."""
-        return Task(self._opening.engine.control, _id(task))
-
-    async def tasks(self, **which: Unpack[TaskFilter]) -> list[Status]:
-        """Return the tasks that match all conditions, newest first."""
-        return await self._opening.engine.control.listed(which_tasks(which))
-
-    async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
-        """Return runs, newest first; `before` is the `began` of the last run on the previous page."""
-        most, start = checks.limit(limit, most=MOST), page(before)
-        return await self.browse(lambda view: view.runs(most, start))
-
-    async def root(self, run: str) -> Node | None:
+    async def tree(self, run: str) -> Node | None:
         """Return a run as a tree of its tasks, or None if there is no such run."""
-        return tree(await self.history(run=run))
+        return tree(await self.journal.history(run=run))
 
-    async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
-        """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
-        return await self._opening.engine.control.cancel(_id(task), why, act=act_of(op, by))
-
-    async def retry(self, task: str, *, anew: bool = False, op: str = "", by: str = "") -> Task:
-        """Retry a task that did not complete, as a new task; its finished work is not repeated.
-
-        With `anew`, a conversation with a model that cannot be continued restarts, in this task and its subtasks; the
-        model is told which tools were used before.
-        """
-        of_type(anew, bool, "anew is True or False")
-        control = self._opening.engine.control
-        return Task(control, await control.retry(_id(task), act=act_of(op, by), anew=anew))
-
-    async def orphans(self, limit: int = 100) -> list[Message]:
-        """Return the result messages of spawned tasks whose asker had ended before it could read them."""
-        most = checks.limit(limit)
-        return await self.read(lambda view: view.orphans(most))
-
-    async def settled(self, run: str) -> None:
+    async def wait_all(self, run: str) -> None:
         """Wait until all tasks that a run submitted or spawned have ended, in any process."""
-        await self._opening.engine.control.settled(_id(run, "a run's id"))
-
-    async def has_ended(self, run: str) -> bool:
-        """Whether all tasks of a run have ended; submitted tasks may outlive their asker."""
-        tasks = await self.read(methodcaller("of_run", _id(run, "a run's id")))
-        return all(state in TERMINAL for _, state, _ in tasks)
+        await self._opening.engine.control.settled(id_of(run, "a run's id"))
 
     # -- what happened ------------------------------------------------------------------------------------
-
-    async def head(self) -> int:
-        """Return the number of the newest event; 0 if there is none."""
-        return (await self.read(lambda view: view.head())).seq
-
-    async def history(self, **which: Unpack[HistoryFilter]) -> list[Event]:
-        """Return the events of the journal that match all conditions, in order: all of them, or the first `limit`; with
-        `latest=True`, the last."""
-        span = which_events("history", which, HistoryFilter)
-        return await self.browse(lambda view: view.events(span))
-
-    def pages(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
-        """Yield the existing events that match all conditions, `limit` at a time, so that only one page is in
-        memory."""
-        return pages(self.store, which_events("pages", {"limit": PAGE, **which}))
 
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
         """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost
         hardly depends on the length of the journal."""
         window, agent = which_figures(which)
-        found = await figures(self.store, window, agent)
+        found = await figures(self._opening.ground.store, window, agent)
         return summed(found.figures, found.open_runs, agent or "")
-
-    def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
-        """Yield events as any process writes them, in lists: those from now on, or those after event number `after`,
-        until the caller leaves the loop."""
-        wanted = which_events("follow", {"limit": PAGE, **which})
-        return followed(self.store, self.clock, wanted, from_now="after" not in which)
-
-    def following(self, **which: Unpack[EventFilter]) -> AbstractAsyncContextManager[Follow]:
-        """Follow with a poll at least every half second, for callers that also wait for something else."""
-        return following(self.store, self.clock, which_events("following", which))
-
-    def watch(self, sink: Sink) -> Callable[[], None]:
-        """Pass every event that this process commits to `sink`; call the returned function to stop. Each sink gets its
-        own copies: changing them affects neither the record nor other sinks."""
-        checks.callable_(sink, "watch takes a function that is given a list of events")
-        return self.store.subscribe(lambda events: sink(tuple(apart(event) for event in events)))
-
-    async def workers(self) -> Crew:
-        """Return the processes with a heartbeat."""
-        return Crew(await self.read(lambda view: view.workers()))
-
-    # -- shared context -----------------------------------------------------------------------------------
-
-    def context(self, session: str = "", *, op: str = "", by: str = "") -> Context:
-        """Return access to all entries of the workspace; with a session, also to its board. With `op`, the change made
-        through it is one action, however often it is repeated; another change needs another `op`."""
-        if session != "":
-            line(session, "a session", SESSION_LIMIT)
-        return Context(OwnerAccess(self._opening.engine.entries, session, act_of(op, by)))
-
-    async def namespaces(self) -> dict[str, int]:
-        """Return the namespaces, and the number of live entries in each."""
-        now = self.clock.now()
-        return dict(await self.browse(lambda view: view.namespaces(now)))
-
-    async def cleanup(self, *, op: str = "", by: str = "") -> int:
-        """Remove expired entries. Return their number."""
-        return await self._opening.engine.entries.cleanup(act_of(op, by))
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
@@ -283,14 +191,14 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
-        act, ground, now = act_of(op, by), self._opening.engine.services.ground, self.clock.now()
+        act, ground, now = act_of(op, by), self._opening.ground, self._opening.ground.clock.now()
         if act.op:  # a repetition concerns the runs that were old at the first request
             now = (await act.perform(ground, ActContent("prune", "", older), lambda _: Decision(now))).answer
         return await prune(ground, Pruning(now - older, act.op, told=told, by=act.by))
 
-    async def examine(self) -> Health:
+    async def check(self) -> Health:
         """Check that the store keeps its promises, in this workspace. Return the findings."""
-        return await examine(self.database, self.clock.now(), [self.name])
+        return await examine(self._opening.database, self._opening.clock.now(), [self.name])
 
     def close(self) -> None:
         """Close the store."""
@@ -303,5 +211,11 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         self.close()
 
 
-def _id(given: object, what: str = "a task's id") -> str:
-    return line(given, what, NAME_LIMIT)
+def opening_of(workspace: Workspace) -> Opening:
+    """Return where a workspace is kept, for parts of remit that need its database, store or clock."""
+    return cast("Opening", _OPENING(workspace))
+
+
+def subscribe(workspace: Workspace, sink: Sink) -> Callable[[], None]:
+    """Pass every event that this process commits to `sink`. Return a function that stops it."""
+    return subscribed(opening_of(workspace).ground.store, sink)

@@ -100,8 +100,8 @@ def kill(child: int) -> None:
 async def asked(owner: Runtime) -> Inquiry:
     """Wait for the question of another process."""
     with anyio.fail_after(PATIENCE):
-        async with owner.workspace.following() as follow:
-            while not (found := await owner.workspace.questions()):
+        async with owner.workspace.journal.follow(after=0) as follow:
+            while not (found := await owner.workspace.questions.list()):
                 await follow.next()
     return found[0]
 
@@ -117,14 +117,14 @@ async def test_killed_while_it_waits_answered_where_no_process_is_and_done_as_it
         with Runtime(home.store) as owner:
             question = await asked(owner)
             kill(child)
-            await owner.workspace.approve(question.id, by="ann", value={"env": "test"})
+            await owner.workspace.questions.approve(question.id, by="ann", value={"env": "test"})
             with pytest.raises(Conflict, match="ann"):
-                await owner.workspace.approve(question.id, by="bob", value={"env": "prod"})
+                await owner.workspace.questions.approve(question.id, by="bob", value={"env": "prod"})
         assert await home.result(home.begin()) == "lead(middle(it(deployed to test)))"
         assert home.deployed.read_text() == "test\n"
         assert len(place.server.requests) == EXPECTED
         with Runtime(home.store) as owner:
-            kinds = [event.kind for event in await owner.workspace.history()]
+            kinds = [event.kind for event in await owner.workspace.journal.history()]
             assert [kinds.count(f"question.{what}") for what in ("asked", "answered", "used")] == [1, 1, 1]
             await sound(owner)
 
@@ -135,7 +135,7 @@ async def test_an_answer_from_another_process_is_heard_at_once(tmp_path: Path):
         home = Home(tmp_path, "native", place)
         child = home.begin()
         with Runtime(home.store) as owner:
-            await owner.workspace.approve((await asked(owner)).id, by="ann")
+            await owner.workspace.questions.approve((await asked(owner)).id, by="ann")
         assert await home.result(child) == "lead(middle(it(deployed to prod)))"
         assert home.deployed.read_text() == "prod\n"
         assert len(place.server.requests) == EXPECTED
@@ -155,8 +155,8 @@ async def test_a_person_may_take_longer_than_any_time_that_nobody_said(kind: str
             assert question.shows["arguments"] == {"env": "prod"}
             assert question.chain == "lead > middle > it"
             clock.advance(DAYS)
-            assert [one.id for one in await rt.workspace.questions()] == [question.id]
-            await rt.workspace.approve(question.id, by="ann", value={"env": "test"})
+            assert [one.id for one in await rt.workspace.questions.list()] == [question.id]
+            await rt.workspace.questions.approve(question.id, by="ann", value={"env": "test"})
         assert outcome.result().value == "lead(middle(it(deployed to test)))"
         assert deployed == ["test"]
         assert len(place.server.requests) == EXPECTED

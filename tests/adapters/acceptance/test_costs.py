@@ -29,7 +29,7 @@ def agent(rt: Runtime, kind: str, place: Place, **about: Any) -> None:
 
 async def ledger(rt: Runtime) -> list[tuple[int, int, bool]]:
     """For each hold: what was held, what was charged, and whether that is uncertain."""
-    history: list[Any] = await rt.workspace.history()
+    history: list[Any] = await rt.workspace.journal.history()
     placed = [event.data["amounts"]["credits"] for event in history if event.kind == "hold.placed"]
     ended = [event for event in history if event.kind in ("hold.settled", "hold.released")]
     assert len(placed) == len(ended)

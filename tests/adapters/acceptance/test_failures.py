@@ -125,7 +125,7 @@ async def test_a_failure_is_taken_for_what_it_is_and_charged_if_it_may_have_cost
         assert row.why in str(outcome.error)
         charged = [one["costs"]["credits"] > 0 for one in await data_of(rt, "hold.settled")]
         assert charged == [True] * row.charged
-        coolings = await rt.workspace.read(lambda view: view.coolings())
+        coolings = await rt.workspace.journal.read(lambda view: view.coolings())
         assert [(one.until - clock.now()) / SECOND for one in coolings.values()] == ([row.rests] if row.rests else [])
         await sound(rt)
 

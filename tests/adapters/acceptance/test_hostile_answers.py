@@ -29,7 +29,7 @@ async def ran(rt: Runtime, listens: bool = False) -> Outcome:
 
 async def accounted(rt: Runtime, requests: int) -> None:
     """Check that each request has come to one end, on record and in the ledger, and that the store is sound."""
-    kinds = [event.kind for event in await rt.workspace.history()]
+    kinds = [event.kind for event in await rt.workspace.journal.history()]
     assert kinds.count("model.answered") + kinds.count("model.failed") == requests
     assert kinds.count("hold.placed") == kinds.count("hold.settled") + kinds.count("hold.released") == requests
     await sound(rt)

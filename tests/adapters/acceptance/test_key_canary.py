@@ -53,7 +53,7 @@ async def met(kind: str, store: Path, reply: ModelReply) -> None:
         if isinstance(reply, Fails):
             task = await rt.submit("it", "go", seconds=1)
             await shown(lambda: task.result(PATIENCE))
-        print(await rt.workspace.history(), await rt.workspace.tasks(), file=sys.stderr)
+        print(await rt.workspace.journal.history(), await rt.workspace.tasks.list(), file=sys.stderr)
 
 
 async def listened(rt: Runtime) -> None:

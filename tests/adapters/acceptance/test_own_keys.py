@@ -9,6 +9,7 @@ import pytest
 from adapters.places import KEY, KEY_NAME, KINDS, Place, closed_port, data_of, join, priced, served
 from engine.helping import sound
 from remit import Runtime, Secret
+from remit.runtime.workspace import opening_of
 from remit.testing.models import Fails, Says
 
 pytestmark = pytest.mark.anyio
@@ -41,9 +42,9 @@ async def test_the_key_of_the_workspace_is_used_and_costs_the_account_nothing(tm
         join(rt, "native", place, keys=[])
         name = endpoint(place)
         await rt.workspace.keys.set(name, Secret(THEIRS))
-        await rt.workspace.grant("$1")
+        await rt.workspace.money.grant("$1")
         assert await rt.run("it", "go") == "one"
-        assert (await rt.workspace.account()).credits.available == 1_000_000  # type: ignore[union-attr]
+        assert (await rt.workspace.money.account()).credits.available == 1_000_000  # type: ignore[union-attr]
         await rt.workspace.keys.set(name, Secret(THEIRS + "-again"))
         assert await rt.run("it", "go") == "two"
         await rt.workspace.keys.remove(name)
@@ -136,7 +137,7 @@ async def test_when_the_key_of_the_workspace_is_refused_it_is_asked_again_as_soo
         outcome = await rt.outcome("it", "go", seconds=1)
         assert f"openai-chat:m with key 'workspace/{name}': resting after auth" in str(outcome.error)
         await rt.workspace.keys.set(name, Secret(THEIRS + "-again"))
-        assert await rt.workspace.read(lambda view: view.coolings()) == {}
+        assert await rt.workspace.journal.read(lambda view: view.coolings()) == {}
         assert await rt.run("it", "go") == "here"
         await sound(rt)
     assert [request.key for request in place.server.requests] == [THEIRS, THEIRS + "-again"]
@@ -160,7 +161,7 @@ async def test_a_corrected_key_is_asked_at_once_in_the_same_process_and_in_the_n
                     assert not (await other.outcome("it", "go")).ok
                     monkeypatch.setenv(keys[0], "right-key")
                     assert await other.run("it", "go") == "hello"
-                await rt.workspace.cooling.clear()
+                await rt.workspace.keys.cooling.clear()
 
 
 @pytest.mark.rule("model.what-rests")
@@ -171,9 +172,9 @@ async def test_a_fallback_of_the_same_provider_is_asked_with_the_same_key(failur
     async with served(lambda asked: failure if asked.model == "m" else Says("fine")) as place, Runtime() as rt:
         join(rt, "native", place, fallback=["openai-chat:small"])
         assert [await rt.run("it", "go"), await rt.run("it", "go")] == ["fine", "fine"]
-        resting = await rt.workspace.cooling.list()
+        resting = await rt.workspace.keys.cooling.list()
         assert [(one.model, one.endpoint) for one in resting] == [("openai-chat:m", endpoint(place))]
-        assert resting[0].until - rt.workspace.clock.now() <= 3600 * 1_000_000
+        assert resting[0].until - opening_of(rt.workspace).clock.now() <= 3600 * 1_000_000
     assert [request.model for request in place.server.requests] == ["m", "small", "small"]
 
 
@@ -226,4 +227,4 @@ async def test_what_the_provider_said_is_told_without_the_key(kind: str):
         assert "Incorrect API key provided: [secret]" in str(outcome.error)
         (failed,) = await data_of(rt, "model.failed")
         assert failed["said"].startswith("Incorrect API key provided: [secret]")
-        assert KEY not in str(await rt.workspace.history())
+        assert KEY not in str(await rt.workspace.journal.history())

@@ -51,7 +51,7 @@ def boss(asked: ModelRequest) -> Any:
 
 async def tried_twice(rt: Runtime, place: Place, clock: FakeClock) -> Any:
     outcome = await ends(clock, await rt.submit("boss", "go", credits="$1"))
-    moves = [event.kind for event in await rt.workspace.history(task=outcome.id)]
+    moves = [event.kind for event in await rt.workspace.journal.history(task=outcome.id)]
     assert moves.count("task.retrying") == 1, moves
     await sound(rt)
     return outcome.value, place.server.requests

@@ -43,7 +43,7 @@ async def test_models_and_tools_are_in_the_tree_and_in_the_conversation(kind: st
     async with served(script) as place, Runtime() as rt:
         join(rt, kind, place, tools=[lookup])
         await rt.run("it", "find the lamp")
-        events = await rt.workspace.history()
+        events = await rt.workspace.journal.history()
     line = lookup.__code__.co_firstlineno + 2
     where = f"test_seen.py:{line} in lookup"
 

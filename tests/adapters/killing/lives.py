@@ -101,8 +101,8 @@ async def life(folder: Path, url: str, point: int = 0, number: int = 0) -> dict[
         async with team(rt, folder, url, number), rt.serving():
             task = await rt.submit("boss", "go", key="once", credits="$1")
             value = await task.result(60)
-        health = await rt.workspace.examine()
-        events = await rt.workspace.history()
+        health = await rt.workspace.check()
+        events = await rt.workspace.journal.history()
     ledger = [event for event in events if event.kind == "hold.settled"]
     return {
         "reached": doom.reached,

@@ -125,8 +125,8 @@ class Life(NamedTuple):
             client,
         ):
             value = await self.talk(rt, Place(None, client))  # pyright: ignore[reportArgumentType]
-            health = await rt.workspace.examine()
-            events = [(event.kind, event.data) for event in await rt.workspace.history()]
+            health = await rt.workspace.check()
+            events = [(event.kind, event.data) for event in await rt.workspace.journal.history()]
         told = {
             "reached": doom.reached,
             "value": value,

@@ -164,7 +164,7 @@ async def test_a_key_of_the_environment_is_redacted_from_the_first_request_that_
     async with served([Calls("look", {}, text=f"your key is {secret}"), Says(f"it is {secret}")]) as (place, rt):
         rt.model_agent("curious", "openai-chat:big", tools=[look], **place.how)
         await rt.run("curious", "look around")
-        history = str([event.data for event in await rt.workspace.history()])
+        history = str([event.data for event in await rt.workspace.journal.history()])
     assert secret not in history
     assert "KEY_A=[secret]" in history
 

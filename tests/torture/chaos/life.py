@@ -76,7 +76,7 @@ async def live(life: Life, where: Where) -> None:
     engage(rt, Stage(life, ledger))
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    await rt.workspace.head()
+    await rt.workspace.journal.read(lambda view: view.head())
     ledger.note("opened")
     if life.role == "last":
         await _finish(rt)
@@ -100,7 +100,7 @@ async def live(life: Life, where: Where) -> None:
 async def _finish(rt: Runtime) -> None:
     """Work until nothing is open any more."""
     async with rt.serving():
-        while await rt.workspace.tasks(state="open", limit=1):  # noqa: ASYNC110 - others may end the last one
+        while await rt.workspace.tasks.list(state="open", limit=1):  # noqa: ASYNC110 - others may end the last one
             await asyncio.sleep(0.05)
     await rt.drain(1)
 
@@ -137,7 +137,7 @@ class Asker:
             await asyncio.sleep(dice.between(0.01, 0.15, self._life.seed, self._asked))
 
     async def _submit_one(self) -> None:
-        while len(await self._rt.workspace.tasks(state="open", limit=OPEN)) >= OPEN:  # noqa: ASYNC110
+        while len(await self._rt.workspace.tasks.list(state="open", limit=OPEN)) >= OPEN:  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # it asks for no more than can be carried out
         agent, text = self._next()
         key = f"{self._life.role} {self._asked}"
@@ -171,20 +171,20 @@ class Asker:
         self._ledger.note("told", task=outcome.id, state=outcome.state, value=outcome.value)
 
     async def _cancel_one(self) -> None:
-        found = await self._rt.workspace.tasks(state="open", limit=50)
+        found = await self._rt.workspace.tasks.list(state="open", limit=50)
         if found:
             one = dice.one_of(found, self._life.seed, self._asked, "cancel")
             self._ledger.note("cancels", task=one.id, run=one.run)
-            await self._rt.workspace.cancel(one.id)
+            await self._rt.workspace.tasks.cancel(one.id)
             self._ledger.note("cancelled", task=one.id, run=one.run)
 
     async def _retry_one(self) -> None:
         state = dice.one_of(sorted(GONE), self._life.seed, self._asked, "gone")
-        gone = [one for one in await self._rt.workspace.tasks(state=state, limit=100) if not one.parent]
+        gone = [one for one in await self._rt.workspace.tasks.list(state=state, limit=100) if not one.parent]
         if gone:
             one = dice.one_of(gone, self._life.seed, self._asked, "retry")
             self._ledger.note("retries", task=one.id)
-            again = await self._rt.workspace.retry(one.id)
+            again = await self._rt.workspace.tasks.retry(one.id)
             self._ledger.note("ack", key=f"retry of {one.id} as {again.id}", task=again.id)
 
     async def _prune_one(self) -> None:

@@ -110,7 +110,7 @@ class KnowsTasks(Protocol):
 
 
 class Task:
-    """A submitted task. You can create the handle again from its id at any time: `workspace.task(id)`.
+    """A submitted task. You can create the handle again from its id at any time: `workspace.tasks.get(id)`.
 
     `existing` says that the request found a task that existed already.
     """
@@ -152,12 +152,12 @@ class Task:
 
     async def cancel(self, why: str = "cancelled by its asker", *, op: str = "", by: str = "") -> int:
         """Cancel the task and all its subtasks. Return the number of tasks. An owner may pass an operation id, so that
-        a repeated request is one action, and a name, as for `workspace.cancel`."""
+        a repeated request is one action, and a name, as for `workspace.tasks.cancel`."""
         return await self._tasks.cancel(self.id, why, self._asker, self._act("cancel", op, by))
 
     async def retry(self, *, anew: bool = False, op: str = "", by: str = "") -> "Task":
-        """Run the task again as a new task, if it did not complete, as `workspace.retry` does. An agent gets an agent's
-        handle: within its deadline, and while its turn lasts."""
+        """Run the task again as a new task, if it did not complete, as `workspace.tasks.retry` does. An agent gets an
+        agent's handle: within its deadline, and while its turn lasts."""
         act = self._act("retry", op, by)
         return Task(self._tasks, await self._tasks.retry(self.id, self._asker, act, anew=anew), self._asker)
 

@@ -1,4 +1,4 @@
-"""The owner's view of questions to people."""
+"""`ws.questions`: what agents ask people, and the answers."""
 
 from remit.core.checks import between
 from remit.core.question import Inquiry, Reply
@@ -11,25 +11,16 @@ from remit.runtime.opening import Opening
 _MOST = 1_000
 
 
-class HasQuestions:
+class WorkspaceQuestions:
     """The questions of agents to people, and the answers. The first answer counts; a later one raises `Conflict`, which
     says who was first, when and over which channel. The same answer with the same `op` is one answer."""
 
-    _opening: Opening
+    __slots__ = ("_opening",)
 
-    async def questions(self, *, decided: bool = False, limit: int = 100, before: int | None = None) -> list[Inquiry]:
-        """Return the open questions, the first to expire first; or those that were `decided`, the latest first."""
-        between(limit, "limit", 1, _MOST)
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
 
-        def look(view: View) -> list[Inquiry]:
-            if not decided:
-                return [inquiry(view, question) for question in view.questions_open(limit)]
-            found = [one for one in view.questions(_MOST, before) if not one.is_open]
-            return [inquiry(view, question) for question in found[:limit]]
-
-        return await self._opening.engine.services.ground.store.browse(look)
-
-    async def question(self, id: str) -> Inquiry:
+    async def get(self, id: str) -> Inquiry:
         """Return one question, open or decided. Raise `NotFound` if there is none."""
         line(id, "a question's id", NAME_LIMIT)
 
@@ -37,7 +28,7 @@ class HasQuestions:
             found = view.question(id)
             return inquiry(view, found) if found is not None else None
 
-        found = await self._opening.engine.services.ground.store.read(look)
+        found = await self._opening.ground.store.read(look)
         if found is None:
             raise NotFound(f"there is no question {shown(id)} in this workspace; `remit approvals` lists what is open")
         return found
@@ -55,6 +46,18 @@ class HasQuestions:
     async def answer(self, question: str, value: str, *, by: str = "", channel: str = "", op: str = "") -> None:
         """Answer an agent's question."""
         await self._answer(question, Reply("answered", by, channel, value=value), op)
+
+    async def list(self, *, decided: bool = False, limit: int = 100, before: int | None = None) -> list[Inquiry]:
+        """Return the open questions, the first to expire first; or those that were `decided`, the latest first."""
+        between(limit, "limit", 1, _MOST)
+
+        def look(view: View) -> list[Inquiry]:
+            if not decided:
+                return [inquiry(view, question) for question in view.questions_open(limit)]
+            found = [one for one in view.questions(_MOST, before) if not one.is_open]
+            return [inquiry(view, question) for question in found[:limit]]
+
+        return await self._opening.ground.store.browse(look)
 
     async def _answer(self, question: str, reply: Reply, op: str) -> None:
         await self._opening.engine.services.questions.answers.answer(question, reply, op)

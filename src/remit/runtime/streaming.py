@@ -1,0 +1,41 @@
+"""A run that is carried out here, with what its models say while they say it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeAlias
+
+from remit.core.events import Event, apart
+from remit.core.lifecycle import Outcome
+from remit.ports import Store
+from remit.ports.models import LISTENER, RunListener, TextChunk
+
+Streamed: TypeAlias = Event | TextChunk | Outcome
+
+
+async def streamed(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
+    """Run the coroutine, and yield what happens in the run as it happens; the outcome is last. Leaving the loop earlier
+    cancels the run."""
+    queue: asyncio.Queue[Event | TextChunk | None] = asyncio.Queue()
+    listener = RunListener(queue.put_nowait)
+
+    def committed(events: Sequence[Event]) -> None:
+        for event in events:
+            if event.run and event.run == listener.run:
+                queue.put_nowait(apart(event))
+
+    context = copy_context()
+    context.run(LISTENER.set, listener)
+    stop = store.subscribe(committed)
+    task = asyncio.get_running_loop().create_task(run(), context=context)
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (found := await queue.get()) is not None:
+            yield found
+        yield await task
+    finally:
+        stop()
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):  # the caller has left: ignore the outcome
+            await task

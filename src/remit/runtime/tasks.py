@@ -1,0 +1,59 @@
+"""`ws.tasks`: the tasks and runs of a workspace."""
+
+from typing import Unpack
+
+from remit.core import checks
+from remit.core.checks import of_type
+from remit.core.entry import Message
+from remit.core.values import NAME_LIMIT, line
+from remit.engine.acts import act_of
+from remit.engine.queue.task import Status, Task
+from remit.ports import RunLine
+from remit.runtime.filters import MOST, TaskFilter, page, which_tasks
+from remit.runtime.opening import Opening
+
+
+class WorkspaceTasks:
+    """The tasks and runs of a workspace: list, cancel and retry them."""
+
+    __slots__ = ("_opening",)
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+
+    def get(self, task: str) -> Task:
+        """Return the handle of a task by its id."""
+        return Task(self._opening.engine.control, id_of(task))
+
+    async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
+        """Return runs, newest first; `before` is the `began` of the last run on the previous page."""
+        most, start = checks.limit(limit, most=MOST), page(before)
+        return await self._opening.ground.store.browse(lambda view: view.runs(most, start))
+
+    async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
+        """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
+        return await self._opening.engine.control.cancel(id_of(task), why, act=act_of(op, by))
+
+    async def retry(self, task: str, *, anew: bool = False, op: str = "", by: str = "") -> Task:
+        """Retry a task that did not complete, as a new task; its finished work is not repeated.
+
+        With `anew`, a conversation with a model that cannot be continued restarts, in this task and its subtasks; the
+        model is told which tools were used before.
+        """
+        of_type(anew, bool, "anew is True or False")
+        control = self._opening.engine.control
+        return Task(control, await control.retry(id_of(task), act=act_of(op, by), anew=anew))
+
+    async def orphans(self, limit: int = 100) -> list[Message]:
+        """Return the result messages of spawned tasks whose asker had ended before it could read them."""
+        most = checks.limit(limit)
+        return await self._opening.ground.store.read(lambda view: view.orphans(most))
+
+    async def list(self, **which: Unpack[TaskFilter]) -> list[Status]:
+        """Return the tasks that match all conditions, newest first."""
+        return await self._opening.engine.control.listed(which_tasks(which))
+
+
+def id_of(given: object, what: str = "a task's id") -> str:
+    """Return an id as it was given. Raise `BadInput` if it cannot be one."""
+    return line(given, what, NAME_LIMIT)
