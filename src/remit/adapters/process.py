@@ -418,7 +418,7 @@ class Child(asyncio.SubprocessProtocol):
             name = shown(Path(self._command[0]).name)
             _log.warning("%s has left processes of another user that remit may not end: %s", name, wire.left)
 
-    # -- what asyncio calls -----------------------------------------------------------------------------
+    # -- callbacks of asyncio ---------------------------------------------------------------------------
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]

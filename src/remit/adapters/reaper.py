@@ -142,7 +142,7 @@ class Reaper:
             signal.signal(number, signal.SIG_DFL)
         _replace_with(argv, env)
 
-    # -- the end ----------------------------------------------------------------------------------------
+    # -- ending -----------------------------------------------------------------------------------------
 
     def _clear(self) -> None:
         """Send SIGTERM to every descendant, and SIGKILL to those that are left after the grace, until none is left."""

@@ -94,7 +94,7 @@ class Telegram:
     def __repr__(self) -> str:
         return f"<Telegram '{self.name}'>"
 
-    # -- telling --------------------------------------------------------------------------------------------------
+    # -- delivery -------------------------------------------------------------------------------------------------
 
     async def tell(self, workspace: str, inquiry: Inquiry) -> str:
         head = f"{asked_by(inquiry)}\n"

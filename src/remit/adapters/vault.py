@@ -153,7 +153,7 @@ def _cryptography(part: str) -> Any:
         raise BadInput("sealing keys needs the cryptography package: pip install 'remit[keys]'") from None
 
 
-# -- what a secret is bound to -------------------------------------------------------------------------------
+# -- the purpose of a secret ---------------------------------------------------------------------------------
 
 
 def _bound(workspace: str, name: str, key_id: str) -> bytes:

@@ -65,7 +65,7 @@ def _can(card: Card) -> str:
     return "; ".join(card.can) or card.role or card.instructions
 
 
-# -- how a team is put together ------------------------------------------------------------------------------------
+# -- configuration of a team ---------------------------------------------------------------------------------------
 
 
 def _team(where: str, *, as_json: bool) -> None:

@@ -90,7 +90,7 @@ class PromptDesk(NamedTuple):
     typist: Typist | None = None
 
 
-# -- what a person types ----------------------------------------------------------------------------------------------
+# -- typed answers ----------------------------------------------------------------------------------------------------
 
 
 async def decided_by(
@@ -160,7 +160,7 @@ async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | No
     raise BadInput(f"it is one of: {', '.join(question.choices)}; type it, or its number")
 
 
-# -- while a run goes on ---------------------------------------------------------------------------------------------
+# -- during a run ----------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager

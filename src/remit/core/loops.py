@@ -294,7 +294,7 @@ def heard(answer: str) -> str:
     return digest(" ".join(answer.lower().split()))
 
 
-# -- asking, in a run -------------------------------------------------------------------------------------------
+# -- requests in a run ------------------------------------------------------------------------------------------
 
 
 class AskCount(NamedTuple):
@@ -395,7 +395,7 @@ def last_time(rules: Loops, wanted: ModelAsk, ask: AskCount) -> str:
     )
 
 
-# -- what was new -----------------------------------------------------------------------------------------------
+# -- new results ------------------------------------------------------------------------------------------------
 
 
 class SeenOutcomes:
@@ -531,7 +531,7 @@ def stale_warning(stale: int, most: int) -> str:
     return f"[{stale} times in a row nothing new came of what you did; at {most} it is not done any more]"
 
 
-# -- a text that only grows --------------------------------------------------------------------------------------
+# -- echoes ------------------------------------------------------------------------------------------------------
 
 
 class _Echo(NamedTuple):

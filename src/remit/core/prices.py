@@ -21,7 +21,7 @@ _WRITTEN = re.compile(r"(-?)(\$?)(-?)([0-9]+)(?:\.([0-9]+))? *([Uu][Ss][Dd])?")
 _HOW: Final = '"$0.50" or "0.50 USD"'
 
 
-def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 - the word of the domain; nobody exits a REPL in here
+def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 - the word of the domain
     """Return an amount written as "$0.50" or "0.50 USD" in millionths of a dollar; 0 for nothing, None for no limit."""
     if given is None:
         return None

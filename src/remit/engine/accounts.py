@@ -105,7 +105,7 @@ def reported(view: View, purse: Purse, tokens: int) -> Reported:
     return Reported(steps, short, near and paid, min((lease.available for lease in found), default=0) if own else 0)
 
 
-# -- asking a person ------------------------------------------------------------------------------------------------
+# -- questions ------------------------------------------------------------------------------------------------------
 
 
 def question_of(hold: str) -> str:
@@ -167,7 +167,7 @@ def _read(hold: Hold, value: Json) -> dict[Unit, int]:
     return {"tokens": int(text)}
 
 
-# -- what a person says ---------------------------------------------------------------------------------------------
+# -- answers --------------------------------------------------------------------------------------------------------
 
 
 def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:

@@ -296,7 +296,7 @@ class Delegations:
             live.receipt.given(step.slices)
         return live
 
-    # -- run again --------------------------------------------------------------------------------------------
+    # -- reruns -----------------------------------------------------------------------------------------------
 
     async def _known(self, asker: LiveTask, ops: list[str]) -> Known:
         """Return what is known of the same delegation from earlier attempts. A failure of an earlier try does not

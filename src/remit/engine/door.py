@@ -348,7 +348,7 @@ class Admission:
         trying = breakers.probing(breaker, self._breaker_policy, proposal.child.id, proposal.now)
         return (breaker_set(name, trying, place(proposal.child), proposal.now),)
 
-    # -- room ------------------------------------------------------------------------------------------
+    # -- capacity --------------------------------------------------------------------------------------
 
     def room(self, view: View, *, resuming: bool = False) -> int:
         """Return how many more queued tasks the workspace may run.

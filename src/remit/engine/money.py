@@ -89,7 +89,7 @@ class Holding(NamedTuple):
     limits: tuple[Limit, ...]
     wait: float
 
-    # -- before ----------------------------------------------------------------------------------------------
+    # -- before the call -------------------------------------------------------------------------------------
 
     async def place(self, live: LiveTask, bill: Bill, *, started: bool) -> str:
         """Place a hold for a call, and return its id. Raise `Refused` with all figures if it cannot be paid."""
@@ -185,7 +185,7 @@ class Holding(NamedTuple):
 
         await self.ground.store.tx(f"{hold}/start", decide, live.wants)
 
-    # -- afterwards --------------------------------------------------------------------------------------------
+    # -- after the call ----------------------------------------------------------------------------------------
 
     async def settle(self, live: LiveTask, hold: str, costs: Amounts | None) -> bool:
         """Charge the cost of a call; with None, the full hold as uncertain. Return whether it was charged here: if
@@ -472,7 +472,7 @@ def _used_up(lease: Lease, tokens: int, run: str) -> str:
     return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + tokens, lease.granted)}"
 
 
-# -- what is asked for ------------------------------------------------------------------------------------------
+# -- bills ------------------------------------------------------------------------------------------------------
 
 
 def amounts(credits: CreditsGiven, tokens: int, what: str) -> dict[Unit, int]:

@@ -72,7 +72,7 @@ class Turn(MoneyVerbs, ModelVerbs):
     def __repr__(self) -> str:
         return f"<Turn of {self.agent}: {shown(self.task)}>"
 
-    # -- what it was given ------------------------------------------------------------------------------
+    # -- input ------------------------------------------------------------------------------------------
 
     @property
     def task(self) -> str:

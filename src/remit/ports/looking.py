@@ -17,7 +17,7 @@ class Beat(NamedTuple):
 
     worker: str
     home: str
-    count: int  # pyright: ignore[reportIncompatibleMethodOverride] - nobody counts in a beat
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride] - hides tuple.count
     hands: int = 0
 
 

@@ -159,7 +159,7 @@ def _node(node: Node, whole: Subtotal) -> Data:
     }
 
 
-# -- the journal, and what agents share ----------------------------------------------------------------------
+# -- journal and shared data ---------------------------------------------------------------------------------
 
 
 def event(event: Event, long: str | None = None) -> Data:
@@ -323,7 +323,7 @@ def _agent(agent: AgentStats) -> Data:
     }
 
 
-# -- anything with named fields ------------------------------------------------------------------------------
+# -- named fields --------------------------------------------------------------------------------------------
 
 
 def named(thing: object) -> Data:

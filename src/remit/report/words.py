@@ -20,7 +20,7 @@ _NAMED: Final = 3  # slices of a receipt
 _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks are enough
 
 
-# -- what a task was given -----------------------------------------------------------------------------------
+# -- context -------------------------------------------------------------------------------------------------
 
 
 def saw(node: Node) -> str:
@@ -127,7 +127,7 @@ def tries(step: PlanStep) -> str:
     return f"{step.tries} tries" if step.tries > 1 else ""
 
 
-# -- what fits -----------------------------------------------------------------------------------------------
+# -- shortening ----------------------------------------------------------------------------------------------
 
 
 def nodes_first(nodes: Sequence[Node], most: int | None) -> tuple[list[Node], list[Node]]:
@@ -147,7 +147,7 @@ def steps_first(plan: Sequence[PlanStep], most: int | None) -> tuple[list[PlanSt
     return ranked[:most], ranked[most:]
 
 
-# -- how it ended --------------------------------------------------------------------------------------------
+# -- end -----------------------------------------------------------------------------------------------------
 
 
 def reason(node: Node) -> str:

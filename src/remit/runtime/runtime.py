@@ -256,7 +256,7 @@ class Runtime(HasTeam):
         """How many tasks from the queue this process runs at a time; 0 if it only hands out."""
         return self._opening.settings.serving.concurrency
 
-    # -- where --------------------------------------------------------------------------------------------
+    # -- store --------------------------------------------------------------------------------------------
 
     def at(self, store: StoreGiven | None = None, *, serving: Serving | None = None) -> "Runtime":
         """Return the same team on another store, or with other serving settings; this runtime stays as it is."""

@@ -172,7 +172,7 @@ class Workspace:
         """Wait until all tasks that a run submitted or spawned have ended, in any process."""
         await self._opening.engine.control.settled(id_of(run, "a run's id"))
 
-    # -- what happened ------------------------------------------------------------------------------------
+    # -- journal ------------------------------------------------------------------------------------------
 
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
         """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost

@@ -100,7 +100,7 @@ def try_one_by_one(batch: Sequence[Operation], error: StoreError) -> bool:
     return len(batch) > 1 and not isinstance(error, StoreBusy)
 
 
-# -- what a transaction has yet to write -------------------------------------------------------------
+# -- delayed writes ----------------------------------------------------------------------------------
 # If an account pays for a hundred calls in one transaction, its row is written once; likewise the figures of runs
 # and meters. A hold that starts and ends in the same transaction is never written.
 

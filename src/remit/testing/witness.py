@@ -120,7 +120,7 @@ class Witness:
         return "\n\n".join("\n".join(lines) for lines in paragraphs)
 
 
-# -- where runs come from -----------------------------------------------------------------------------------------
+# -- sources of runs ----------------------------------------------------------------------------------------------
 
 
 def _address(store: Any) -> str:
@@ -170,7 +170,7 @@ async def _looked_up(address: str, workspace: str, runs: list[str]) -> Runs:
         database.close()
 
 
-# -- how they are shown -------------------------------------------------------------------------------------------
+# -- text ---------------------------------------------------------------------------------------------------------
 
 
 def _run(run: str, events: list[Event]) -> _Run:

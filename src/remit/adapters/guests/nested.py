@@ -190,7 +190,7 @@ class _Watch(MetaPathFinder):
 _WATCH: Final = _Watch()
 
 
-# -- from threads, and from other loops ---------------------------------------------------------------------------
+# -- threads and other loops --------------------------------------------------------------------------------------
 
 
 class _Bridge:

@@ -105,7 +105,7 @@ class Pipes(Child):
             with anyio.move_on_after(self._patience):
                 await self.exited.wait()
 
-    # -- what asyncio calls -----------------------------------------------------------------------------
+    # -- callbacks of asyncio ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._out.set_transport(cast("Any", transport).get_pipe_transport(1))

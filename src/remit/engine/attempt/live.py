@@ -230,7 +230,7 @@ class LiveTask:
     def card(self) -> Card:
         return self.agent.card
 
-    # -- operations in its name ------------------------------------------------------------------------
+    # -- operations ------------------------------------------------------------------------------------
 
     def op(self, what: str, *about: str) -> str:
         """Return the id of the next operation of this name."""
@@ -281,7 +281,7 @@ class LiveTask:
             return self.control
         return Elsewhere(self, cast("asyncio.Task[object]", task))
 
-    # -- what it holds ----------------------------------------------------------------------------------------
+    # -- open operations --------------------------------------------------------------------------------------
 
     @cached_property
     def doing(self) -> set[str]:
@@ -315,7 +315,7 @@ class LiveTask:
         """The reads that decisions on its delegations will make."""
         return Wants((self.remit.id,), (), (self.remit.root,))
 
-    # -- what it took in, and what it says ------------------------------------------------------------------
+    # -- trust ----------------------------------------------------------------------------------------------
 
     def take(self, trust: Trust) -> None:
         """Record the trust label of input, for the holder and for the current tool call."""
@@ -329,7 +329,7 @@ class LiveTask:
         """The trust label of everything that the holder writes, returns, sends and hands over."""
         return TRUSTED if self.agent.card.trusted_output else self.took
 
-    # -- what its holder sees and may write ----------------------------------------------------------------
+    # -- context rights ------------------------------------------------------------------------------------
 
     @property
     def rights(self) -> Rights:

@@ -384,7 +384,7 @@ class Operations:
     def was_given(self, task: str) -> bool:
         return self._given is not None and task in self._given
 
-    # -- what did not complete, and may be asked for again ----------------------------------------------------
+    # -- retries of subtasks ----------------------------------------------------------------------------------
 
     def note_failure(self, op: str, origin: str) -> None:
         """Record the origin of a subtask that did not complete: an equal request continues its lineage."""

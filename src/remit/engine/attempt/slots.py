@@ -91,7 +91,7 @@ class Slots(NamedTuple):
 
         await self.ground.store.tx(self.ground.ids.new(), decide)
 
-    # -- going on --------------------------------------------------------------------------------------------
+    # -- resuming --------------------------------------------------------------------------------------------
 
     async def take_again(self, asker: LiveTask) -> None:
         """Take the slots again after a wait. If none is free, wait before all tasks that have not started. If the asker
@@ -142,7 +142,7 @@ class Slots(NamedTuple):
         back = Requeue(self.heartbeat.worker, record.fence, AT_ONCE, record.attempt, record.failures)
         return Decision(_QUEUED, (requeued("task.queued", asker.place, remit.holder, now, back, _anew(asker, now)),))
 
-    # -- a line that works on, with another task ---------------------------------------------------------------
+    # -- a line with another task ------------------------------------------------------------------------------
 
     @staticmethod
     def concerns(asker: LiveTask) -> bool:

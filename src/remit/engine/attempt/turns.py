@@ -280,7 +280,7 @@ class Conductor:
                     task.cancel(LEFT_RUNNING)
                 await live.alone.wait()
 
-    # -- torn down from outside -----------------------------------------------------------------------------
+    # -- teardown -------------------------------------------------------------------------------------------
 
     async def _torn_down(self, live: LiveTask, error: BaseException, ending: Ending | None = None) -> None:
         """Record the end of a task whose work was torn down. If it had ended by itself and was only being recorded,

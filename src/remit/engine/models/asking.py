@@ -390,7 +390,7 @@ class Models(NamedTuple):
         finally:
             live.holds.pop(request.hold, None)
 
-    # -- what is known ------------------------------------------------------------------------------------------
+    # -- facts from the store -----------------------------------------------------------------------------------
 
     async def _known(self, live: LiveTask, call: ModelCall) -> _Known:
         providers, at = {choice.provider for choice in call.choices if choice.provider}, call.at

@@ -343,7 +343,7 @@ def _arguments(name: str, changed: object) -> dict[str, Any]:
     return {**cast("Mapping[str, Any]", changed)}
 
 
-# -- what speaks against it -------------------------------------------------------------------------------------
+# -- refusals ---------------------------------------------------------------------------------------------------
 
 
 def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:

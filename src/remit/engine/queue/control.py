@@ -47,7 +47,7 @@ class TaskControl:
         self._alive = alive
         self._worker = worker
 
-    # -- looking ----------------------------------------------------------------------------------------------
+    # -- status -----------------------------------------------------------------------------------------------
 
     async def status(self, task: str, asker: LiveTask | None = None) -> Status:
         if asker is not None:

@@ -109,7 +109,7 @@ async def figures(store: Store, window: Window, agent: str | None = None) -> Sum
     return await store.browse(lambda view: _asked(view, window, agent))
 
 
-# -- rolling up ----------------------------------------------------------------------------------------------
+# -- processing events ---------------------------------------------------------------------------------------
 
 
 def _slice(view: View, least: int, most: int) -> _Slice | None:
@@ -153,7 +153,7 @@ def _count(counting: Counting, event: Event) -> None:
         raise StoreError(f"{what}; run `remit doctor`") from error
 
 
-# -- asking --------------------------------------------------------------------------------------------------
+# -- queries -------------------------------------------------------------------------------------------------
 
 
 def _asked(view: View, window: Window, agent: str | None) -> Sum:

@@ -155,7 +155,7 @@ class Transactions:
             self._pipeline.close()
         self.connection.close()
 
-    # -- what the journal uses ----------------------------------------------------------------------
+    # -- `Sql` for the journal ----------------------------------------------------------------------
 
     def head(self, workspace: str) -> Head:
         """Return the end of a journal of this transaction, which `begin` has fetched."""
@@ -376,7 +376,7 @@ class BatchWriter:
                 return
             for operation in batch:
                 self._see_through([operation])
-        except BaseException as error:  # noqa: BLE001 - whatever it is, those who wait must be told, and others come
+        except BaseException as error:  # noqa: BLE001 - fail the waiting callers, then continue
             self._drop()
             self._fail(batch, StoreError(f"the store's writer failed: {type(error).__name__}: {error}"))
         else:

@@ -24,7 +24,7 @@ from remit.stores.sqlite.connection import WritingConnection
 from remit.stores.sqlite.files import MEMORY, translated
 from remit.stores.threads import OneLoop
 
-# -- forgetting --------------------------------------------------------------------------------------
+# -- dropping old data -------------------------------------------------------------------------------
 # A database in memory keeps only the newest events and their rows, so that a process that runs for days needs no
 # more memory than one that runs for an hour. No other process reads that journal, and it is gone when the process
 # ends. Runs with something open are kept whole, and so is every entry.
@@ -285,7 +285,7 @@ class GroupCommit:
             answer_all(batch, self._feed, self._fault)
             loop.call_soon(self._flush, loop)
 
-    # -- to the disk --------------------------------------------------------------------------------
+    # -- commit -------------------------------------------------------------------------------------
 
     def _to_disk(self, loop: asyncio.AbstractEventLoop, batch: list[Operation]) -> None:
         if len(batch) == 1 and self._slowest < QUICK_SECONDS:

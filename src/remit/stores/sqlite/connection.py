@@ -158,7 +158,7 @@ class WritingConnection:
             self._holds = False
             self._transaction.release()
 
-    # -- what the journal uses ----------------------------------------------------------------------
+    # -- `Sql` for the journal ----------------------------------------------------------------------
 
     def head(self, workspace: str) -> Head:
         rows = self.query("head", (workspace,))
@@ -254,7 +254,7 @@ class LostConnection(sqlite3.Connection):
 _AT_ONCE: Final = 4  # concurrent reads; further ones wait
 
 
-# -- long looks --------------------------------------------------------------------------------------
+# -- long reads --------------------------------------------------------------------------------------
 # A short read runs on the event loop's thread, where it costs least. A long read would block the loop, so it runs in
 # another thread with its own connection, on its own snapshot of the file.
 

@@ -107,7 +107,7 @@ def _make(path: Path, *, create: bool) -> None:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
 
 
-# -- whether the files are still where they were -----------------------------------------------------
+# -- moved files -------------------------------------------------------------------------------------
 # SQLite continues with files that were renamed or removed, and what it writes to them is lost with the last process
 # that has them open. Without the `-shm`, which processes share, the next process to open the store creates another,
 # and the two overwrite each other. So the names are checked before every write, and again before it is
@@ -202,7 +202,7 @@ def _file(name: str) -> tuple[Identity | None, int]:
     return (status.st_dev, status.st_ino), status.st_mtime_ns
 
 
-# -- which SQLite this is ----------------------------------------------------------------------------
+# -- SQLite version ----------------------------------------------------------------------------------
 
 _Version = tuple[int, int, int]
 

@@ -24,7 +24,7 @@ Answer: TypeAlias = "Json | Exception"
 T = TypeVar("T")
 
 
-# -- saying what is wrong -----------------------------------------------------------------------------------
+# -- assertions ---------------------------------------------------------------------------------------------
 
 
 def must(held: bool, sentence: str) -> None:
@@ -221,7 +221,7 @@ async def sound(store: Store) -> None:
     await store.read(check_journal)
 
 
-# -- chance that is the same every time ---------------------------------------------------------------------
+# -- random numbers -----------------------------------------------------------------------------------------
 
 
 class Dice:

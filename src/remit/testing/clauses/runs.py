@@ -167,7 +167,7 @@ async def what_is_undone_does_not_count(database: Database) -> None:
     await sound(store)
 
 
-# -- what the events say ------------------------------------------------------------------------------------
+# -- expected figures ---------------------------------------------------------------------------------------
 
 
 async def _figures_are_told(store: Store, *runs: str) -> None:
