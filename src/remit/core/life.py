@@ -15,8 +15,8 @@ State: TypeAlias = Literal[
     "ready", "running", "waiting", "asking", "expired", "released", "failed", "cancelled", "over"
 ]
 
-# A stronger stop replaces a weaker one; of two equal ones the first counts. For example, a task that was requeued and is
-# then cancelled must not run again.
+# A stronger stop replaces a weaker one; of two equal ones the first counts. So a task that was requeued and is then
+# cancelled does not run again.
 STRENGTH: Final[dict[str, int]] = {"": 0, "expired": 1, "released": 2, "failed": 3, "cancelled": 4}
 NEVER: Final = 1 << 62  # in ticks
 
