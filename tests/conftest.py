@@ -45,6 +45,7 @@ TRACED_TOO = frozenset(
     ("test_sessions", "test_begun_anew", "test_conversations")
 )  # what only models make the engine do
 AGAIN = ("file", "postgres")
+LONG = frozenset(("test_killed_conversations", "test_killed", "test_lives", "test_published", "test_examples"))
 
 
 @pytest.hookimpl(trylast=True)
@@ -73,6 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if again or tried_often or (folder not in TRACED and item.path.stem not in TRACED_TOO):
             item.add_marker("no_cover")
+    items.sort(key=lambda item: item.path.stem not in LONG)  # else one worker is at them when the others are done
     if config.getoption("quick"):
         left_out = {item for item in items if _is_on_a_disk(item) or _needs_a_server(item)}
         config.hook.pytest_deselected(items=list(left_out))

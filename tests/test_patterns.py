@@ -21,8 +21,8 @@ from remit.errors import RemitError
 from remit.report.printable import block, escaped
 from remit.stores.addresses import is_server, redacted
 
-LONG = 30_000
-SECONDS = 0.3  # a pattern that takes the square of its input takes a second and more; one in proportion, hundredths
+LONG = 15_000
+SECONDS = 0.1  # a pattern that takes the square of its input takes more than twice that; one in proportion, hundredths
 
 
 def modules() -> Iterator[object]:

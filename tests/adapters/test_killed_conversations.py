@@ -26,7 +26,7 @@ TESTS = Path(__file__).parents[1]
 CHANGES = ("context", "instructions", "tools", "news", "clock")
 REQUESTS, TOOLS = 4, 4  # when nobody is killed
 AGAIN = (2, 4)  # the tools that may be used again
-HOOKS, KILLS = 12, 18  # moments in the store that are tried, and how many kills of each kind there are at least
+HOOKS, KILLS = 7, 13  # moments in the store that are tried, and how many kills of each kind there are at least
 SIDE_BY_SIDE = 8  # they wait most of the time until a dead process is given up
 LONG = 10 * PATIENCE
 

@@ -102,7 +102,7 @@ class Files(NamedTuple):
     @property
     def workspace(self) -> str:
         """On a server each case has a workspace of its own."""
-        return f"{self.name}-{self.folder.name}" if SERVER else "default"
+        return f"{self.name}-{self.folder.name[-12:]}" if SERVER else "default"
 
     def opened(self, doom: Fault) -> SqliteDatabase | PostgresDatabase:
         return PostgresDatabase(SERVER, fault=doom) if SERVER else SqliteDatabase(new_file(self.store), fault=doom)

@@ -21,7 +21,7 @@ EXPECTED = 11  # requests, when nobody is killed
 GUESTS = ("coder", "tester", "drawer", "planner")
 WRITTEN = ["line of coder", "line of drawer"]
 LONG = 10 * PATIENCE  # for a hundred processes, one after the other, on a machine that has other things to do
-ONCE, OFTEN, KILLS = 20, 10, 50  # runs that are killed once and three times, and how many kills there are at least
+ONCE, OFTEN, KILLS = 12, 6, 30  # runs that are killed once and three times, and how many kills there are at least
 
 
 def script(asked: ModelRequest) -> Any:
