@@ -16,7 +16,7 @@ class WorkspaceContext:
 
     def __call__(self, session: str = "", *, op: str = "", by: str = "") -> Context:
         """Return the entries of the workspace; with a session, its board too. With `op`, one change made through the
-        returned context is one act, even if it is repeated; another change needs another `op`."""
+        returned context is one action, even if it is repeated; another change needs another `op`."""
         if session != "":
             line(session, "a session", SESSION_LIMIT)
         return Context(OwnerAccess(self._opening.engine.entries, session, act_of(op, by)))

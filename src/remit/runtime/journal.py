@@ -1,4 +1,4 @@
-"""`ws.journal`: what has happened in a workspace, and what happens from now on, in any process."""
+"""`ws.journal`: past events of a workspace, and new ones as any process writes them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -26,18 +26,18 @@ class WorkspaceJournal:
         self._opening = opening
 
     async def history(self, **which: Unpack[HistoryFilter]) -> list[Event]:
-        """Return the events that meet every condition, in order: all of them, or the first `limit`; with `latest=True`,
+        """Return the events that match all conditions, in order: all of them, or the first `limit`; with `latest=True`,
         the last."""
         span = which_events("history", which, HistoryFilter)
         return await self._opening.ground.store.browse(lambda view: view.events(span))
 
     def follow(self, *, live: bool = True, **which: Unpack[EventFilter]) -> "Follow":
-        """Follow the events that meet every condition, written by any process, in lists of at most `limit`,
-        200 unless it is given.
+        """Follow the events that match all conditions, written by any process, in lists of at most `limit` [default:
+        200].
 
-        `async for events in ws.journal.follow()` waits for new events and ends when the caller leaves the loop. It
-        starts with the next event, or after event number `after`. With `live=False` it reads what is there now, from
-        the first event, and ends. `async with ws.journal.follow() as follow` has `await follow.next(timeout)` instead.
+        `async for events in ws.journal.follow()` waits for new events, until the caller leaves the loop. It starts with
+        the next event, or after event number `after`. With `live=False` it reads the existing events, from the first
+        one, and ends. `async with ws.journal.follow() as follow` has `await follow.next(timeout)` instead.
         """
         checks.yes_or_no(live, "live")
         wanted = which_events("follow", which)
@@ -45,9 +45,9 @@ class WorkspaceJournal:
         return Follow(ground.store, ground.clock, wanted, live=live, from_now=live and "after" not in which)
 
     async def read(self, look: Callable[[View], T], *, long: bool = False) -> T:
-        """Call `look` with a view of the store, and return its result. All answers of the view are from one moment.
+        """Call `look` with a view of the store, and return its result. All reads of the view are from one snapshot.
 
-        Say `long=True` if `look` reads much: other work of this process then continues meanwhile.
+        Pass `long=True` if `look` reads much: other work of this process then continues meanwhile.
         """
         checks.callable_(look, "read takes a function that is given a view")
         checks.yes_or_no(long, "long")
@@ -127,7 +127,7 @@ class Follow:
 
 
 def subscribed(store: Store, sink: Sink) -> Callable[[], None]:
-    """Pass every event that this process commits to `sink`. Return a function that stops it. Each sink is given copies
-    of its own: changing them changes neither what was recorded nor what others are given."""
+    """Pass every event that this process commits to `sink`. Return a function that stops it. Each sink gets its own
+    copies: changing them affects neither the record nor other sinks."""
     checks.callable_(sink, "subscribe takes a function that is given a list of events")
     return store.subscribe(lambda events: sink(tuple(apart(event) for event in events)))

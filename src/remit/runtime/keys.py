@@ -1,4 +1,4 @@
-"""`ws.keys`: the keys of a workspace to model providers. They go in, and are not given out again."""
+"""`ws.keys`: the provider keys of a workspace. They can be stored, and are never returned."""
 
 from remit.core.checks import of_type
 from remit.core.recovery import Resting

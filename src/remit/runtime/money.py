@@ -1,4 +1,4 @@
-"""`ws.money`: the account of a workspace, what is held and spent of it, and its limits."""
+"""`ws.money`: the account of a workspace, its holds, its spending and its limits."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Account(NamedTuple):
 
 
 class WorkspaceMoney:
-    """The money of a workspace: grant it, and look at what is reserved, held and spent."""
+    """The money of a workspace: grants, reservations, holds and spending."""
 
     __slots__ = ("_opening",)
 

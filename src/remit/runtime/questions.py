@@ -1,4 +1,4 @@
-"""`ws.questions`: what agents ask people, and the answers."""
+"""`ws.questions`: the questions of agents to people, and the answers."""
 
 from remit.core.checks import between
 from remit.core.question import Inquiry, Reply

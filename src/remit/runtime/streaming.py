@@ -1,4 +1,4 @@
-"""A run that is carried out here, with what its models say while they say it."""
+"""A run in this process, with the text of its models as it is streamed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence

@@ -89,17 +89,17 @@ class Workspace:
 
     @cached_property
     def journal(self) -> WorkspaceJournal:
-        """What has happened in it: read, and follow."""
+        """Its events: read and follow them."""
         return WorkspaceJournal(self._opening)
 
     @cached_property
     def money(self) -> WorkspaceMoney:
-        """Its account: grant, look at what was spent, reconcile."""
+        """Its account: grant money, see the spending, reconcile calls."""
         return WorkspaceMoney(self._opening)
 
     @cached_property
     def questions(self) -> WorkspaceQuestions:
-        """What agents ask people: list, approve, reject, answer."""
+        """The questions of agents to people: list, approve, reject, answer."""
         return WorkspaceQuestions(self._opening)
 
     @cached_property
@@ -114,7 +114,7 @@ class Workspace:
 
     @cached_property
     def keys(self) -> KeyRing:
-        """Its own keys to model providers, and which of them rest after a failure."""
+        """Its own provider keys, and cooldowns of keys and models."""
         return KeyRing(self._opening)
 
     # -- tasks ------------------------------------------------------------------------------------------
