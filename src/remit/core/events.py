@@ -159,7 +159,8 @@ class Gap(NamedTuple):
     """A range of the journal whose events were removed: the first and the last missing number, and the hash of the
     last, which the event after the gap continues.
 
-    An event that is still in the journal declares every gap, so an undeclared gap shows that somebody removed events.
+    An event that is still in the journal declares every gap, so an undeclared gap reveals that events were removed by
+    other means.
     """
 
     first: int
@@ -187,7 +188,7 @@ class Chapter(NamedTuple):
         return any(f" {kind} " in self.kinds for kind in kinds)
 
     def has(self, event: "Event") -> bool:
-        """Whether the chapter tells of this event, as it must of every event within it."""
+        """Whether the chapter covers this event, as it must cover every event in its range."""
         return (
             self.earliest <= event.at <= self.latest
             and f" {event.kind} " in self.kinds

@@ -415,8 +415,8 @@ async def _nobody(_turn: object) -> object:
 
 
 def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = None) -> Proposal:
-    """Propose what an agent asks for, as part of its own task. `trust` is the label of what it says, if that does not
-    come from all that it took in."""
+    """Return the proposal of an agent's request, as part of its own task. `trust` is the label of its text, if that
+    does not depend on all its input."""
     now = ground.clock.now()
     parent = asker.remit
     own = asker.rights if wish.passes else NO_RIGHTS

@@ -45,7 +45,7 @@ class KeyRing:
 
     @property
     def cooling(self) -> "CoolingList":
-        """The keys and models that rest after a failure."""
+        """The keys and models on cooldown after a failure."""
         return CoolingList(self._opening)
 
 

@@ -229,7 +229,7 @@ class Runtime(HasTeam):
         return left
 
     def lend(self) -> None:
-        """Start this process's worker in the background, if it has hands; submitting does so by itself."""
+        """Start this process's worker in the background, if `concurrency` is not 0; a submission does so by itself."""
         self._opening.engine.resident.lend()
 
     @property
@@ -253,7 +253,7 @@ class Runtime(HasTeam):
 
     @property
     def concurrency(self) -> int:
-        """How many tasks from the queue this process runs at a time; 0 if it only hands out."""
+        """How many queued tasks this process runs at once; 0 if it only submits."""
         return self._opening.settings.serving.concurrency
 
     # -- store --------------------------------------------------------------------------------------------

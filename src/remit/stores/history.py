@@ -193,7 +193,7 @@ class JournalQueries(Queries):
         return [Chapter(*row) for row in self._rows(name, limit=limit, **_bounds(span))]
 
     def _chaptered(self) -> tuple[int, int]:
-        """Return the first and the last event that chapters know of; what is before and behind has to be read."""
+        """Return the first and the last event with a chapter; events before and after them must be read."""
         begin, end = self._one("chapter_begin"), self._one("chapter_end")
         return (begin[0], end[0]) if begin is not None and end is not None else (0, 0)
 

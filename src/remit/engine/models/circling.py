@@ -1,4 +1,5 @@
-"""The rules on loops, applied to model calls: one object for each call, asked before it and told after it."""
+"""The rules on loops, applied to model calls: one object for each call, which is asked before the call and updated
+after it."""
 
 from __future__ import annotations
 

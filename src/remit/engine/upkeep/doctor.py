@@ -96,7 +96,7 @@ class Reading:
             yield from self._ended
 
     def close(self) -> None:
-        """Remove what was written to disk."""
+        """Remove the rows that were written to disk."""
         self._disk.close()
 
 
@@ -396,13 +396,13 @@ class _Part:
 
 
 class _Chapters:
-    """Whether each chapter tells of every event within it: no look would find the others."""
+    """The check that each chapter covers every event in its range: a search would miss the others."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
         self._page: list[Chapter] = []
         self._upto = 0
-        self._begun = False  # what is before the first chapter is looked through
+        self._begun = False  # events before the first chapter are read one by one
 
     def take(self, view: View, event: Event) -> None:
         while not self._page or self._page[-1].last < event.seq:

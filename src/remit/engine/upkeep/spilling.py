@@ -1,4 +1,4 @@
-"""Tables that are larger than memory should be: the doctor folds a whole journal, and a journal may be of any size."""
+"""Tables that may exceed memory: the doctor folds a whole journal, which may be of any size."""
 
 import sqlite3
 from collections.abc import Iterator, MutableMapping
@@ -12,8 +12,8 @@ _NEAR: Final = 4_000  # rows of one table that stay in memory
 
 
 def spilling() -> sqlite3.Connection:
-    """Open a file for what does not stay in memory. It has no name, and is gone when it is closed or the process ends.
-    SQLite makes it when it has to."""
+    """Open a file for rows that do not stay in memory. It has no name, and is gone when it is closed or the process
+    ends. SQLite creates it when needed."""
     disk = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # one thread makes it, another uses it
     for pragma in ("journal_mode = OFF", "synchronous = OFF", "temp_store = FILE", "cache_size = -4096"):
         disk.execute(f"PRAGMA {pragma}")
@@ -22,8 +22,8 @@ def spilling() -> sqlite3.Connection:
 
 
 class Spilled(MutableMapping[Key, Any]):
-    """One table: the rows that were used last, and on disk all others. What is given out may be changed until another
-    row is asked for."""
+    """One table: the most recently used rows in memory, all others on disk. A returned row may be changed until the
+    next row is read."""
 
     def __init__(self, disk: sqlite3.Connection, part: str) -> None:
         self._disk = disk
@@ -50,7 +50,7 @@ class Spilled(MutableMapping[Key, Any]):
             raise KeyError(key)
 
     def pop(self, key: Key, default: Any = None) -> Any:
-        """Remove a row and return it. At the end all rows are asked for once, so none is brought back into memory."""
+        """Remove a row and return it. At the end every row is read once, so none is moved back into memory."""
         far = self._far(key)
         if far is not None:
             self._disk.execute("DELETE FROM far WHERE part = ? AND key = ?", (self._part, encode(key)))
