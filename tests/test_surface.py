@@ -91,9 +91,10 @@ def test_a_public_module_has_what_it_says(module: types.ModuleType):
 
 def members(kind: type) -> Iterator[tuple[str, typing.Any]]:
     """The public methods and properties of a class, each as the function that is annotated."""
-    for name, member in vars(kind).items():
+    for name in dir(kind):
         if name.startswith("_"):
             continue
+        member = inspect.getattr_static(kind, name)
         if isinstance(member, property):
             yield name, member.fget
         elif isinstance(member, cached_property):

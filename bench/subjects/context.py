@@ -69,7 +69,7 @@ def _reads(read: Callable[[Context, str], Any]) -> Subject:
 
 get = _reads(lambda context, some: context.get("ns", some))
 last = _reads(lambda context, _some: context.query("ns", LAST))
-prefix = _reads(lambda context, some: context.query_by_prefix("ns", some[:-3], PREFIXED))
+prefix = _reads(lambda context, some: context.query("ns", PREFIXED, prefix=some[:-3]))
 
 
 async def sets_alone(load: Load) -> AsyncCosts:

@@ -9,18 +9,24 @@ from remit.core.lifecycle import Outcome, Record, RunFacts
 from remit.core.limits import LimitUse, Metered
 from remit.core.match import Match
 from remit.core.money import Hold, Lease
+from remit.core.offers import Offers
+from remit.core.prices import Usage
 from remit.core.question import Inquiry, Notice, Reply
 from remit.core.recovery import Resting
-from remit.core.remit import Chain, Hop, Remit
+from remit.core.remit import Chain, Hop, Kit, Remit
+from remit.core.session import EarlierExchange
+from remit.engine.approvals import WantedHop
 from remit.engine.attempt.live import Handoff
 from remit.engine.context import Board, Context
+from remit.engine.models.talking import KeptTalk
 from remit.engine.models.toolbox import Toolset
+from remit.engine.money import PaidCall
 from remit.engine.plans import PlanOutcome, StepOutcome
 from remit.engine.queue.task import Status, Task
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
-from remit.ports.models import TextChunk
+from remit.ports.models import ModelAnswer, TextChunk
 from remit.ports.vault import KeyInfo
 from remit.report.audit import LedgerAudit
 from remit.report.questions import AskedPerson
@@ -51,6 +57,7 @@ __all__ = [
     "Context",
     "CoolingList",
     "Crew",
+    "EarlierExchange",
     "End",
     "Entry",
     "Event",
@@ -64,18 +71,23 @@ __all__ = [
     "Hold",
     "Hop",
     "Inquiry",
+    "KeptTalk",
     "KeyInfo",
     "KeyRing",
+    "Kit",
     "Lease",
     "LedgerAudit",
     "LimitUse",
     "Match",
     "Message",
     "Metered",
+    "ModelAnswer",
     "Move",
     "Node",
     "Notice",
+    "Offers",
     "Outcome",
+    "PaidCall",
     "Peer",
     "PlanOutcome",
     "PlanStep",
@@ -98,6 +110,8 @@ __all__ = [
     "Times",
     "Toolset",
     "Turn",
+    "Usage",
+    "WantedHop",
     "WorkspaceAgents",
     "WorkspaceContext",
     "WorkspaceJournal",

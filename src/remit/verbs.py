@@ -174,7 +174,7 @@ async def _recall(turn: TurnLike, given: Given) -> Json:
         entry = await turn.context.entry(namespace, key)
         return None if entry is None else _entry_value(entry)
     if prefix:
-        found = await turn.context.query_by_prefix(namespace, prefix, _LISTED + 1)
+        found = await turn.context.query(namespace, _LISTED + 1, prefix=prefix)
     else:
         found = await turn.context.query(namespace, _LISTED + 1)
     more = f"only {_LISTED} are listed; narrow it with a prefix, or name the key" if len(found) > _LISTED else ""
@@ -216,8 +216,8 @@ async def _blackboard(turn: TurnLike, given: Given) -> Json:
         entry = await board.entry(key)
         return None if entry is None else _entry_value(entry)
     if action == "write":
-        return {"version": await board.write(key, given.get("value"))}
-    return {"deleted": await board.delete(key)}
+        return {"version": await board.set(key, given.get("value"))}
+    return {"deleted": await board.remove(key)}
 
 
 async def _ask_person(turn: TurnLike, given: Given) -> Json:

@@ -79,7 +79,7 @@ async def context_set(rt: Runtime, op: str, by: str) -> Acts:
         lambda: context().set("notes", "k", 1, 60),
         lambda: context().set("notes", "k", 1, trust="untrusted"),
         lambda: context().set_with_extension("notes", "k", 1),
-        lambda: context().board.write("k", 1),
+        lambda: context().board.set("k", 1),
         lambda: context().remove("notes", "k"),
     )
 

@@ -176,18 +176,17 @@ OF_CONTEXT: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "get": ({"namespace": "n", "key": "k"}, ()),
     "entry": ({"namespace": "n", "key": "k"}, ()),
     "get_structured": ({"namespace": "n", "key": "k"}, ()),
-    "query": ({"namespace": "n"}, ()),
+    "query": ({"namespace": "n", "prefix": "k"}, ()),
     "query_many": ({"namespaces": ["n"]}, ()),
-    "query_by_prefix": ({"namespace": "n", "prefix": "k"}, ()),
     "touch": ({"namespace": "n", "key": "k"}, ()),
     "remove": ({"namespace": "n", "key": "k"}, ()),
 }
 OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
-    "write": ({"key": "k", "value": 1}, ()),
-    "read": ({"key": "k"}, ()),
-    "list": ({}, ()),
+    "set": ({"key": "k", "value": 1}, ()),
+    "get": ({"key": "k"}, ()),
+    "query": ({}, ()),
     "entry": ({"key": "k"}, ()),
-    "delete": ({"key": "k"}, ()),
+    "remove": ({"key": "k"}, ()),
 }
 _WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "approve", "prompt", "talk_so_far", "talks", "offers")
 OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
@@ -347,7 +346,7 @@ async def test_whatever_is_said_to_a_task_is_done_or_refused_with_a_sentence(cre
         (lambda rt: rt.workspace.journal.history(kinds=["task.startd"]), "did you mean task.started?"),
         (lambda rt: rt.workspace.tasks.orphans("x"), "limit is a whole number from 1"),
         (lambda rt: rt.workspace.context().query_many(5), "query_many takes a list of namespaces, not 5"),
-        (lambda rt: rt.workspace.context(5).board.list(), "a session must be text, not int"),
+        (lambda rt: rt.workspace.context(5).board.query(), "a session must be text, not int"),
         (lambda rt: rt.run_team("g", "ok", {"tier": "complex"}), "run_team takes no more than goal and coordinator"),
         (lambda rt: rt.workspace.agents.trip("nobdy", "typo"), "there is no agent 'nobdy'; did you mean nobody?"),
         (lambda rt: rt.workspace.agents.reset("nobdy"), "there is no agent 'nobdy'; did you mean nobody?"),

@@ -176,7 +176,7 @@ async def test_nothing_is_recorded_in_the_name_of_a_cancelled_task(rt: Runtime):
             for verb in (
                 lambda: turn.context.set("a", "k", "v"),
                 lambda: turn.context.remove("memory:stubborn", "k"),
-                lambda: turn.context.board.write("k", "v"),
+                lambda: turn.context.board.set("k", "v"),
                 lambda: turn.send("coder", "hello"),
                 turn.inbox,
                 lambda: turn.delegate("coder", "x"),

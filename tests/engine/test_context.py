@@ -27,7 +27,7 @@ async def test_what_was_not_passed_answers_the_same_whether_it_exists_or_not(rt:
             with pytest.raises(Refused) as no:
                 await turn.context.get("secret", key)
             said.append(str(no.value).replace(key, "KEY"))
-        for ask in (turn.context.query("secret"), turn.context.query_by_prefix("secret", "t")):
+        for ask in (turn.context.query("secret"), turn.context.query("secret", prefix="t")):
             with pytest.raises(Refused):
                 await ask
         return said
@@ -195,9 +195,9 @@ async def test_every_turn_leaves_a_receipt(rt: Runtime):
 async def test_boards_belong_to_a_session(rt: Runtime):
     async def note(turn: Turn) -> str:
         board = turn.context.board
-        assert await board.read("missing") is None
-        assert await board.delete("missing") is False
-        await board.write(turn.task, f"from {turn.agent}")
+        assert await board.get("missing") is None
+        assert await board.remove("missing") is False
+        await board.set(turn.task, f"from {turn.agent}")
         return await board.snapshot()
 
     rt.add(Card("zed", reads=[BOARD]), note)
@@ -207,8 +207,8 @@ async def test_boards_belong_to_a_session(rt: Runtime):
     assert await rt.run("amy", "aim", session="two") == "aim (amy): from amy"
     with pytest.raises(remit.Failed, match="does not see"):
         await rt.run("amy", "aim", session="one", sees=())
-    assert await rt.workspace.context("one").board.delete("plan") is True
-    assert [entry.key for entry in await rt.workspace.context("one").board.list()] == ["aim"]
+    assert await rt.workspace.context("one").board.remove("plan") is True
+    assert [entry.key for entry in await rt.workspace.context("one").board.query()] == ["aim"]
 
 
 @pytest.mark.rule("message.once")
@@ -278,7 +278,7 @@ async def test_an_entry_of_which_two_versions_are_seen_is_listed_once(rt: Runtim
         if not turn.handoff.sender:
             return Command("other", sees=["notes"])
         many = await turn.context.query_many(["notes", "notes"])
-        listed = [await turn.context.query("notes"), await turn.context.query_by_prefix("notes", "a"), many]
+        listed = [await turn.context.query("notes"), await turn.context.query("notes", prefix="a"), many]
         return [[one.value for one in entries] for entries in listed]
 
     @rt.agent(asks=["lead"])

@@ -213,7 +213,7 @@ async def test_a_process_that_lost_its_task_does_no_effect_and_reads_nothing(tmp
             lambda: turn.once("charge", did.append, "charged by the dead"),
             lambda: turn.context.get("memory:shop", "k"),
             lambda: turn.context.query("memory:shop"),
-            lambda: turn.context.query_by_prefix("memory:shop", "k"),
+            lambda: turn.context.query("memory:shop", prefix="k"),
             turn.inbox,
             child.wait,
         ]

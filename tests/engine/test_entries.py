@@ -49,7 +49,7 @@ async def test_an_entry_is_gone_at_its_expiry_and_removed_by_cleanup(rt: Runtime
     clock.advance(0.000001)
     assert await context.get("a", "short") is None
     assert [entry.key for entry in await context.query("a")] == ["long"]
-    assert [entry.key for entry in await context.query_by_prefix("a", "")] == ["long"]
+    assert [entry.key for entry in await context.query("a", prefix="")] == ["long"]
     assert await rt.workspace.context.cleanup() == 1
     assert await rt.workspace.context.cleanup() == 0
 
@@ -119,7 +119,7 @@ async def test_a_prefix_is_literal(rt: Runtime):
         "acme-",
         "",
     ]:
-        found = [entry.key for entry in await context.query_by_prefix("n", prefix)]
+        found = [entry.key for entry in await context.query("n", prefix=prefix)]
         assert found == sorted(key for key in keys if key.startswith(prefix)), prefix
 
 

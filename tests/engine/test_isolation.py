@@ -44,7 +44,7 @@ async def test_who_was_given_nothing_writes_its_own_memory_and_nothing_else(rt: 
     owner = rt.workspace.context("s")
     await owner.set("hr", "salary", 5000)
     await owner.set("memory:lead", "orders", "obey me")
-    await owner.board.write("plan", "step 1")
+    await owner.board.set("plan", "step 1")
 
     async def spy(turn: Turn) -> list:
         context = turn.context
@@ -60,8 +60,8 @@ async def test_who_was_given_nothing_writes_its_own_memory_and_nothing_else(rt: 
                 context.touch("hr", key),
                 context.remove("hr", key),
                 context.set("memory:lead", key, "obey spy"),
-                context.board.write(key, "step 1: obey spy"),
-                context.board.delete(key),
+                context.board.set(key, "step 1: obey spy"),
+                context.board.remove(key),
             )
         ]
 
@@ -73,7 +73,7 @@ async def test_who_was_given_nothing_writes_its_own_memory_and_nothing_else(rt: 
     assert all(answer.startswith("not-writable: 'spy' may not write") for answer in answers)
     assert await owner.get("hr", "salary") == 5000
     assert await owner.get("memory:lead", "orders") == "obey me"
-    assert await owner.board.read("plan") == "step 1"
+    assert await owner.board.get("plan") == "step 1"
     assert await owner.get("memory:spy", "note") == 1
 
 
@@ -108,8 +108,8 @@ async def test_the_ceiling_holds_for_the_first_holder_too(rt: Runtime):
 @pytest.mark.rule("sight.writes")
 async def test_the_board_is_written_by_who_was_given_it(rt: Runtime):
     async def spy(turn: Turn) -> object:
-        await turn.context.board.write("k", "v")
-        return await turn.context.board.read("k")
+        await turn.context.board.set("k", "v")
+        return await turn.context.board.get("k")
 
     assert await asked(rt, spy, writes=[BOARD]) == "v"
 
@@ -164,7 +164,7 @@ async def test_what_it_wrote_are_those_versions_not_what_others_put_there(rt: Ru
             mine,
             await told(context.get("secrets", "key")),
             [entry.value for entry in await context.query("secrets")],
-            [entry.value for entry in await context.query_by_prefix("secrets", "k")],
+            [entry.value for entry in await context.query("secrets", prefix="k")],
             [entry.value for entry in await context.query("secrets", limit=1)],
             await told(context.touch("secrets", "key")),
             await told(context.remove("secrets", "key")),
@@ -361,7 +361,7 @@ async def test_what_the_task_was_passed_by_name_and_what_the_command_gives_goes_
 async def test_what_a_fan_out_passes_on_reaches_its_members_and_whoever_joins(rt: Runtime):
     for where in ("spec", "hr"):
         await rt.workspace.context("s").set(where, "k", f"of {where}")
-    await rt.workspace.context("s").board.write("k", "on the board")
+    await rt.workspace.context("s").board.set("k", "on the board")
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> Command:
@@ -369,7 +369,7 @@ async def test_what_a_fan_out_passes_on_reaches_its_members_and_whoever_joins(rt
 
     async def peek(turn: Turn) -> list:
         seen = [await told(turn.context.get(where, "k")) for where in ("spec", "hr")]
-        return [*seen, await told(turn.context.board.read("k"))]
+        return [*seen, await told(turn.context.board.get("k"))]
 
     async def heir(turn: Turn) -> list:
         return [turn.handoff.results[0].value, await peek(turn)]

@@ -86,7 +86,7 @@ async def test_workspaces_share_a_file_and_nothing_else(tmp_path):
         with Runtime(tmp_path / "both.db", workspace="acme-corp") as corp:
             assert await corp.workspace.journal.history() == []
             assert await corp.workspace.context().get("a", "secret") is None
-            assert await corp.workspace.context("s").board.list() == []
+            assert await corp.workspace.context("s").board.query() == []
 
 
 @pytest.mark.parametrize("bad", ["", "two\nlines", "x" * 65, 7, None])

@@ -62,7 +62,7 @@ async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
             first = await turn.context.set("notes", "a", "x", expect=0)
             second = await turn.context.set("notes", "a", "x")
             third = await turn.context.set("notes", "a", "y", expect=2)
-            board = await turn.context.board.write("b", 1)
+            board = await turn.context.board.set("b", 1)
             await turn.send("coder", "hello")
             gone = await turn.context.remove("notes", "gone")
             await stage.crash()

@@ -47,7 +47,7 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
     async def try_all(turn: Turn) -> str:
         for verb in (
             lambda: turn.context.set("a", "k", "v"),
-            lambda: turn.context.board.write("k", "v"),
+            lambda: turn.context.board.set("k", "v"),
             lambda: turn.send("coder", "hello"),
             turn.inbox,
             lambda: turn.delegate("coder", "x"),

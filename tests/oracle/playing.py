@@ -200,7 +200,7 @@ class Player:
             case OwnerRemoves():
                 context = self._rt.workspace.context(act.session, op=act.op)
                 board = act.namespace == BOARD_NAME
-                return await (context.board.delete(act.key) if board else context.remove(act.namespace, act.key))
+                return await (context.board.remove(act.key) if board else context.remove(act.namespace, act.key))
             case Run():
                 self._kept = None
                 how = self._along(act.along)
@@ -241,7 +241,7 @@ class Player:
         context = self._rt.workspace.context(act.session, op=act.op)
         if act.namespace == BOARD_NAME:
             at = (f"board:{act.session}", act.key)
-            version = await context.board.write(act.key, "person's")
+            version = await context.board.set(act.key, "person's")
         else:
             at, trust = (act.namespace, act.key), "untrusted" if act.outside else "trusted"
             version = await context.set(*at, "person's", trust=trust)
@@ -301,7 +301,7 @@ class Player:
         workspace = self._rt.workspace
         found = await workspace.context().query_many([one for one in NAMESPACES if one != BOARD_NAME])
         for session in SESSIONS:
-            found += await workspace.context(session).board.list()
+            found += await workspace.context(session).board.query()
         return sorted(((one.namespace, one.key), one.value, one.agent, self._which(one), one.trust) for one in found)
 
     # -- versions: any number will do that was not used before; which write it stands for is what counts ------------
@@ -446,9 +446,7 @@ class Player:
                 found = await context.entry(act.namespace, act.key)
                 return None if found is None else (found.value, found.agent, self._which(found))
             case Query():
-                wanted = (
-                    context.query_by_prefix(act.namespace, act.prefix) if act.prefix else context.query(act.namespace)
-                )
+                wanted = context.query(act.namespace, prefix=act.prefix) if act.prefix else context.query(act.namespace)
                 return sorted((one.key, one.value) for one in await wanted)
             case Put():
                 at = (act.namespace, act.key)
@@ -460,10 +458,10 @@ class Player:
         board = turn.context.board
         match act:
             case Get():
-                return await board.read(act.key)
+                return await board.get(act.key)
             case Query():
-                return sorted((one.key, one.value) for one in await board.list())
+                return sorted((one.key, one.value) for one in await board.query())
             case Put():
-                return self._new((f"board:{turn.remit.session}", act.key), await board.write(act.key, value))
+                return self._new((f"board:{turn.remit.session}", act.key), await board.set(act.key, value))
             case _:
-                return await board.delete(act.key)
+                return await board.remove(act.key)

@@ -103,16 +103,16 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "structured/": lambda turn, at, _: turn.context.get_structured(*at),
     "query/": lambda turn, at, n: turn.context.query(at[0], limit=n + 1),
     "many": lambda turn, at, n: turn.context.query_many([at[0], "notes", "code"], limit=n + 1),
-    "prefix/": lambda turn, at, _: turn.context.query_by_prefix(at[0], at[1][:1]),
+    "prefix/": lambda turn, at, _: turn.context.query(at[0], prefix=at[1][:1]),
     "touch/": lambda turn, at, _: turn.context.touch(*at),
     "set/": lambda turn, at, n: turn.context.set(*at, f"mine {n}", ttl=60 if n else None),
     "expect/": lambda turn, at, n: turn.context.set(*at, "mine", expect=n),
     "memory/": lambda turn, at, _: turn.context.set_with_extension(*at, "kept"),
     "remove/": lambda turn, at, _: turn.context.remove(*at),
-    "board read": lambda turn, at, _: turn.context.board.read(at[1]),
-    "board write": lambda turn, at, n: turn.context.board.write(at[1], n),
-    "board list": lambda turn, _, n: turn.context.board.list(n + 1),
-    "board delete": lambda turn, at, _: turn.context.board.delete(at[1]),
+    "board read": lambda turn, at, _: turn.context.board.get(at[1]),
+    "board write": lambda turn, at, n: turn.context.board.set(at[1], n),
+    "board list": lambda turn, _, n: turn.context.board.query(n + 1),
+    "board delete": lambda turn, at, _: turn.context.board.remove(at[1]),
     "board text": lambda turn, *_: turn.context.board.snapshot(),
     "look": lambda turn, *_: _looked(turn),
     "find": lambda turn, at, _: turn.find(at[0]),
@@ -277,7 +277,7 @@ class World:
                     await _removed(rt.workspace, *point)
         for key in KEYS:
             if dice.random() < 0.5:
-                await rt.workspace.context(ELSEWHERE).board.write(key, f"secret {dice.random()}")
+                await rt.workspace.context(ELSEWHERE).board.set(key, f"secret {dice.random()}")
         if dice.random() < 0.3:
             other = self._runtime(10**6, f"{self._name} next door")
             for namespace, key in dice.sample(sorted(EVERYWHERE), 4):
@@ -296,7 +296,7 @@ class World:
     async def _hidden(self, rt: Runtime) -> list[Any]:
         context = rt.workspace.context(HERE)
         everything = await context.query_many([one for one in NAMESPACES if one != BOARD_NAME])
-        everything += [one._replace(namespace=BOARD_NAME) for one in await context.board.list()]
+        everything += [one._replace(namespace=BOARD_NAME) for one in await context.board.query()]
         return sorted(tuple(map(str, one)) for one in everything if (one.namespace, one.key) in self._case.kept)
 
     async def _answer(self, turn: Turn) -> object:
@@ -332,12 +332,12 @@ class World:
 
 async def _owned(workspace: Workspace, namespace: str, key: str, value: str) -> None:
     context = workspace.context(HERE)
-    await (context.board.write(key, value) if namespace == BOARD_NAME else context.set(namespace, key, value))
+    await (context.board.set(key, value) if namespace == BOARD_NAME else context.set(namespace, key, value))
 
 
 async def _removed(workspace: Workspace, namespace: str, key: str) -> None:
     context = workspace.context(HERE)
-    await (context.board.delete(key) if namespace == BOARD_NAME else context.remove(namespace, key))
+    await (context.board.remove(key) if namespace == BOARD_NAME else context.remove(namespace, key))
 
 
 async def check(seed: int, databases: tuple[Database, Database]) -> None:

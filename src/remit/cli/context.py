@@ -121,13 +121,13 @@ def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) 
 
 async def _put(workspace: Workspace, draft: Draft, ttl: float | None, act: Acting) -> int:
     if (session := _session(draft.namespace)) is not None:
-        return await workspace.context(session, **act.said).board.write(draft.key, draft.value, ttl)
+        return await workspace.context(session, **act.said).board.set(draft.key, draft.value, ttl)
     return await workspace.context(**act.said).set(draft.namespace, draft.key, draft.value, ttl)
 
 
 async def _remove(workspace: Workspace, namespace: str, key: str, act: Acting) -> bool:
     if (session := _session(namespace)) is not None:
-        return await workspace.context(session, **act.said).board.delete(key)
+        return await workspace.context(session, **act.said).board.remove(key)
     return await workspace.context(**act.said).remove(namespace, key)
 
 

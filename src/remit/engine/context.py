@@ -490,8 +490,11 @@ class Context:
         found = await self._access.get(_own(namespace), key)
         return default if found is None else entries.structured(found)
 
-    async def query(self, namespace: str, limit: int = 100) -> list[Entry]:
-        """Return the entries of a namespace, most recently updated first."""
+    async def query(self, namespace: str, limit: int = 100, *, prefix: str | None = None) -> list[Entry]:
+        """Return the entries of a namespace, most recently updated first. With `prefix`, return those whose key begins
+        with exactly this text, in the order of their keys."""
+        if prefix is not None:
+            return await self._access.by_key(Scope(_own(namespace), prefix=prefix), limit)
         return await self._access.recent([Scope(_own(namespace))], limit)
 
     async def query_many(self, namespaces: Iterable[str], limit: int = 100) -> list[Entry]:
@@ -501,10 +504,6 @@ class Context:
         given = items(namespaces, "query_many takes a list of namespaces")
         wanted = dict.fromkeys(Scope(_own(cast("str", one))) for one in given)
         return await self._access.recent([*wanted], limit)
-
-    async def query_by_prefix(self, namespace: str, prefix: str, limit: int = 100) -> list[Entry]:
-        """Return the entries whose key begins with exactly this text, in the order of their keys."""
-        return await self._access.by_key(Scope(_own(namespace), prefix=prefix), limit)
 
     async def touch(self, namespace: str, key: str, ttl: float = _QUARTER) -> bool:
         """Extend an entry's life to at least `ttl` seconds from now, without rewriting it. Return False if it is
@@ -528,11 +527,11 @@ class Board:
         self._access = access
         self._namespace = board_of(access.session).namespace
 
-    async def write(self, key: str, value: Json, ttl: float | None = None) -> int:
+    async def set(self, key: str, value: Json, ttl: float | None = None) -> int:
         """Write an entry on the board under the agent's name, and return its version."""
         return await self._access.put(Draft(self._namespace, key, value, entries.lifetime(ttl)))
 
-    async def read(self, key: str, default: Any = None) -> Any:
+    async def get(self, key: str, default: Any = None) -> Any:
         """Return the value, or `default` if there is none."""
         found = await self._access.get(self._namespace, key)
         return default if found is None else found.value
@@ -541,17 +540,17 @@ class Board:
         """Return the entry of that key with its author, version and trust, or None."""
         return await self._access.get(self._namespace, key)
 
-    async def list(self, limit: int = 1_000) -> list[Entry]:
-        """Return all entries of the board, in the order of their keys."""
-        return await self._access.by_key(Scope(self._namespace), limit)
+    async def query(self, limit: int = 1_000, *, prefix: str = "") -> list[Entry]:
+        """Return the entries of the board whose key begins with `prefix`, in the order of their keys."""
+        return await self._access.by_key(Scope(self._namespace, prefix=prefix), limit)
 
-    async def delete(self, key: str) -> bool:
+    async def remove(self, key: str) -> bool:
         """Remove an entry from the board. Return False if there was none."""
         return await self._access.remove(self._namespace, key)
 
     async def snapshot(self) -> str:
         """Return the board as text, one line for each entry, with authors."""
-        return entries.snapshot(await self.list())
+        return entries.snapshot(await self.query())
 
 
 def _own(namespace: str) -> str:
