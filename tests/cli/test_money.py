@@ -191,7 +191,7 @@ async def test_what_was_spent_is_shown_wherever_a_run_is(spent: Path):
     assert "$0.07, $0.01 below" in remit(spent, "show").stdout
     assert "$0.08 spent" in remit(spent, "show").stdout
     assert "$0.08" in remit(spent, "runs").stdout
-    assert "$0.08; `remit spend`" in remit(spent, "stats").stdout
+    assert "$0.08; details: `remit spend`" in remit(spent, "stats").stdout
     assert "spent    $0.07" in remit(spent, "status").stdout
     assert "$0.07, $0.01 below" in remit(spent, "flow").stdout
     assert json.loads(remit(spent, "runs", "--json").stdout)[0]["credits"] == amount("$0.08")
