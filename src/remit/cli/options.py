@@ -16,7 +16,6 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from remit.config.places import FILE_NAME, place_of
-from remit.config.trusting import is_trusted, names_server, server_shown
 from remit.core.prices import credits as money
 from remit.core.values import shown
 from remit.errors import BadInput
@@ -93,7 +92,12 @@ def refuse_server(file: Path) -> None:
     """Raise `BadInput` if a file names a server and its folder is not trusted: a server could request the password from
     the environment or a password file, and would get it."""
     store = place_of(file).store
-    if store and names_server(store) and not is_trusted(file):
+    if not store:
+        return
+    # Most commands read a store without a team file, and reading team files takes many modules.
+    from remit.config.trusting import is_trusted, names_server, server_shown
+
+    if names_server(store) and not is_trusted(file):
         raise BadInput(
             f"{file} names the server {escaped(server_shown(store), 200)}, and its folder is not trusted. remit did "
             "not connect, because the server could ask for your password. `remit trust` shows what the file asks for "

@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 from remit.core.times import DAY, SECOND
 from remit.report.figures import duration
 from remit.report.flow.shapes import tooltip, words
-from remit.report.flow.stays import Stay
 from remit.report.flow.tiles import Stack, Tile
 from remit.report.looks import FOLDED, known
+from remit.report.stays import Stay
 from remit.report.tree import Node, Refusal
 from remit.report.words import ASKED
 

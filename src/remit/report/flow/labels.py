@@ -5,9 +5,9 @@ from typing import Final
 
 from remit.report import receipts
 from remit.report.figures import short
-from remit.report.flow.stays import Stay
 from remit.report.printable import cleaned
 from remit.report.receipts import slices, tokens
+from remit.report.stays import Stay
 from remit.report.words import may_see, saw_in
 
 _BRIEF: Final = 10  # columns of a name on an edge of a picture

@@ -8,10 +8,10 @@ For a new kind of hop, add an `EdgeKind`, and its look to the drawing.
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.report.flow.labels import kept_back, passed, saw_here, withheld
-from remit.report.flow.stays import Stay, member_of
 from remit.report.flow.tiles import Tile, tiles_of
 from remit.report.looks import FOLDED, known, mark
 from remit.report.printable import cleaned
+from remit.report.stays import Stay, member_of
 from remit.report.tree import Refusal
 from remit.report.words import ASKED
 

@@ -5,10 +5,10 @@ from typing import Final
 
 from remit.report import receipts
 from remit.report.flow.labels import kept_back, passed
-from remit.report.flow.stays import Stay, member_of
 from remit.report.flow.tiles import Tile, outline, tiles_of
 from remit.report.looks import FOLDED, Line, Role, known, look, mark
 from remit.report.printable import cleaned
+from remit.report.stays import Stay, member_of
 from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import Node, PlanStep, Refusal
 from remit.report.uses import uses_in_short

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from remit.report.figures import duration
 from remit.report.flow.levels import Cell, Grid, grid
 from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words
-from remit.report.flow.stays import Stay
 from remit.report.flow.tiles import Tile
 from remit.report.looks import known, look
+from remit.report.stays import Stay
 from remit.report.tree import Node, PlanStep
 from remit.report.words import plan_of, progress, tries
 

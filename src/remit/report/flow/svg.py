@@ -21,11 +21,11 @@ from remit.report.flow.layout import (
 )
 from remit.report.flow.plans import Panel, panels
 from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words, xml
-from remit.report.flow.stays import Stay
 from remit.report.flow.theme import Theme, style
 from remit.report.flow.tiles import SIBLINGS, Stack, outline
 from remit.report.looks import FOLDED, LOOKS, known, look, mark
 from remit.report.printable import cleaned
+from remit.report.stays import Stay
 from remit.report.summary import steps_sentence, summary, waits_for
 from remit.report.tree import Node, Refusal, result_text
 from remit.report.uses import uses_in_short, uses_in_signs

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from remit.report.figures import count, duration
-from remit.report.flow.stays import Stay, order, stays
 from remit.report.looks import AGAIN, ASKS, LOOKS, MODEL, TOOL, known, mark
 from remit.report.printable import escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import passed_on
+from remit.report.stays import Stay, order, stays
 from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time

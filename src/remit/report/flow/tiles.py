@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from remit.report.flow.stays import Stay, stays
+from remit.report.stays import Stay, stays
 from remit.report.tree import Node, Refusal
 from remit.report.words import states
 
