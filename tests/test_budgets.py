@@ -204,11 +204,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(280, 58, 228, 7_200),
-    "an entry": Walk(80, 30, 70, 1_900),
-    "a submitted task, until it is in the queue": Walk(160, 53, 118, 3_950),
-    "a submitted task, until it has ended": Walk(335, 71, 256, 7_900),
-    "a model agent, two requests and a tool call": Walk(1_120, 100, 800, 28_500),
+    "a delegation": Walk(222, 43, 174, 6_750),
+    "an entry": Walk(70, 25, 58, 1_850),
+    "a submitted task, until it is in the queue": Walk(148, 45, 106, 3_950),
+    "a submitted task, until it has ended": Walk(298, 57, 216, 7_600),
+    "a model agent, two requests and a tool call": Walk(1_040, 83, 690, 28_100),
 }
 
 

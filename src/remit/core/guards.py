@@ -15,7 +15,7 @@ from remit.core.allow import Names, has, spelled
 from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.lifecycle import RunFacts
-from remit.core.loops import Repetition, Sign, echo_sentence
+from remit.core.loops import ONCE, Repetition, Sign, echo_sentence
 from remit.core.remit import Pass, Remit, path
 
 RECORDED: Final = 100  # of one task
@@ -224,7 +224,8 @@ def no_loop(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def not_too_deep(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
-    limit = (remit.bounds & wish.within).depth
+    bounds = remit.bounds if wish.within is TOP else remit.bounds & wish.within
+    limit = bounds.depth
     if limit is None or remit.chain.depth < limit:
         return ALLOW
     where = path(remit.names)
@@ -236,7 +237,8 @@ def not_too_deep(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def in_time(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    deadline = (remit.bounds & wish.within).deadline
+    bounds = remit.bounds if wish.within is TOP else remit.bounds & wish.within
+    deadline = bounds.deadline
     if deadline is None or facts.now < deadline:
         return ALLOW
     late = (facts.now - deadline) / 1e6
@@ -268,7 +270,7 @@ def not_broken_for_a_person(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """Check the number of different agents, which the whole run shares."""
-    bounds = remit.bounds & wish.within
+    bounds = remit.bounds if wish.within is TOP else remit.bounds & wish.within
     if bounds.members is not None:
         members = facts.run.members
         if wish.to not in members and len(members) >= bounds.members:
@@ -297,10 +299,10 @@ def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """Refuse a delegation that was made again and again with the same result."""
-    times, in_turn, echo, at = facts.repetition
-    sign = facts.repetition.sign
-    if sign < Sign.BLOCK:
+    repetition = facts.repetition
+    if repetition is ONCE or (sign := repetition.sign) < Sign.BLOCK:
         return ALLOW
+    times, in_turn, echo, at = repetition
     if echo:
         return deny("repeat", echo_sentence(wish.to, echo))
     what = "the same two things in turn" if in_turn else "the same"

@@ -35,48 +35,26 @@ class Life:
     `above` is the life of the attempt that waits for this one: an attempt whose asker has stopped may not act.
     """
 
-    __slots__ = (
-        "above",
-        "apart",
-        "asking",
-        "ends",
-        "error",
-        "final",
-        "hard",
-        "has_timer",
-        "hurries",
-        "is_over",
-        "left",
-        "own",
-        "rests",
-        "short",
-        "stood_still",
-        "stop",
-        "told",
-        "waits",
-        "why",
-    )
-
-    def __init__(self) -> None:
-        self.above: Life | None = None
-        self.stop: Stop = ""
-        self.why = ""  # the reason for a cancel
-        self.error: Exception | None = None  # the error it fails with, whatever its agent returns
-        self.hurries = False  # whether its process is closing: failed writes for it are not retried any more
-        self.is_over = False
-        self.told = 0  # how often its agent was cancelled
-        self.waits = 0  # number of tasks it waits for
-        self.apart = 0  # how many of these run outside its slot
-        self.rests = False  # whether the store has it as waiting
-        self.asking = 0  # open questions to people, its own and those of its subtasks
-        self.ends = NEVER  # when its time is up
-        self.own = NEVER  # when its time would be up if its asker had more
-        self.hard: int | None = None  # the deadline that a caller set
-        self.left = 0  # time left when its clock stopped
-        self.has_timer = False  # False if its asker's timer ends it in time
-        self.final = True  # whether a deadline ends it, not only the time of one attempt
-        self.short = False  # whether it has less time than the default
-        self.stood_still = False  # whether its clock has ever stopped: then its expiry in the store is too early
+    # Defaults of the class: an instance has only the values that differ, and there may be thousands of attempts.
+    above: Life | None = None
+    stop: Stop = ""
+    why: str = ""  # the reason for a cancel
+    error: Exception | None = None  # the error it fails with, whatever its agent returns
+    hurries: bool = False  # whether its process is closing: failed writes for it are not retried any more
+    is_over: bool = False
+    told: int = 0  # how often its agent was cancelled
+    waits: int = 0  # number of tasks it waits for
+    apart: int = 0  # how many of these run outside its slot
+    rests: bool = False  # whether the store has it as waiting
+    asking: int = 0  # open questions to people, its own and those of its subtasks
+    ends: int = NEVER  # when its time is up
+    own: int = NEVER  # when its time would be up if its asker had more
+    hard: int | None = None  # the deadline that a caller set
+    left: int = 0  # time left when its clock stopped
+    has_timer: bool = False  # False if its asker's timer ends it in time
+    final: bool = True  # whether a deadline ends it, not only the time of one attempt
+    short: bool = False  # whether it has less time than the default
+    stood_still: bool = False  # whether its clock has ever stopped: then its expiry in the store is too early
 
     @property
     def state(self) -> State:

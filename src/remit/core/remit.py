@@ -105,6 +105,8 @@ class Pass:
     remembers: Remembers = ""
     microseconds: int | None = field(init=False, repr=False, default=None)
     patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: the runtime's default
+    # Whether it passes on context or tools, which the asker must have itself. A field, because every hop asks thrice.
+    passes: bool = field(init=False, repr=False, compare=False, default=False)
 
     if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
@@ -128,13 +130,10 @@ class Pass:
         put = object.__setattr__
         put(self, "to", canonical(self.to))
         plain(self.task, "a task", TASK_LIMIT)
-        if self.sees is not NOTHING and self.sees is not ANY:
-            put(self, "sees", scope.passed(self.sees))
-        if self.writes is not NOTHING and self.writes is not ANY:
-            put(self, "writes", scope.passed(self.writes, "writes"))
-        if self.tools is not NONE and self.tools is not ANY:
-            put(self, "tools", tools(self.tools))
-        _ceiling(self.within)
+        if self.sees is not NOTHING or self.writes is not NOTHING or self.tools is not NONE:
+            self._read_rights()
+        if self.within is not TOP:
+            _ceiling(self.within)
         if self.seconds is not None:
             put(self, "microseconds", span(self.seconds, "seconds"))
         if self.wait is not None:
@@ -147,16 +146,21 @@ class Pass:
         if self.remembers != "":
             put(self, "remembers", remembers(self.remembers))
 
+    def _read_rights(self) -> None:
+        put = object.__setattr__
+        if self.sees is not ANY:
+            put(self, "sees", scope.passed(self.sees))
+        if self.writes is not ANY:
+            put(self, "writes", scope.passed(self.writes, "writes"))
+        if self.tools is not ANY:
+            put(self, "tools", tools(self.tools))
+        put(self, "passes", bool(self.sees or self.writes or self.tools))
+
     def asking_for(self, task: str) -> "Pass":
         """Return the same pass with another text: the one that a person approved."""
         made = copy(self)
         object.__setattr__(made, "task", plain(task, "a task", TASK_LIMIT))
         return made
-
-    @property
-    def passes(self) -> bool:
-        """Whether the pass passes on context or tools, which the asker must have itself."""
-        return bool(self.sees or self.writes or self.tools)
 
 
 def _ceiling(within: object) -> None:
@@ -266,6 +270,7 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "wait", None)
     put(made, "patience", None)
     put(made, "microseconds", None)
+    put(made, "passes", bool(rights.sees or rights.writes or rights.kit.names))
     put(made, "trust", TRUSTED)
     put(made, "credits", None)
     put(made, "remembers", "")

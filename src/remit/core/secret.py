@@ -74,17 +74,19 @@ SHORTEST: Final = 8
 class Redaction:
     """Replaces secrets in text and in the strings of JSON values. Without secrets it returns its input unchanged."""
 
-    __slots__ = ("_secrets",)
+    __slots__ = ("_secrets", "is_empty")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # Longest first: a secret may be part of a longer one.
         self._secrets = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
+        self.is_empty = not self._secrets  # an attribute, because every write asks
 
     def learn(self, secret: Secret) -> None:
         """Redact this secret from now on, unless it is so short that it would match everywhere."""
         if len(secret.reveal()) >= SHORTEST and secret.reveal() not in self._secrets:
             # A new list, because another thread may be iterating over the old one.
             self._secrets = sorted([*self._secrets, secret.reveal()], key=len, reverse=True)
+            self.is_empty = False
 
     def __bool__(self) -> bool:
         return bool(self._secrets)

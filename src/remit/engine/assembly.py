@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from remit.core.loops import Loops
@@ -11,7 +12,7 @@ from remit.engine.acts import Breakers
 from remit.engine.approvals import Approving
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
-from remit.engine.attempt.live import LiveTask, LiveTasks, StopListener
+from remit.engine.attempt.live import LiveTasks, StopListener
 from remit.engine.attempt.replay import Effects
 from remit.engine.attempt.slots import BusyAgents, Slots
 from remit.engine.attempt.turns import Conductor
@@ -108,11 +109,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And a submission may start the worker, which
     # carries tasks. These references are set here and nowhere else, to avoid import cycles.
-    def take_turn(live: LiveTask) -> Turn:
-        return Turn(turn_services, live)
-
     leading = Leading(plans, services.conductor)
-    services.conductor.take_turn, services.conductor.led = take_turn, leading.agent
+    services.conductor.take_turn, services.conductor.led = partial(Turn, turn_services), leading.agent
     services.conductor.closing = lambda: resident.closing
     services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend

@@ -77,7 +77,7 @@ def delegated_children_end(happening: Happening, event: Unsealed, standing: Stan
     """Return the ends of tasks that an earlier attempt delegated and this one did not request again: no task waits for
     them."""
     seen = "receipt" in event.data and "left" not in event.data
-    if standing is not None and seen and not standing.is_rerun:
+    if standing is not None and seen and standing.fence <= 1 and not standing.failures:
         return ()  # an attempt without a takeover has seen the end of all its delegations
     gone = {event.task}
     ends: list[Unsealed] = []
@@ -147,6 +147,9 @@ CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     "task.fenced": (calls_end,),
     "task.claimed": (calls_end,),
 }
+# What follows for a task that holds no money for calls and waits for no person, as nearly all.
+_OF_TIES: Final = (calls_end, questions_withdrawn)
+_UNTIED: Final = {kind: tuple(one for one in all_ if one not in _OF_TIES) for kind, all_ in CONSEQUENCES.items()}
 _PUT_BACK: Final = frozenset(("task.lost", "task.released"))
 _FOLLOWED: Final = frozenset(kind for kind, consequences in CONSEQUENCES.items() if consequences)
 _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
@@ -163,22 +166,19 @@ class Consequent(StoreAround):
         self._redaction = redaction
         self._breaker_policy = breaker_policy
 
-    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
-        return self._store.tx(self._redaction.text(op), self._completed(decide), wants)
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+        return (await self.transact(op, decide, wants)).answer
 
     def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        return self._store.transact(self._redaction.text(op), self._completed(decide), wants)
-
-    def _completed(self, decide: Decide[T]) -> Decide[T]:
         def completed(view: View) -> Decision[T]:
             decision = decide(view)
             for event in decision.events:
                 if event.kind in _FOLLOWED:
                     decision = self._complete(view, decision)
                     break
-            return self._redacted(decision) if self._redaction else decision
+            return decision if self._redaction.is_empty else self._redacted(decision)
 
-        return completed
+        return self._store.transact(op if self._redaction.is_empty else self._redaction.text(op), completed, wants)
 
     def _redacted(self, decision: Decision[T]) -> Decision[T]:
         """Return the decision with the owner's secrets removed."""
@@ -198,6 +198,8 @@ class Consequent(StoreAround):
             if not consequences:
                 continue
             standing = view.standing(event.task)
+            if standing is not None and not standing.ties:
+                consequences = _UNTIED[event.kind]
             for consequence in consequences:
                 events += consequence(happening, event, standing)
             if standing is not None and standing.purse and event.kind in lifecycle.ENDS:

@@ -217,7 +217,7 @@ class Delegations:
     async def _delegated(self, asker: LiveTask, wish: Pass, ops: list[str], besides: Besides = PLAIN) -> Outcome:
         asker.must_be_at_work()
         services, control, op = self._services, asker.control, ops[0]
-        known = await self._known(asker, ops) if asker.attempt.is_rerun else UNKNOWN
+        known = UNKNOWN if asker.operations.visited is None else await self._known(asker, ops)
         if known.outcome is not None:
             if known.origin:
                 asker.operations.note_failure(op, known.origin)
@@ -251,7 +251,8 @@ class Delegations:
         """Request admission for a delegation once."""
         services, (wish, op, edit, besides, origin, tried) = self._services, wanted
         step, again = besides.step, besides.again
-        proposal = proposed(services.ground, asker, edit.applied(wish), step.trust if step is not None else None)
+        edited = edit.applied(wish) if edit.task else wish
+        proposal = proposed(services.ground, asker, edited, step.trust if step is not None else None)
         proposal = proposal._replace(wish=wish, op=op, repetition=again, again=tried)
         child, live = proposal.child, self._made_alive(asker, proposal, besides)
         admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
@@ -421,4 +422,4 @@ def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = 
     parent = asker.remit
     own = asker.rights if wish.passes else NO_RIGHTS
     child = remits.derive(parent, wish, ground.ids.new(), own, deadline(wish, now), trust or asker.says)
-    return Proposal(child, parent, wish, asker.card, now, tally=Refusable(asker.refusals))
+    return Proposal(child, parent, wish, asker.agent.card, now, tally=Refusable(asker.refusals))

@@ -150,7 +150,7 @@ class HopFacts:
 
     __slots__ = (
         *("_approving", "_card", "_directory", "_funding", "_limits", "_passage", "_proposal", "_view"),
-        *("asks", "draft", "known", "limit", "now", "permit"),
+        *("asks", "breaker", "draft", "known", "limit", "now", "permit", "repetition"),
     )
 
     def __init__(self, view: View, door: "Admission", passage: Passage, proposal: Proposal) -> None:
@@ -163,21 +163,22 @@ class HopFacts:
         self._approving = door.approving
         self.draft: QuestionDraft | None = None
         self.permit = _NO_PERMIT
-        card = self._card = self._found_card()
+        if proposal.brought is not None:
+            card = proposal.brought
+        else:
+            agent = door.directory.get(proposal.wish.to)
+            card = agent.card if agent is not None else self._published()
+        self._card = card
         self.known = card is not None
         self.limit = card.concurrency if card is not None else 0
         self.asks: Names = proposal.asker.asks if proposal.asker is not None else ANY
         self.now = proposal.now
+        self.breaker: Breaker = view.breaker(proposal.wish.to)
+        self.repetition = proposal.repetition
 
-    def _found_card(self) -> Card | None:
-        """Return the wanted agent's card: of this process or, for the queue, a published one. None if there is none."""
-        if self._proposal.brought is not None:
-            return self._proposal.brought
-        name = self._proposal.wish.to
-        agent = self._directory.get(name)
-        if agent is not None:
-            return agent.card
-        return self._view.card(name) if self._passage.queued else None
+    def _published(self) -> Card | None:
+        """Return the card of an agent of another process, for the queue alone. None if there is none."""
+        return self._view.card(self._proposal.wish.to) if self._passage.queued else None
 
     @property
     def roster(self) -> tuple[str, ...]:
@@ -192,10 +193,6 @@ class HopFacts:
     @property
     def running(self) -> int:
         return self._view.running(self._proposal.wish.to, self._proposal.now)
-
-    @property
-    def breaker(self) -> Breaker:
-        return self._view.breaker(self._proposal.wish.to)
 
     @property
     def run(self) -> RunFacts:
@@ -264,17 +261,13 @@ class HopFacts:
 
     @property
     def unpaid(self) -> tuple[str, str]:
-        lacks = self.funding.lacks
-        if lacks:
-            return self.funding.rule, lacks
+        funding = self.funding
+        if funding.lacks:
+            return funding.rule, funding.lacks
         limits, proposal = self._limits.begun, self._proposal
         if limits and proposal.counts and (found := used_up(self._view, limits, proposal.child, self.now)):
             return LIMIT, refusal(proposal.child, found, self.now, person=proposal.asker is None)
         return "", ""
-
-    @property
-    def repetition(self) -> Repetition:
-        return self._proposal.repetition
 
     @property
     def repeats(self) -> bool:
@@ -315,9 +308,10 @@ class Admission:
             return Admitted(verdict, self._refused(passage, proposal, verdict))
         joins = under is not proposal.child and wish.to not in view.run(under.root).members
         # A queued task, or a part of a parallel handoff, must not become the breaker's only probe.
-        probes = view.breaker(wish.to) is not CLOSED and not passage.queued and passage.name != "fan-out"
-        funds = facts.funding.data if affordable in passage.guards else None
-        if self.limits.begun and affordable in passage.guards and proposal.counts:
+        probes = facts.breaker is not CLOSED and not passage.queued and passage.name != "fan-out"
+        pays = affordable in passage.guards
+        funds = facts.funding.data if pays else None
+        if self.limits.begun and pays and proposal.counts:
             funds = {**(funds or {}), "metered": True}
         events = self.probe(view, proposal) if probes else ()
         return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)

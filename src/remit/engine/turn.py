@@ -16,7 +16,7 @@ from remit.core.lifecycle import Outcome
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.plan import Plan
 from remit.core.remit import Pass, Remit
-from remit.core.trust import UNTRUSTED, Trust, least
+from remit.core.trust import TRUSTED, UNTRUSTED, Trust, least
 from remit.core.values import INT_LIMIT, NAME_LIMIT, line, plain, shown
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
@@ -139,7 +139,8 @@ class Turn(MoneyVerbs, ModelVerbs):
         wish = asking.passed("delegate", to, task, how)
         with self._live.verb():
             outcome = await self._services.delegations.delegate(self._live, wish)
-        self._live.take(outcome.trust)
+        if outcome.trust is not TRUSTED:
+            self._live.take(outcome.trust)
         return outcome
 
     async def delegate_all(

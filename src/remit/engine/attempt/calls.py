@@ -43,12 +43,16 @@ class Call:
     the agent's later actions have no effect here.
     """
 
-    __slots__ = ("_answer", "_base", "_firm", "_leaving", "_left", "_scope", "_timer", "name", "own", "task")
+    __slots__ = (
+        *("_agent", "_answer", "_base", "_firm", "_groups", "_leaving", "_left", "_scope", "_timer"),
+        *("name", "own", "task"),
+    )
 
     def __init__(self, name: str, answer: Awaitable[object], scope: CancelScope, leaving: Leaving) -> None:
         self.name = name
         self.task = cast("asyncio.Task[object]", asyncio.current_task())
         self.own = 0  # how often the agent's own code has cancelled its asyncio task
+        self._agent = answer
         self._answer = answer.__await__()
         self._scope = scope
         self._leaving = leaving
@@ -56,6 +60,7 @@ class Call:
         self._left = False
         self._firm = False  # whether the grace period ends in any case
         self._timer: Timer | None = None
+        self._groups: tuple[asyncio.TaskGroup, ...] = ()  # the agent's own that have cancelled its task
 
     @property
     def is_cancelled(self) -> bool:
@@ -121,7 +126,12 @@ class Call:
         if self._left or error is None:
             self._abandon()
         elif isinstance(error, CancelledError) and self.is_cancelled:
-            self.stop_soon(firm=False)
+            group = _group_at_end(self._agent, self.task)
+            if group is not None and group not in self._groups:
+                self._groups = (*self._groups, group)
+                self.own += 1
+            if self.is_cancelled:
+                self.stop_soon(firm=False)
         return self._answer.throw(error)
 
     async def forgive_own(self) -> None:
@@ -231,6 +241,28 @@ def _is_cancelled() -> bool:
 
 async def _run_on(answer: Generator[Any, Any, object], waits: object) -> None:
     await _Rest(answer, waits)
+
+
+_GROUP_ENDS: Final = asyncio.TaskGroup.__aexit__.__code__
+_DRIVES: Final = Call.__await__.__code__
+
+
+def _group_at_end(awaited: object, task: asyncio.Task[object]) -> asyncio.TaskGroup | None:
+    """Find the task group of an agent that waits for its members, one of which has failed. Then the group has cancelled
+    the task that it was entered in, to wake itself, and before Python 3.13 it does not take that back."""
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is None:
+            return None
+        if frame.f_code is _GROUP_ENDS:
+            group = frame.f_locals["self"]
+            requested = getattr(group, "_parent_cancel_requested", False)
+            return group if requested and getattr(group, "_parent_task", None) is task else None
+        if frame.f_code is _DRIVES:  # a delegation: what it waits for is inside
+            awaited = frame.f_locals["self"]._agent  # noqa: SLF001 - of this class
+        else:
+            awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return None
 
 
 def _interrupts(task: asyncio.Task[object]) -> int:

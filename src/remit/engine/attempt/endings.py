@@ -1,6 +1,7 @@
 """Ending a task: exactly one event records the end, and only the current holder may write it."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from remit.core import backoff, lifecycle
@@ -41,7 +42,7 @@ class Endings(NamedTuple):
         insisting.tasks.add(task)
         try:
             what = f"the end of task {task}"
-            recorded = await insisting.insist(live.life, what, lambda: self._recorded(live, ending))
+            recorded = await insisting.insist(live.life, what, partial(self._recorded, live, ending))
         except StoreError:
             insisting.unkept.add(task)
             raise
@@ -67,15 +68,13 @@ class Endings(NamedTuple):
         task = live.remit.id
         while True:
             op = f"{task}/end/{live.attempt.fence}"
-            answer, recorded = await self.ground.store.transact(
-                op, lambda view: self._decide(view, live, ending), Wants((task,))
-            )
+            answer, recorded = await self.ground.store.transact(op, partial(self._decide, live, ending), Wants((task,)))
             if answer != _NOT_YET:
                 # No aside: the end was recorded by an earlier teardown, and that record counts.
                 return recorded or (ending if answer == ending.kind else None)
             await self.bell.until(ANYTHING, lambda view: nothing_open_below(view, task) or None)
 
-    def _decide(self, view: View, live: LiveTask, ending: Ending) -> Decision[str]:
+    def _decide(self, live: LiveTask, ending: Ending, view: View) -> Decision[str]:
         remit, now = live.remit, self.ground.clock.now()
         standing = view.standing(remit.id)
         if standing is None or standing.fence != live.attempt.fence or standing.state in lifecycle.TERMINAL:

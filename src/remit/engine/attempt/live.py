@@ -454,11 +454,13 @@ class LiveTasks:
 
     def leave(self, live: LiveTask) -> None:
         """Remove a task that has ended, whichever agent held it last."""
-        last = self.latest(live)
+        now = self._live.get(live.remit.id)
+        last = live
+        if now is not None and now.control is live.control:
+            last = now
+            del self._live[live.remit.id]
         live.over = last.over = True
         last.life.end()
-        if self._live.get(live.remit.id) is last:
-            del self._live[live.remit.id]
         line = last.control.line
         assert line is not None  # a live task has a line
         line.leave(last.remit.id, waits=last.life.waits > 0, last=last.attempt.queued)

@@ -130,7 +130,7 @@ class Operations:
         self.kept: KeptEffects | None = None  # effects of earlier attempts, once loaded
         self._given: set[str] | None = None  # tasks of earlier tries whose results this one used
         # The turns that it has reached; None in the first attempt.
-        self.visited: list[str] | None = [] if attempt.is_rerun else None
+        self.visited: list[str] | None = None if attempt is FIRST or not attempt.is_rerun else []
         self._positions: dict[str, str] | None = None  # positions of tool calls, by id
         self.chain: str | None = None  # the path to this task, once computed
         self._begin()
@@ -165,20 +165,18 @@ class Operations:
         self._counts = {}
 
     def _begin(self) -> None:
-        self._turn = self._named(self.turns)
+        self._turn = f"{self.turns}.{self._holder}" if self.turns else "0"
         self.generation = 0  # how often the conversation of this turn has restarted
         self._anew = ""  # the id part of a restarted conversation
         self._counts: dict[str, int] = {}
         if self.visited is not None:
             self.visited.append(self._turn)
 
-    def _named(self, turns: int) -> str:
-        return f"{turns}.{self._holder}" if turns else "0"
-
     def ids(self, what: str, *about: str) -> list[str]:
         """Return the ids of the next operation of this kind: that of this try, then those of earlier tries, latest
         first."""
-        return self._of_every_try(self._next(self._about(what, about)))
+        counted = self._next(self._about(what, about))
+        return [f"{self._origin}/0/{counted}"] if not self._failures else self._of_every_try(counted)
 
     def coming(self, what: str, *about: str) -> list[str]:
         """Return the ids that `ids` would return, without counting the operation."""
@@ -363,7 +361,8 @@ class Operations:
     def handing(self, content: str, *, of_parts: bool = False) -> str:
         """Return the id under which a handoff is approved: the same whether it is only checked or made. A handoff that
         joins parts was checked in the turn before, which sent them out."""
-        turn = self._named(self.turns - 1) if of_parts else self._turn
+        before = self.turns - 1
+        turn = self._turn if not of_parts else f"{before}.{self._holder}" if before else "0"
         return f"{self._origin}/{self._failures}/{turn}/handing/{digest(content)}"
 
     @property

@@ -147,7 +147,8 @@ class Slots(NamedTuple):
     @staticmethod
     def concerns(asker: LiveTask) -> bool:
         """Whether slots matter for a task that the asker delegates; usually they do not."""
-        return asker.card.concurrency is not None or asker.control.own_line.rests
+        line = asker.control.line
+        return asker.agent.card.concurrency is not None or (line is not None and line.rests)
 
     def passing_on(self, view: View, asker: LiveTask, now: int) -> tuple[Unsealed, ...] | None:
         """Return the events to record with a task that starts in the asker's line: an agent with a concurrency limit

@@ -175,6 +175,8 @@ class Conductor:
             if isinstance(answer, Ending):
                 back = await self._handoffs.give_back(live, answer) if self._handoffs.gives_back else None
                 if back is None:
+                    if live.operations.visited is None and "conversation" not in live.__dict__:
+                        return answer  # a first run without a model: there is no record to account for
                     return await self._accounted(live, answer)
                 live = back
                 continue

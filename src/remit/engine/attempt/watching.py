@@ -10,7 +10,7 @@ from typing import Final
 from remit.core.bounds import TOP
 from remit.core.identity import said
 from remit.core.lifecycle import Outcome
-from remit.core.loops import GROWN, USUAL, Repetition, Sign, Thresholds
+from remit.core.loops import GROWN, ONCE, USUAL, Repetition, Sign, Thresholds
 from remit.core.remit import Pass
 from remit.core.values import digest, encode
 from remit.engine.attempt.live import LiveTask
@@ -46,15 +46,18 @@ class Watch:
         seen = self._task.delegated
         if self._wish is not None:
             self._hear(self._wish, outcomes[0])
-        if self.again.sign >= Sign.BLOCK and all(outcome.rule == "repeat" for outcome in outcomes):
+        again = self.again
+        if again is not ONCE and again.sign >= Sign.BLOCK and all(outcome.rule == "repeat" for outcome in outcomes):
             seen.blocked(self._action)
-            now = self.again
+            now = again
+        elif len(outcomes) == 1 and outcomes[0].error is None:
+            now = seen.seen(self._action, _came_of(outcomes[0]))
         elif any(outcome.rule in _PASSING for outcome in outcomes):
             return
         else:
             came = [_came_of(outcome) for outcome in outcomes]
             now = seen.seen(self._action, came[0] if len(came) == 1 else digest(encode(came)))
-        if now.sign is Sign.STOP:
+        if now is not ONCE and now.sign is Sign.STOP:
             self._task.control.give_up(_why(now, outcomes[-1]))
 
     def _hear(self, wish: Pass, outcome: Outcome) -> None:

@@ -95,6 +95,8 @@ class ImmediateCommit:
 
     def __init__(self, connection: WritingConnection, feed: Feed, fault: Fault) -> None:
         self._connection = connection
+        self._apply = connection.apply
+        self._journal = connection.journal
         self._feed = feed
         self._fault = fault
         self._operations = 0
@@ -116,14 +118,14 @@ class ImmediateCommit:
             self._fault("store.begin")
         self._operations += 1
         try:
-            answer, events, aside = connection.apply(workspace, op, decide)
+            answer, events, aside = self._apply(workspace, op, decide)
         except StoreError:
             self._undo()
             raise
         for event in events:
             self._open.append(event[:-1])
         # Also after an operation that raised: it may have filled the transaction.
-        if self._operations >= BATCH or connection.journal.unrepeatable:
+        if self._operations >= BATCH or self._journal.unrepeatable:
             self._commit()
         if events:
             self._feed(events)
@@ -141,7 +143,7 @@ class ImmediateCommit:
             raise
         self._operations = 0
         self._open.clear()
-        self._connection.journal.unrepeatable = False
+        self._journal.unrepeatable = False
 
     def _undo(self) -> None:
         """Undo only the operation that failed."""
