@@ -87,7 +87,7 @@ async def test_what_people_get_gives_no_key_out(rt: Runtime):
     await rt.workspace.keys.set("openai", Secret(CANARY))
     keys = rt.workspace.keys
 
-    assert [name for name in dir(keys) if not name.startswith("_")] == ["names", "remove", "rotate", "set"]
+    assert [name for name in dir(keys) if not name.startswith("_")] == ["cooling", "names", "remove", "rotate", "set"]
     assert CANARY not in repr([keys, await keys.names(), vars(rt.workspace)])
 
 

@@ -251,7 +251,7 @@ def test_a_file_that_is_gone_after_a_fork_is_told_and_the_fork_goes_well(tmp_pat
     folder.rename(tmp_path / "moved")
     assert in_a_fork(lambda: "child") == "child"
     with pytest.raises(StoreError, match="could not be opened again after a fork"):
-        asyncio.run(rt.workspace.journal.history())
+        asyncio.run(rt.workspace.journal.read(head))
 
 
 @pytest.mark.rule("runtime.fork")
