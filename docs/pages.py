@@ -28,7 +28,7 @@ KEYWORDS = {
     "within": "`Bounds(...)` that narrow the bounds of the asker",
     "writes": "context that the holder may write, in addition to its card",
     "trust": '`"untrusted"`: the text of the task comes from untrusted users',
-    "seconds": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
+    "timeout": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
     "key": "idempotency key: the same request with the same key is the same task",
     "same_within": "number of seconds for which the same request is the same task without a key",
     "attempts": "maximum number of attempts (default 4)",

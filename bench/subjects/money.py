@@ -162,7 +162,7 @@ def reservations(*, durable: bool) -> Subject:
                 runtime.agent("reserves")(_reserves)
                 await runtime.workspace.money.grant(_dollars(GRANTED))
                 start = time.perf_counter()
-                await runtime.run("reserves", str(times), seconds=3_600)
+                await runtime.run("reserves", str(times), timeout=3_600)
                 took = time.perf_counter() - start
                 await _checked(runtime, times, "in a file" if durable else "in memory")
             yield Cost(times / took)
@@ -182,7 +182,7 @@ def reserve_at(address: str, times: str) -> None:
             await runtime.workspace.money.account()
             print("ready", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
-            await runtime.run("reserves", times, seconds=3_600)
+            await runtime.run("reserves", times, timeout=3_600)
             print("done", flush=True)
 
     asyncio.run(main())

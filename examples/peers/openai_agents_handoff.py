@@ -35,7 +35,7 @@ rt.add(refunds)  # remit
 
 async def main() -> None:
     async with rt:  # remit
-        task = await rt.submit("triage", "I paid order 5003 twice", key="1", credits="$0.10", seconds=60)  # remit
+        task = await rt.submit("triage", "I paid order 5003 twice", key="1", credits="$0.10", timeout=60)  # remit
         print(f"answer: {await task.result()}")
         if root := await rt.workspace.tree(task.id):  # remit
             print(text(root, root.until), end="")  # remit

@@ -42,7 +42,7 @@ def team() -> None:
 async def main() -> None:
     team()
     async with rt:  # remit
-        task = await rt.submit("writer", "The Golden Gate in a sentence", key="1", credits="$0.10", seconds=60)  # remit
+        task = await rt.submit("writer", "The Golden Gate in a sentence", key="1", credits="$0.10", timeout=60)  # remit
         print(f"answer: {await task.result()}")
         if root := await rt.workspace.tree(task.id):  # remit
             print(text(root, root.until), end="")  # remit

@@ -48,7 +48,7 @@ async def said(server: MCPServer) -> str:
         ({"url": "http://a", "pins": {"add": PIN}}, "'add' is pinned and not allowed"),
         ({"url": "http://a", "pins": [PIN]}, "pins takes the digests of tools by their names"),
         ({"url": "http://a", "allow": ["add"], "pins": {"add": "md5:1"}}, "is 'sha256:' and 64 digits"),
-        ({"url": "http://a", "seconds": -1}, "seconds is a number of seconds"),
+        ({"url": "http://a", "timeout": -1}, "timeout is a number of seconds"),
         ({"url": "http://a", "limit": -1}, "limit is a whole number"),
     ],
 )
@@ -161,7 +161,7 @@ async def test_who_is_cancelled_while_a_server_starts_leaves_it_to_the_others(tm
 
 @pytest.mark.rule("mcp.cancel")
 async def test_a_call_that_takes_too_long_is_called_off(tmp_path: Path):
-    server = small(tmp_path, "silent", seconds=0.05)
+    server = small(tmp_path, "silent", timeout=0.05)
     (say,) = await server.tools()
     with pytest.raises(ToolFailed, match=r"did not answer within 0\.05 s and was told to stop; it may have been done"):
         await say.call({})

@@ -159,7 +159,7 @@ async def test_calls_run_side_by_side_and_one_that_is_cancelled_ends_alone(serve
 
 @pytest.mark.rule("mcp.cancel")
 async def test_a_call_has_its_time(server: Make):
-    one = server(allow=["wait", "add"], seconds=1)
+    one = server(allow=["wait", "add"], timeout=1)
     tools = await tools_of(one)
     with pytest.raises(ToolFailed, match="'wait' of the MCP server 'served' did not answer within 1 s and was told to"):
         await tools["wait"].call({"name": "slow"})

@@ -131,8 +131,8 @@ async def test_arguments_that_do_not_fit_are_a_sentence(given: dict[str, Any], w
         ({"arguments": {"type": "object", "properties": {"a-b": {}}}}, "made of letters"),
         ({"arguments": {"type": "object", "properties": {"a": {"type": "text"}}}}, "that is not a JSON Schema"),
         ({"stdin": "b"}, "stdin is the name of an argument, not 'b'; the arguments are a"),
-        ({"seconds": -1}, "seconds is a number of seconds"),
-        ({"timeout": 3}, "program_tool takes no 'timeout'; did you mean seconds"),
+        ({"timeout": -1}, "timeout is a number of seconds"),
+        ({"seconds": 3}, "program_tool takes no 'seconds'; did you mean timeout"),
         ({"name": "group:x"}, "no tool can be called 'group:x'"),
     ],
 )
@@ -160,7 +160,7 @@ async def test_another_exit_code_is_a_failure_with_the_last_words_quoted():
 
 @pytest.mark.rule("program.ends")
 async def test_a_program_has_its_time_and_says_so_much(sign: Path):
-    slow = show(python(STUBBORN, str(sign)), "Show.", seconds=0.05, grace=0.05, env={"MARK": str(sign)})
+    slow = show(python(STUBBORN, str(sign)), "Show.", timeout=0.05, grace=0.05, env={"MARK": str(sign)})
     with pytest.raises(ToolFailed, match=r"was not done within 0\.05 s and was ended"):
         await slow.call({})
     assert marked(str(sign)) == []

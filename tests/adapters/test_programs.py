@@ -131,7 +131,7 @@ async def test_a_program_whose_time_is_up_is_ended(rt: Runtime, clock: FakeClock
 
     async def run() -> None:
         with pytest.raises(TimedOut):
-            await rt.run("worker", "go", seconds=5)
+            await rt.run("worker", "go", timeout=5)
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)

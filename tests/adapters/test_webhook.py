@@ -404,7 +404,7 @@ async def test_what_is_no_request_that_means_one_thing_is_refused(office: Office
 
 @pytest.mark.rule("channel.server")
 async def test_whoever_says_nothing_is_not_waited_for(clock):
-    server = AnswerServer(SECRET, port=0, seconds=0.05)
+    server = AnswerServer(SECRET, port=0, timeout=0.05)
     with crew(":memory:", clock, server) as rt:
         async with rt.serving():
             await server.ready.wait()
@@ -415,7 +415,7 @@ async def test_whoever_says_nothing_is_not_waited_for(clock):
 @pytest.mark.rule("channel.server")
 @pytest.mark.parametrize("sent", [b"", b"GET /ans", b"GET /answer HTTP/1.1\r\n", b"POST /answer HTTP/1.1\r\n"])
 async def test_peers_that_keep_us_waiting_are_bounded_and_keep_nobody_out(clock, sent: bytes):
-    server = AnswerServer(SECRET, port=0, seconds=3_600)
+    server = AnswerServer(SECRET, port=0, timeout=3_600)
     with crew(":memory:", clock, server) as rt:
         async with rt.serving(), AsyncExitStack() as peers:
             await server.ready.wait()
@@ -438,7 +438,7 @@ async def test_peers_that_do_not_read_their_page_keep_nobody_out(clock):
         async def look(self, question: str) -> Any:
             return inquiry(id=question, text="x" * 8_000_000)
 
-    server = AnswerServer(SECRET, port=0, seconds=3_600)
+    server = AnswerServer(SECRET, port=0, timeout=3_600)
     async with anyio.create_task_group() as group, AsyncExitStack() as peers:
         group.start_soon(server.listen, LongPage())
         await server.ready.wait()

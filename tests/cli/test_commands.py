@@ -276,7 +276,7 @@ def test_run_as_json_is_one_document(folder: Path):
         (["run", "team:rt", "lead", "x", "--credits", "$lots"], 2, "an amount is written"),
         (["run", "team:rt", "lead", "x", "--credits", "$-1"], 2, "an amount is not negative"),
         (["submit", "team:rt", "lead", "x", "--credits", "bash.50"], 2, "'$0.50' in single quotes"),
-        (["run", "team:rt", "lead", "x", "--seconds", "-1"], 2, "positive"),
+        (["run", "team:rt", "lead", "x", "--timeout", "-1"], 2, "positive"),
         (["run", "team:rt", "broken", "x"], 1, ""),
         (["runs"], 4, "there is no store at remit.db"),
         (["runs", "--store", "."], 5, "is a folder"),
@@ -427,7 +427,7 @@ def test_doctor_says_what_is_wrong(folder: Path):
 
 
 def test_a_run_that_died_is_shown_as_lost_not_as_running(folder: Path):
-    words = ["run", "team:rt", "slow", "x", "--store", "remit.db", "--seconds", "0.5"]
+    words = ["run", "team:rt", "slow", "x", "--store", "remit.db", "--timeout", "0.5"]
     with running("-m", "remit.cli", *words, cwd=folder) as child:
         while "started" not in child.stdout.readline():
             assert child.poll() is None

@@ -28,7 +28,7 @@ def failed(folder: Path, monkeypatch: pytest.MonkeyPatch, *status: int) -> str:
         async with model_server([*map(Fails, status), Says("late")]) as server, Runtime(folder / "remit.db") as rt:
             for number, _ in enumerate(status):
                 rt.model_agent(f"m{number}", f"openai-chat:{number}", keys=["A_KEY"], base_url=f"{server.url}/v1")
-                outcome = await rt.outcome(f"m{number}", "go", seconds=2)
+                outcome = await rt.outcome(f"m{number}", "go", timeout=2)
                 assert "`remit cooling clear` ends it" in str(outcome.error)
             return f"openai@{server.url.removeprefix('http://')}"
 

@@ -30,7 +30,7 @@ SHOWS = [
         ["context", "ls"],
     ),
     *(["context", "ls", "notes"], ["context", "get", "notes", "k"], ["prune", "--dry-run"]),
-    *(["show", "{run}"], ["show", "{run}", "--talk"], ["status", "{run}"], ["wait", "{run}", "--seconds", "1"]),
+    *(["show", "{run}"], ["show", "{run}", "--talk"], ["status", "{run}"], ["wait", "{run}", "--timeout", "1"]),
     *(["flow", "{run}"], ["flow", "{run}", "--format", "mermaid"], ["flow", "{run}", "--format", "svg"]),
 ]
 DATA = [[*words, "--json"] for words in SHOWS if words[0] != "flow"]
@@ -73,7 +73,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         async def work() -> str:
             await rt.workspace.context().set("notes", "k", HOSTILE)
             async with rt.serving():
-                await (await rt.submit("lead", HOSTILE)).wait(seconds=20)
+                await (await rt.submit("lead", HOSTILE)).wait(timeout=20)
             outcome = await rt.outcome("lead", HOSTILE)
             return outcome.id
 

@@ -334,7 +334,7 @@ def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: 
     [
         (["submit", "{module}:rt", "nobody", "x", "-s", "a.db"], 3, "there is no agent 'nobody'"),
         (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--attempts", "0"], 2, "attempts"),
-        (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--seconds", "-1"], 2, "seconds must be a positive"),
+        (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--timeout", "-1"], 2, "timeout must be a positive"),
         (["worker", "{module}:rt"], 2, "keeps everything in memory"),
         (["worker", "{module}:rt", "-s", "a.db", "--concurrency", "0"], 2, "--concurrency"),
         (["worker", "{module}:rt", "-s", "a.db", "--drain-timeout", "-1"], 2, "--drain-timeout is a number"),
@@ -456,7 +456,7 @@ def test_wait_prints_the_result_and_its_code_tells_how_it_went(cli, tmp_path: Pa
 
 def test_wait_gives_up_when_told_to(cli, tmp_path: Path):
     task = submitted(tmp_path)
-    said = cli("wait", task, "--seconds", "0.05")
+    said = cli("wait", task, "--timeout", "0.05")
     assert said.code == 124
     assert "no worker is running; start one: `remit worker module:runtime`" in said.err
     assert f"task {task} is pending after waiting 0.05 s; it continues" in said.err
@@ -759,7 +759,7 @@ def test_a_worker_whose_reader_has_gone_works_on(cli, module: str, worker):
     first = worker()
     first.process.stdout.close()
     for task in ("one", "two"):
-        assert cli("wait", put(cli, module, "quick", task), "--seconds", "30").out == f"done: {task}\n"
+        assert cli("wait", put(cli, module, "quick", task), "--timeout", "30").out == f"done: {task}\n"
     first.signal(signal.SIGTERM)
     assert first.process.wait(30) == 0
 

@@ -52,7 +52,7 @@ WHOLE = """
 [run]
 agent = "desk"
 credits = "$0.50"
-seconds = 20
+timeout = 20
 tier = "complex"
 
 [agents.desk]

@@ -125,7 +125,7 @@ wishes = st.builds(
     writes=st.just(ANY) | scope_sets,
     tools=st.just(NONE) | tool_sets,
     within=st.just(TOP) | bounds,
-    seconds=st.integers(1, 600),
+    timeout=st.integers(1, 600),
 )
 
 # Everything but NUL and half a surrogate pair, which are refused.

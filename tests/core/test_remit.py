@@ -67,7 +67,7 @@ def hop(parent, card: Card, wish: Pass, child: str = "t2", now: int = NOW):
 
 
 def test_a_wish_reads_what_people_write():
-    wish = Pass("Code Reviewer", "review it", sees=["codebase"], tools=["group:exec"], seconds=timedelta(minutes=2))
+    wish = Pass("Code Reviewer", "review it", sees=["codebase"], tools=["group:exec"], timeout=timedelta(minutes=2))
 
     assert wish.to == "code-reviewer"
     assert wish.sees == {Scope("codebase")}
@@ -84,7 +84,7 @@ def test_a_wish_passes_nothing_along_unless_it_says_so():
 
 
 def test_a_changed_wish_is_read_again():
-    wish = dataclasses.replace(Pass("coder", "code it"), seconds=1, to="Tester")
+    wish = dataclasses.replace(Pass("coder", "code it"), timeout=1, to="Tester")
 
     assert (wish.to, wish.microseconds) == ("tester", SECOND)
 
@@ -227,7 +227,7 @@ def test_a_child_is_given_only_what_the_asker_sees_and_may_use(ceiling, first, c
 def test_a_child_s_deadline_is_the_earlier_of_its_parent_s_and_its_own(parents, childs, later):
     parent = begin(ORIGIN, Pass("lead", "build it"), TOP, NOW + parents * SECOND)
 
-    child = hop(parent, Card("lead"), Pass("coder", "code it", seconds=childs), now=NOW + later * SECOND)
+    child = hop(parent, Card("lead"), Pass("coder", "code it", timeout=childs), now=NOW + later * SECOND)
 
     assert child.bounds.deadline == NOW + min(parents, later + childs) * SECOND
 

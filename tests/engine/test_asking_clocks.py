@@ -108,7 +108,7 @@ async def test_an_agents_limit_holds_after_a_long_wait(rt: Runtime, clock: FakeC
         )
         await until(lambda: crowd[0] == 1)
         second = await rt.submit("lead", "works")
-        third = await rt.outcome("lead", "now or never", wait=0)
+        third = await rt.outcome("lead", "now or never", busy_timeout=0)
         assert third.state == "refused"
         await quiet()
         assert (await second.status()).state == "pending"
@@ -258,12 +258,12 @@ async def test_a_deadline_that_someone_said_comes_all_the_same(rt: Runtime, cloc
     deadline = clock.now() + round(seconds * SECOND)
     how = {"within": Bounds(deadline=deadline)} if said in ("within", "short") else {}
     if said == "seconds":
-        how = {"seconds": seconds}
+        how = {"timeout": seconds}
     if said == "asker":
 
         @rt.agent(asks="*")
         async def first(turn: Turn) -> str:
-            return await turn.delegate("lead", "x", seconds=seconds)
+            return await turn.delegate("lead", "x", timeout=seconds)
 
     async with running(rt, "first" if said == "asker" else "lead", "x", **how) as outcome:
         question = await the_question(rt)
@@ -302,7 +302,7 @@ async def test_a_deadline_said_for_a_part_holds_though_its_askers_clock_stood_st
     async def first(turn: Turn) -> str:
         begun.set()
         await go.wait()
-        [part] = await turn.delegate_all([("part", "x")], seconds=250)
+        [part] = await turn.delegate_all([("part", "x")], timeout=250)
         return part.state
 
     async with running(rt, "first") as outcome:

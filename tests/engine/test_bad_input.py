@@ -329,8 +329,8 @@ async def test_whatever_is_said_to_a_task_is_done_or_refused_with_a_sentence(cre
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda rt: rt.run("ok", "x", timeout=5), "run takes no 'timeout'; did you mean seconds?"),
-        (lambda rt: rt.run_plan(PLAN, timeout=5), "run_plan takes no 'timeout'; did you mean seconds?"),
+        (lambda rt: rt.run("ok", "x", seconds=5), "run takes no 'seconds'; did you mean timeout?"),
+        (lambda rt: rt.run_plan(PLAN, seconds=5), "run_plan takes no 'seconds'; did you mean timeout?"),
         (lambda rt: rt.submit("ok", "x", idempotency_key="k"), "submit takes no 'idempotency_key'; did you mean key?"),
         (lambda rt: rt.run_plan(PLAN, concurrency=math.nan), "concurrency is a whole number from 1 to 10,000, not nan"),
         (lambda rt: rt.run_plan(PLAN, concurrency="5"), "concurrency is a whole number from 1 to 10,000, not '5'"),

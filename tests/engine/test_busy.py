@@ -73,7 +73,7 @@ async def test_people_wait_for_a_busy_agent_too(rt: Runtime):
 @pytest.mark.parametrize(("wait", "after"), [(None, 30), (4, 4)])
 async def test_after_a_while_a_busy_agent_is_refused(clock, who: str, wait: float | None, after: float):
     hold, holds = anyio.Event(), anyio.Event()
-    how = {} if wait is None else {"wait": wait}
+    how = {} if wait is None else {"busy_timeout": wait}
     with team(clock=clock) as rt:
 
         @rt.agent(concurrency=1)
@@ -127,14 +127,14 @@ async def test_nobody_waits_who_does_not_want_to_and_how_long_is_a_setting(clock
         async with anyio.create_task_group() as group:
             group.start_soon(rt.outcome, "busy", "first")
             await happened(holds)
-            for how in ({}, {"wait": 0}):
+            for how in ({}, {"busy_timeout": 0}):
                 with pytest.raises(Refused, match="is busy with 1 of 1 tasks"):
                     await rt.run("busy", "second", **how)
             for wrong in (-1, "soon", float("nan"), True):
-                with pytest.raises(BadInput, match="^wait "):
-                    await rt.run("busy", "second", wait=wrong)  # pyright: ignore[reportArgumentType] - on purpose
-            with pytest.raises(BadInput, match="submit takes no 'wait'"):
-                await rt.submit("busy", "second", wait=1)  # pyright: ignore[reportCallIssue] - on purpose
+                with pytest.raises(BadInput, match="^busy_timeout "):
+                    await rt.run("busy", "second", busy_timeout=wrong)  # pyright: ignore[reportArgumentType] - on purpose
+            with pytest.raises(BadInput, match="submit takes no 'busy_timeout'"):
+                await rt.submit("busy", "second", busy_timeout=1)  # pyright: ignore[reportCallIssue] - on purpose
             hold.set()
 
 

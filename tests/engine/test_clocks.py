@@ -134,7 +134,7 @@ async def test_the_time_of_a_run_is_what_passes_and_not_what_the_clock_is_set_to
     outcomes: list[str] = []
 
     async def run() -> None:
-        outcomes.append((await rt.outcome("slow", "0", seconds=2)).state)
+        outcomes.append((await rt.outcome("slow", "0", timeout=2)).state)
 
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as group:
@@ -172,7 +172,7 @@ async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before
                 raise Shaky
             await anyio.sleep_forever()
 
-        task = await rt.submit("coder", "x", seconds=1_000, within=Bounds(deadline=clock.now() + 100 * SECOND))
+        task = await rt.submit("coder", "x", timeout=1_000, within=Bounds(deadline=clock.now() + 100 * SECOND))
         last = (await task.status()).until
         await reached(rt, task.id, "pending")
         clock.jump(jump)

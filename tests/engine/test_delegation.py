@@ -235,7 +235,7 @@ async def test_an_agent_with_a_limit_refuses_what_exceeds_it_if_nobody_waits(rt:
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        return [one.state for one in await turn.delegate_all([("narrow", str(n)) for n in range(5)], wait=0)]
+        return [one.state for one in await turn.delegate_all([("narrow", str(n)) for n in range(5)], busy_timeout=0)]
 
     @rt.agent(concurrency=2)
     async def narrow(turn: Turn) -> str:
@@ -309,8 +309,8 @@ async def test_the_holder_works_with_its_own_card_and_what_was_passed(rt: Runtim
         ({"to": 7, "task": "x"}, "named by text"),
         ({"to": "…", "task": "x"}, "at least one letter"),
         ({"to": "coder", "task": b"x"}, "must be text"),
-        ({"to": "coder", "task": "x", "seconds": 0}, "positive"),
-        ({"to": "coder", "task": "x", "seconds": float("nan")}, "positive"),
+        ({"to": "coder", "task": "x", "timeout": 0}, "positive"),
+        ({"to": "coder", "task": "x", "timeout": float("nan")}, "positive"),
         ({"to": "coder", "task": "x", "sees": None}, "is None"),
         ({"to": "coder", "task": "x", "sees": [7]}, "must be text"),
         ({"to": "coder", "task": "x", "tools": ["group:fss"]}, "no tool group"),

@@ -130,7 +130,7 @@ async def test_the_slot_of_a_killed_script_is_free_when_someone_needs_it(where: 
     with team(where) as rt:
         rt.add(Card("slow", concurrency=1), echo)
         with anyio.fail_after(PATIENCE):
-            assert await rt.run("slow", "next", wait=patience) == "next"
+            assert await rt.run("slow", "next", busy_timeout=patience) == "next"
 
 
 @pytest.mark.rule("gone.cancel")

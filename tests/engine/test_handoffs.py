@@ -369,7 +369,7 @@ async def test_a_deadline_covers_every_holder(rt: Runtime, clock):
         await anyio.sleep_forever()
 
     with pytest.raises(remit.Failed, match="'second' ran out of time"):
-        await rt.run("first", "go", seconds=30)
+        await rt.run("first", "go", timeout=30)
     root = tree(await rt.workspace.journal.history())
     assert root is not None
     assert root.state == "failed"
@@ -406,7 +406,7 @@ async def test_a_concurrency_limit_holds_for_handoffs_too(rt: Runtime):
     async with anyio.create_task_group() as group:
         group.start_soon(rt.run, "first", "hold")
         await inside.wait()
-        assert (await rt.outcome("narrow", "second", wait=0)).rule == "concurrency"
+        assert (await rt.outcome("narrow", "second", busy_timeout=0)).rule == "concurrency"
         go.set()
 
 

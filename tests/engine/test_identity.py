@@ -31,7 +31,7 @@ async def looked(turn: Turn) -> str:
         {"tools": ["exec"]},
         {"trust": "untrusted"},
         {"within": Bounds(tokens=5)},
-        {"seconds": 9},
+        {"timeout": 9},
         {"session": "s"},
         {"attempts": 1},
         {"credits": "$1"},

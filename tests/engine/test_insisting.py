@@ -204,7 +204,7 @@ async def test_what_is_given_up_has_failed_and_frees_its_slot_and_is_not_run_aga
         outcome = await rt.workspace.tasks.get(status.id).wait()
         assert "the store was away, and its end could not be recorded" in str(outcome.error)
         assert did == ["order 7"]
-        assert await rt.run("till", "order 8", wait=0) == "receipt 2"
+        assert await rt.run("till", "order 8", busy_timeout=0) == "receipt 2"
         await sound(rt)
 
 
@@ -221,7 +221,7 @@ async def test_a_child_whose_end_was_given_up_frees_its_slot_though_its_asker_go
             except StoreBusy:
                 told.set()
             await again.wait()
-            return await turn.delegate("till", "apples", wait=0)
+            return await turn.delegate("till", "apples", busy_timeout=0)
 
         rt.lend()
         async with meanwhile(rt.run("lead", "x")) as asking:

@@ -13,16 +13,16 @@ pytestmark = pytest.mark.anyio
 PLAN = Plan([Step("a", "A", agent="coder")])
 
 PEOPLE: dict[str, Callable[[Runtime], Awaitable[object]]] = {
-    "run": lambda rt: rt.run("coder", "x", second=5),  # pyright: ignore[reportCallIssue]
-    "submit": lambda rt: rt.submit("coder", "x", second=5),  # pyright: ignore[reportCallIssue]
-    "run_plan": lambda rt: rt.run_plan(PLAN, second=5),  # pyright: ignore[reportCallIssue]
-    "run_team": lambda rt: rt.run_team("a goal", "coder", second=5),  # pyright: ignore[reportCallIssue]
+    "run": lambda rt: rt.run("coder", "x", timeot=5),  # pyright: ignore[reportCallIssue]
+    "submit": lambda rt: rt.submit("coder", "x", timeot=5),  # pyright: ignore[reportCallIssue]
+    "run_plan": lambda rt: rt.run_plan(PLAN, timeot=5),  # pyright: ignore[reportCallIssue]
+    "run_team": lambda rt: rt.run_team("a goal", "coder", timeot=5),  # pyright: ignore[reportCallIssue]
 }
 AGENTS: dict[str, Callable[[Turn], Awaitable[object]]] = {
-    "delegate": lambda turn: turn.delegate("coder", "x", second=5),  # pyright: ignore[reportCallIssue]
-    "delegate_all": lambda turn: turn.delegate_all([("coder", "x")], second=5),  # pyright: ignore[reportCallIssue]
-    "submit": lambda turn: turn.submit("coder", "x", second=5),  # pyright: ignore[reportCallIssue]
-    "spawn": lambda turn: turn.spawn("coder", "x", second=5),  # pyright: ignore[reportCallIssue]
+    "delegate": lambda turn: turn.delegate("coder", "x", timeot=5),  # pyright: ignore[reportCallIssue]
+    "delegate_all": lambda turn: turn.delegate_all([("coder", "x")], timeot=5),  # pyright: ignore[reportCallIssue]
+    "submit": lambda turn: turn.submit("coder", "x", timeot=5),  # pyright: ignore[reportCallIssue]
+    "spawn": lambda turn: turn.spawn("coder", "x", timeot=5),  # pyright: ignore[reportCallIssue]
 }
 
 
@@ -30,7 +30,7 @@ AGENTS: dict[str, Callable[[Turn], Awaitable[object]]] = {
 @pytest.mark.parametrize("verb", PEOPLE)
 async def test_a_person_is_told_which_keyword_was_meant(rt: Runtime, verb: str):
     rt.add(Card("coder", asks="*"), echo)
-    with pytest.raises(BadInput, match=f"^{verb} takes no 'second'; did you mean seconds\\? It takes .*, within"):
+    with pytest.raises(BadInput, match=f"^{verb} takes no 'timeot'; did you mean timeout\\? It takes .*, within"):
         await PEOPLE[verb](rt)
     assert await rt.workspace.journal.history() == []
 
@@ -42,7 +42,7 @@ async def test_an_agent_is_told_which_keyword_was_meant(rt: Runtime, verb: str):
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        with pytest.raises(BadInput, match=f"^{verb} takes no 'second'; did you mean seconds\\?"):
+        with pytest.raises(BadInput, match=f"^{verb} takes no 'timeot'; did you mean timeout\\?"):
             await AGENTS[verb](turn)
         return "told"
 

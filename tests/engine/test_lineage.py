@@ -79,7 +79,7 @@ async def test_an_effect_of_one_that_failed_is_not_done_again(rt: Runtime, clock
     async def boss(turn: Turn) -> str:
         return await turn.delegate("payer", "salary")
 
-    outcome = await ends(clock, await rt.submit("boss", "go", seconds=30))
+    outcome = await ends(clock, await rt.submit("boss", "go", timeout=30))
     assert (outcome.value, paid) == ("receipt", ["paid"])
     await sound(rt)
 

@@ -52,7 +52,7 @@ async def test_however_a_task_ends_what_was_held_is_released_and_what_left_is_ch
     caller = Caller(how)
     rt.add(Card("caller"), caller)
     await rt.workspace.money.grant("$2")
-    task = await rt.submit("caller", "x", seconds=30, **lease)
+    task = await rt.submit("caller", "x", timeout=30, **lease)
     await happened(caller.inside)
     if how == "cancelled":
         await task.cancel()

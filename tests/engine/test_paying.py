@@ -122,7 +122,7 @@ async def test_what_is_held_and_does_not_start_in_15_minutes_is_released(rt: Run
         return "done"
 
     await rt.workspace.money.grant("$1")
-    task = await rt.submit("slow", "x", seconds=3_600)
+    task = await rt.submit("slow", "x", timeout=3_600)
     await inside.wait()
     clock.advance(899)
     await quiet()

@@ -300,7 +300,7 @@ async def test_how_much_time_a_question_has_makes_it_no_other(rt: Runtime, clock
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        answer = await turn.delegate("helper", "x", seconds=100 - len(asked))
+        answer = await turn.delegate("helper", "x", timeout=100 - len(asked))
         if len(asked) == 1:
             asked.append("failed")
             raise Shaky

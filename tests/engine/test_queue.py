@@ -337,14 +337,14 @@ async def test_what_is_claimed_has_the_remit_it_was_submitted_with(rt: Runtime):
 async def test_a_queued_child_has_no_more_time_than_its_asker(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> bool:
-        task = await turn.submit("coder", "x", seconds=10_000)
+        task = await turn.submit("coder", "x", timeout=10_000)
         return await task.result(PATIENCE) == turn.remit.bounds.deadline == (await task.status()).until
 
     @rt.agent
     async def coder(turn: Turn) -> int:
         return turn.remit.bounds.deadline  # pyright: ignore[reportReturnType]
 
-    assert await rt.run("lead", "go", seconds=300) is True
+    assert await rt.run("lead", "go", timeout=300) is True
 
 
 @pytest.mark.rule("task.guards")

@@ -194,7 +194,7 @@ async def test_whoever_asks_in_vain_for_ever_is_stopped_and_holds_up_nobody(way:
                     else:
                         await getattr(turn, way)("worker" if way == "send" else "nobody", str(number))
 
-        assert (await rt.outcome("lead", "go", seconds=0.2)).state == "timed-out"
+        assert (await rt.outcome("lead", "go", timeout=0.2)).state == "timed-out"
 
 
 @pytest.mark.rule("truth.late")
@@ -217,7 +217,7 @@ async def test_whoever_will_not_hear_that_its_time_is_up_is_cancelled(way: str):
                 except Refused as no:
                     told.append(no.rule)
 
-        assert (await rt.outcome("lead", "go", seconds=0.01)).state == "timed-out"
+        assert (await rt.outcome("lead", "go", timeout=0.01)).state == "timed-out"
     assert set(told) == {"over"}
 
 

@@ -217,7 +217,7 @@ async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew
         finally:
             stopped.append("below")
 
-    task = await rt.submit("coder", "x", seconds=5)
+    task = await rt.submit("coder", "x", timeout=5)
     await happened(inside)
     clock.advance(5)
     await next_try(rt, clock, task.id)
@@ -237,7 +237,7 @@ async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
         inside[len(tries) - 1].set()
         await anyio.sleep_forever()
 
-    task = await rt.submit("slow", "x", seconds=5, attempts=2)
+    task = await rt.submit("slow", "x", timeout=5, attempts=2)
     await happened(inside[0])
     clock.advance(5)
     await next_try(rt, clock, task.id)
@@ -262,7 +262,7 @@ async def test_the_deadline_is_final_even_if_the_clock_was_set_back(rt: Runtime,
         inside.set()
         await anyio.sleep_forever()
 
-    task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + 5 * SECOND))
+    task = await rt.submit("slow", "x", timeout=10, within=Bounds(deadline=clock.now() + 5 * SECOND))
     await happened(inside)
     clock.advance(5)
     outcome = await task.wait(PATIENCE)

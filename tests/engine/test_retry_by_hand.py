@@ -189,5 +189,5 @@ async def test_an_agent_that_retries_gives_no_more_time_than_it_has(rt: Runtime,
     async def bad(turn: Turn) -> None:
         raise ValueError("no")
 
-    assert await rt.run("lead", "go", seconds=300) is True
+    assert await rt.run("lead", "go", timeout=300) is True
     await sound(rt)

@@ -41,7 +41,7 @@ async def coder(turn):
 
 async def main():
     said = Bounds(deadline=time.time_ns() // 1000 + 4 * SECOND) if sys.argv[1] == "deadline" else Bounds()
-    task = await rt.submit("coder", "x", seconds=4, within=said)
+    task = await rt.submit("coder", "x", timeout=4, within=said)
     outcome = await task.wait()
     print(outcome.state, (await task.status()).attempt, flush=True)
 

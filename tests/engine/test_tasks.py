@@ -82,7 +82,7 @@ async def test_a_deadline_really_cancels_the_work_below(rt: Runtime, clock):
 
     async def run() -> None:
         with pytest.raises(TimedOut, match="'middle' ran out of time"):
-            await rt.run("middle", "go", seconds=30)
+            await rt.run("middle", "go", timeout=30)
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
@@ -105,20 +105,20 @@ async def test_a_deadline_that_has_passed_refuses_the_hop(rt: Runtime, clock):
         return no.value.rule
 
     rt.add(Card("coder"), echo)
-    assert await rt.run("lead", "go", seconds=300) == "deadline"
+    assert await rt.run("lead", "go", timeout=300) == "deadline"
 
 
 @pytest.mark.rule("task.deadline")
 async def test_a_child_never_gets_more_time_than_its_parent_has(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> bool:
-        return await turn.delegate("coder", "x", seconds=10_000) == turn.remit.bounds.deadline
+        return await turn.delegate("coder", "x", timeout=10_000) == turn.remit.bounds.deadline
 
     @rt.agent
     async def coder(turn: Turn) -> int:
         return turn.remit.bounds.deadline  # pyright: ignore[reportReturnType]
 
-    assert await rt.run("lead", "go", seconds=300) is True
+    assert await rt.run("lead", "go", timeout=300) is True
 
 
 @pytest.mark.rule("task.fan-out")
@@ -126,7 +126,7 @@ async def test_in_a_fan_out_one_bad_member_never_loses_the_others(rt: Runtime, c
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
         wishes = [("good", "1"), ("bad", "2"), ("nobody", "3"), ("slow", "4"), ("good", "5")]
-        found = await turn.delegate_all(wishes, seconds=5)
+        found = await turn.delegate_all(wishes, timeout=5)
         assert found[1].error is not None
         with pytest.raises(Failed):
             found[1].unwrap()

@@ -21,7 +21,7 @@ SECOND = 1_000_000
 async def test_only_what_someone_said_is_a_deadline(rt: Runtime, clock: FakeClock):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[int | None]:
-        passed = [await turn.delegate("other", "1"), await turn.delegate("other", "2", seconds=5)]
+        passed = [await turn.delegate("other", "1"), await turn.delegate("other", "2", timeout=5)]
         task = await turn.submit("other", "3")
         return [turn.remit.bounds.deadline, *passed, await task.result(PATIENCE)]
 

@@ -57,7 +57,7 @@ async def test_an_answer_after_its_time_does_not_count_and_nothing_is_written_in
     async with anyio.create_task_group() as group:
 
         async def ask() -> None:
-            outcome = await rt.outcome("late", "x", seconds=10)
+            outcome = await rt.outcome("late", "x", timeout=10)
             assert (outcome.state, outcome.value) == ("timed-out", None)
 
         group.start_soon(ask)
@@ -80,7 +80,7 @@ async def test_code_that_holds_up_the_loop_past_its_time_is_late_too():
                 await turn.context.set("n", "k", "late")
             return "done"
 
-        assert (await rt.outcome("busy", "x", seconds=0.02)).state == "timed-out"
+        assert (await rt.outcome("busy", "x", timeout=0.02)).state == "timed-out"
         await sound(rt)
 
 
@@ -193,7 +193,7 @@ async def test_an_agent_that_will_not_stop_is_left_behind_after_the_grace_and_it
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> list[str]:
-            outcomes = await turn.delegate_all([("mule", "x"), ("quick", "y")], seconds=10)
+            outcomes = await turn.delegate_all([("mule", "x"), ("quick", "y")], timeout=10)
             return [outcome.state for outcome in outcomes]
 
         @rt.agent
@@ -242,7 +242,7 @@ async def test_the_one_that_will_not_stop_is_left_and_not_those_who_wait_for_it(
         async def mule(turn: Turn) -> None:
             await shielded(begun, stop)
 
-        asking = asyncio.ensure_future(rt.outcome("lead", "x", seconds=10))
+        asking = asyncio.ensure_future(rt.outcome("lead", "x", timeout=10))
         await happened(begun)
         clock.advance(10)
         await a_few_rounds()
@@ -315,7 +315,7 @@ async def test_the_grace_is_a_setting():
         async def mule(turn: Turn) -> None:
             await deaf_to_cancelling(begun, stop)
 
-        asking = asyncio.ensure_future(rt.outcome("mule", "x", seconds=10))
+        asking = asyncio.ensure_future(rt.outcome("mule", "x", timeout=10))
         await happened(begun)
         clock.advance(10)
         await a_few_rounds()
@@ -571,7 +571,7 @@ async def test_what_runs_elsewhere_ends_with_the_time_of_its_asker(rt: Runtime, 
         begun.set()
         await anyio.sleep(60)
 
-    asking = asyncio.ensure_future(rt.outcome("lead", "x", seconds=10))
+    asking = asyncio.ensure_future(rt.outcome("lead", "x", timeout=10))
     await happened(begun)
     clock.advance(10)
     assert (await asking).state == "timed-out"

@@ -82,7 +82,7 @@ async def test_a_time_limit_shorter_than_usual_is_no_failure_of_the_agent(rt: Ru
 
     @rt.agent(asks="*")
     async def mean(turn: Turn) -> list[str]:
-        return [one.state for one in await turn.delegate_all([("slow", str(n)) for n in range(3)], seconds=0.5)]
+        return [one.state for one in await turn.delegate_all([("slow", str(n)) for n in range(3)], timeout=0.5)]
 
     async def timed_out(name: str, later: float, **how: float) -> None:
         nonlocal begun
@@ -93,7 +93,7 @@ async def test_a_time_limit_shorter_than_usual_is_no_failure_of_the_agent(rt: Ru
         await asking
 
     await timed_out("mean", 0.5)
-    await timed_out("slow", 299, seconds=299)
+    await timed_out("slow", 299, timeout=299)
     assert await open_breakers(rt) == set()
     for _ in range(3):  # its own time is another matter
         await timed_out("slow", 300)
@@ -173,7 +173,7 @@ async def test_a_probe_that_tells_nothing_is_given_back_so_that_the_next_can_try
     switch["broken"] = False
     for _ in range(3):  # someone's tiny limits decide nothing for the others
         clock.advance(60)
-        asking = asyncio.ensure_future(rt.outcome("bob", "slow", seconds=0.5))
+        asking = asyncio.ensure_future(rt.outcome("bob", "slow", timeout=0.5))
         await happened(begun)
         begun = anyio.Event()
         assert (await rt.outcome("bob", "a second one")).state == "refused"

@@ -330,7 +330,7 @@ class Player:
         if along.tools is not None:
             how["tools"] = along.tools
         if along.seconds is not None:
-            how["seconds"] = along.seconds
+            how["timeout"] = along.seconds
         if along.within != Within():
             how["within"] = bounds(along.within, self._clock.now())
         return how

@@ -135,7 +135,7 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "plan": lambda turn, *_: turn.hand_off([Send(STRANGER, "x")], join=STRANGER),
     "hand over": lambda turn, _, n: turn.hand_off((LEAD, STRANGER, WITNESS, HELPER)[n]),
     "status": lambda turn, at, n: turn.submitted(_id(at, n)).status(),
-    "await": lambda turn, at, n: turn.submitted(_id(at, n)).wait(seconds=1),
+    "await": lambda turn, at, n: turn.submitted(_id(at, n)).wait(timeout=1),
     "cancel": lambda turn, at, n: turn.submitted(_id(at, n)).cancel(),
     "retry": lambda turn, at, n: turn.submitted(_id(at, n)).retry(),
     "once": lambda turn, at, _: turn.once(at[1], lambda: at[0]),

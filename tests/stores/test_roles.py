@@ -102,7 +102,7 @@ def test_a_worker_needs_no_more_than_the_page_says(address: str, role: Role):
 
         async def queued() -> object:
             task = await rt.submit("echo", "from the queue")
-            return (await task.wait(seconds=20)).unwrap()
+            return (await task.wait(timeout=20)).unwrap()
 
         assert asyncio.run(queued()) == "from the queue"
         assert asyncio.run(rt.workspace.check()).sound

@@ -93,7 +93,7 @@ class Trial:
     async def submit(self, rt: Runtime, asked: list[dict[str, Any]]) -> None:
         for number, how in enumerate(asked):
             with Refusals():
-                await rt.submit("a0", f"r{number}", attempts=2, seconds=60, **how)
+                await rt.submit("a0", f"r{number}", attempts=2, timeout=60, **how)
 
     async def in_one_life(self, rt: Runtime) -> None:
         Life(self.world).agents(rt)

@@ -188,7 +188,7 @@ class Act:
         return {"within": Bounds(tokens=self.dice.randint(10, 80))} if word == "tokens" else {}
 
     async def delegate(self, name: str) -> None:
-        how = {**self.lease(), "seconds": self.dice.choice((5, 40))}
+        how = {**self.lease(), "timeout": self.dice.choice((5, 40))}
         await self.turn.delegate(f"a{self.depth + 1}", name, **how)
 
     async def fan(self, name: str) -> None:
@@ -196,11 +196,11 @@ class Act:
         await self.turn.delegate_all(parts, **self.lease())
 
     async def spawn(self, name: str) -> None:
-        how = {**self.lease("aside"), "attempts": 2, "seconds": self.dice.choice((5, 40))}
+        how = {**self.lease("aside"), "attempts": 2, "timeout": self.dice.choice((5, 40))}
         await self.turn.spawn(f"a{self.depth + 1}", f"{name}{LATER}", **how)
 
     async def submit(self, name: str) -> None:
-        how = {**self.lease(), "attempts": 2, "seconds": self.dice.choice((5, 40))}
+        how = {**self.lease(), "attempts": 2, "timeout": self.dice.choice((5, 40))}
         waits = self.dice.random() < 0.5
         task = await self.turn.submit(f"a{self.depth + 1}", name if waits else f"{name}{LATER}", **how)
         if waits:

@@ -40,7 +40,7 @@ Pass("coder", "write it", sees=["spec"], tools=["read_file"], within=Bounds(cred
 
 @rt.agent
 async def coder(turn: Turn) -> str:
-    answer: str = await turn.delegate("reviewer", "look", sees=["code"], tools="*", within=Bounds(depth=1), seconds=9)
+    answer: str = await turn.delegate("reviewer", "look", sees=["code"], tools="*", within=Bounds(depth=1), timeout=9)
     outcomes: list[Outcome] = await turn.delegate_all([("reviewer", "look")], concurrency=2, sees="*")
     task: Task = await turn.submit(capability="review", task="later", key="k", attempts=2)
     status: Status = await task.status()

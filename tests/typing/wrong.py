@@ -30,7 +30,7 @@ def not_async(turn: Turn) -> str:
 
 async def owner(workspace: Workspace) -> None:
     await rt.run("coder", "go", sesion="monday")  # wrong
-    await rt.submit("coder", "go", seconds="ten")  # wrong
+    await rt.submit("coder", "go", timeout="ten")  # wrong
     await rt.run("coder", "go", credits=500_000)  # wrong
     await rt.tasks()  # wrong
     await workspace.tasks.list(colour="red")  # wrong

@@ -37,7 +37,7 @@ class ProgramOptions(TypedDict, total=False):
     """How a program runs: its time limit, the limit of kept output, further environment variables, and its folder;
     `grace` is the time between SIGTERM and SIGKILL."""
 
-    seconds: float
+    timeout: float
     limit: int
     env: Mapping[str, str]
     cwd: str | os.PathLike[str]
@@ -63,7 +63,7 @@ def program_tool(
     reports the state of something, so equal output is fine.
     """
     refuse_strange("program_tool", how, ProgramOptions.__annotations__)
-    patience(how.get("seconds", SECONDS), "seconds")
+    patience(how.get("timeout", SECONDS), "timeout")
     schema, wrong = _arguments(arguments)
     names = list(schema["properties"])
     if stdin is not None and stdin not in names:
@@ -84,7 +84,7 @@ def program_tool(
 
 
 async def _run(name: str, how: ProgramOptions, argv: list[str], text: str) -> str:
-    seconds, limit = how.get("seconds", SECONDS), how.get("limit", LIMIT)
+    seconds, limit = how.get("timeout", SECONDS), how.get("limit", LIMIT)
     done = None
     with anyio.move_on_after(seconds):
         run = partial(run_process, argv, text=text, env=how.get("env"), cwd=how.get("cwd"))

@@ -49,7 +49,7 @@ class Limits:
     depth: int | None = None
     """Maximum depth of nested delegations. [default: 3]"""
 
-    seconds: float | None = None
+    timeout: float | None = None
     """Deadline of the run in seconds, including waits for people. [default: 300 per attempt, without such waits]"""
 
     tier: Literal["simple", "medium", "complex"] | None = None
@@ -192,8 +192,8 @@ def _how(limits: Limits, amount: str | None, defaults: RunDefaults) -> Starting:
     }
     if (most := amount if amount is not None else defaults.credits) is not None:
         how["credits"] = most
-    if (seconds := limits.seconds if limits.seconds is not None else defaults.seconds) is not None:
-        how["seconds"] = seconds
+    if (timeout := limits.timeout if limits.timeout is not None else defaults.timeout) is not None:
+        how["timeout"] = timeout
     return how
 
 

@@ -44,7 +44,7 @@ def submit(
     key: str = "",
     by: str = "",
     attempts: int | None = None,
-    seconds: float | None = None,
+    timeout: float | None = None,
     credits: Credits = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
@@ -80,7 +80,7 @@ def submit(
         Name of the submitter. [default: the user of this terminal]
     attempts
         Maximum number of attempts. [default: the agent's retry policy, else 4]
-    seconds
+    timeout
         Timeout of one attempt, in seconds. [default: 260]
     credits
         Budget of the task, for example 0.50USD.
@@ -98,8 +98,8 @@ def submit(
         Print JSON.
     """
     how: StartingQueued = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
-    if seconds is not None:
-        how["seconds"] = seconds
+    if timeout is not None:
+        how["timeout"] = timeout
     if attempts is not None:
         how["attempts"] = attempts
     how |= _sameness(key)

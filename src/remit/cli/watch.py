@@ -81,23 +81,23 @@ def _what_is_open(view: View) -> list[Event]:
     return sorted(events, key=lambda event: event.seq)
 
 
-def wait(task: str = "last", *, place: Where = HERE, seconds: float | None = None, json: AsJson = False) -> int:
+def wait(task: str = "last", *, place: Where = HERE, timeout: float | None = None, json: AsJson = False) -> int:
     """Wait for a task and print its result. Exits with 1 if there is none, with 124 if the wait times out.
 
     Parameters
     ----------
     task
         Task id, a unique prefix or suffix of it, or `last`.
-    seconds
+    timeout
         Maximum time to wait, in seconds. The task continues. [default: no limit]
     json
         Print the task as JSON.
     """
-    limit = None if seconds is None else span(seconds, "seconds") / SECOND
+    limit = None if timeout is None else span(timeout, "timeout") / SECOND
     with opened(place) as workspace:
         where = options_for(opening_of(workspace).database, workspace.name, place.store)
         seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out(), where))
-    return answered(seen, as_json=json, seconds=seconds)
+    return answered(seen, as_json=json, seconds=timeout)
 
 
 async def _wait(

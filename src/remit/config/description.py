@@ -209,7 +209,7 @@ def _amount(value: object) -> None:
 
 
 def _seconds(value: object) -> None:
-    span(value, "seconds")
+    span(value, "timeout")
 
 
 def _place(value: str) -> None:
@@ -448,7 +448,7 @@ MCP_SERVER: Final = TableKind(
         "headers": Setting(
             'Headers of every request; "${NAME}" stands for a variable of ours.', TEXT_TABLE, None, ("url",)
         ),
-        "seconds": Setting("The timeout of one call, in seconds [default: 60].", NUMBER, _seconds),
+        "timeout": Setting("The timeout of one call, in seconds [default: 60].", NUMBER, _seconds),
         "limit": Setting("The number of bytes of a result that are kept.", WHOLE),
         "opening": Setting("The timeout of its start, in seconds [default: 60].", NUMBER, _seconds),
     },
@@ -534,7 +534,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "agent": Setting("The agent to call.", TEXT),
             "coordinator": Setting("In place of an agent: the coordinator that plans and combines the results.", TEXT),
             "credits": Setting("The highest spending of a run.", AMOUNT, _amount),
-            "seconds": Setting("The timeout of a run, in seconds.", NUMBER, _seconds),
+            "timeout": Setting("The timeout of a run, in seconds.", NUMBER, _seconds),
             "tier": Setting("A named preset of bounds.", word_of(*TIERS)),
         },
     ),

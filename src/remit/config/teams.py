@@ -45,7 +45,7 @@ class RunDefaults(NamedTuple):
 
     agent: str = ""
     credits: str | None = None
-    seconds: float | None = None
+    timeout: float | None = None
     tier: str = ""
     coordinator: str = ""
     lead: Lead = Lead()

@@ -98,9 +98,10 @@ def between(given: object, what: str, least: int, most: int) -> int:
 
 # Keywords of other libraries, and ours for the same thing.
 _ELSEWHERE: Final = {
-    "timeout": "seconds",
-    "time": "seconds",
-    "ttl": "seconds",
+    "seconds": "timeout",
+    "time": "timeout",
+    "ttl": "timeout",
+    "wait": "busy_timeout",
     "deadline": "within",
     "bounds": "within",
     "limits": "within",

@@ -19,7 +19,7 @@ from remit.core.values import Json, digest, encode
 KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotency key
 _SAME: Final = "same/"
 # All fields of a Pass except those in seconds: the fields in microseconds say the same exactly.
-_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in ("seconds", "wait"))
+_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in ("timeout", "busy_timeout"))
 
 _TIMES: Final = ("microseconds", "patience")
 

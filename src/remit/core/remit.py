@@ -86,10 +86,10 @@ class Pass:
     """One delegation: the agent, the task, and the rights that go with it.
 
     `sees`, `writes` and `tools` are passed in addition to those of the agent's card. `within` narrows the bounds.
-    `seconds` limits the time of the task and its subtasks; without it, each attempt has its default time. `wait` is how
-    long to wait for a busy agent; 0 means no wait. `trust` marks the text as untrusted. `credits` is reserved for the
-    task out of the asker's money; without it, the task shares that money. `remembers` says whether a run starts with
-    the earlier conversation of its session; a task that an agent delegates never does.
+    `timeout` limits the time of the task and its subtasks; without it, each attempt has its default time.
+    `busy_timeout` is how long to wait for a busy agent; 0 means no wait. `trust` marks the text as untrusted. `credits`
+    is reserved for the task out of the asker's money; without it, the task shares that money. `remembers` says whether
+    a run starts with the earlier conversation of its session; a task that an agent delegates never does.
     """
 
     to: str
@@ -98,8 +98,8 @@ class Pass:
     writes: Sees = NOTHING
     tools: Names = NONE
     within: Bounds = TOP
-    seconds: float | None = None
-    wait: float | None = None
+    timeout: float | None = None
+    busy_timeout: float | None = None
     trust: Trust = TRUSTED
     credits: int | None = None
     remembers: Remembers = ""
@@ -119,8 +119,8 @@ class Pass:
             writes: SeesGiven = NOTHING,
             tools: NamesGiven = NONE,
             within: Bounds = TOP,
-            seconds: SpanGiven | None = None,
-            wait: SpanGiven | None = None,
+            timeout: SpanGiven | None = None,
+            busy_timeout: SpanGiven | None = None,
             trust: Trust = TRUSTED,
             credits: CreditsGiven = None,
             remembers: RemembersGiven = None,
@@ -134,10 +134,10 @@ class Pass:
             self._read_rights()
         if self.within is not TOP:
             _ceiling(self.within)
-        if self.seconds is not None:
-            put(self, "microseconds", span(self.seconds, "seconds"))
-        if self.wait is not None:
-            put(self, "patience", patience(self.wait))
+        if self.timeout is not None:
+            put(self, "microseconds", span(self.timeout, "timeout"))
+        if self.busy_timeout is not None:
+            put(self, "patience", patience(self.busy_timeout))
         if self.trust is not TRUSTED:
             known_trust(self.trust)
         if self.credits is not None:
@@ -266,8 +266,8 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "writes", rights.writes)
     put(made, "tools", rights.kit.names)
     put(made, "within", along.within)
-    put(made, "seconds", None)
-    put(made, "wait", None)
+    put(made, "timeout", None)
+    put(made, "busy_timeout", None)
     put(made, "patience", None)
     put(made, "microseconds", None)
     put(made, "passes", bool(rights.sees or rights.writes or rights.kit.names))

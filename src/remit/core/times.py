@@ -32,7 +32,7 @@ def span(seconds: object, what: str) -> int:
     return max(1, round(seconds * SECOND))
 
 
-def patience(seconds: object, what: str = "wait") -> int:
+def patience(seconds: object, what: str = "busy_timeout") -> int:
     """Return a time to wait in microseconds: a duration, or 0 for no wait."""
     nothing = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds == 0
     return 0 if nothing or seconds == timedelta() else span(seconds, what)

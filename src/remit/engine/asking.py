@@ -40,7 +40,7 @@ class Along(TypedDict, total=False):
     writes: SeesGiven
     tools: NamesGiven
     within: Bounds
-    seconds: SpanGiven
+    timeout: SpanGiven
     trust: Trust
     credits: CreditsGiven
 
@@ -57,7 +57,7 @@ class AlongHandoff(TypedDict, total=False):
 class Delegating(Along, total=False):
     """The keywords of a delegation: those of `Along`, and `wait`, the seconds to wait for a busy agent."""
 
-    wait: SpanGiven
+    busy_timeout: SpanGiven
 
 
 class Queueing(Along, total=False):
@@ -83,7 +83,7 @@ class Running(Starting, total=False):
     """The keywords of a run that the caller waits for; `remembers` says whether it gets the session's earlier
     conversation."""
 
-    wait: SpanGiven
+    busy_timeout: SpanGiven
     remembers: RemembersGiven
 
 
@@ -289,7 +289,7 @@ def _options(given: dict[str, Any]) -> PlanOptions:
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the checked keywords of the queue, and the others."""
     queue: dict[str, Any] = {
-        "timeout": span(seconds, "seconds") if (seconds := how.pop("seconds", None)) is not None else ATTEMPT_TIME,
+        "timeout": span(timeout, "timeout") if (timeout := how.pop("timeout", None)) is not None else ATTEMPT_TIME,
         "attempts": between(how.pop("attempts"), "attempts", 1, MOST_ATTEMPTS) if "attempts" in how else 0,
         "key": how.pop("key", ""),
         "same_within": span(how.pop("same_within"), "same_within") if "same_within" in how else 0,

@@ -298,7 +298,7 @@ class PlanRun:
             identity = self._identities[step.id]
             extra = StepOf(step.id, identity, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
-                wish = Pass(who, text, wait=_PATIENCE)  # steps of one busy agent run one by one
+                wish = Pass(who, text, busy_timeout=_PATIENCE)  # steps of one busy agent run one by one
             except BadInput as error:  # its dependencies are too long for one task: the step fails, not the plan
                 return Outcome(who, "", "failed", error=error)
             try:

@@ -258,7 +258,7 @@ class Turn(MoneyVerbs, ModelVerbs):
         """Submit a part of the task without waiting for it, and return its handle with `status`, `wait` and `cancel`.
 
         With the same `key`, or with `same_within=300` within five minutes, an equal request returns the same task;
-        otherwise each call creates one. `seconds` is the time of one attempt; a failure that may pass is retried, up to
+        otherwise each call creates one. `timeout` is the time of one attempt; a failure that may pass is retried, up to
         `attempts` in all. With `announce` the result arrives as a message in this task's inbox, once, as for a spawned
         task.
         """

@@ -79,7 +79,7 @@ class Runtime(HasTeam):
     async def run(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Any:
         """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
 
-        If the agent is busy, wait up to `wait` seconds [default: 30].
+        If the agent is busy, wait up to `busy_timeout` seconds [default: 30].
         """
         asking.nothing_more("run", "an agent and a task", strange)
         outcome = await self._begun(agent, task, how)
@@ -163,7 +163,7 @@ class Runtime(HasTeam):
     async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
         """Queue a task and return its handle at once; it outlives this process if the store does.
 
-        With the same `key`, an equal request returns the same task; without one, each call creates a task. `seconds` is
+        With the same `key`, an equal request returns the same task; without one, each call creates a task. `timeout` is
         the time of one attempt [default: 260]; `within=Bounds(deadline=...)` ends all attempts [default: 30 days from
         now].
         """
@@ -218,13 +218,13 @@ class Runtime(HasTeam):
         async with self._opening.engine.resident.serving():
             yield self
 
-    async def drain(self, seconds: float = 30.0) -> int:
-        """Stop claiming tasks, wait up to `seconds` for running ones, and requeue the rest. Return the number of
-        requeued tasks."""
-        checks.patience(seconds, "seconds")
+    async def drain(self, timeout: float = 30.0) -> int:  # noqa: ASYNC109 - the rest is requeued
+        """Stop claiming tasks, wait up to `timeout` seconds for running ones, and requeue the rest. Return the number
+        of requeued tasks."""
+        checks.patience(timeout, "timeout")
         for starting in self._starting:
             starting.cancel()
-        left = await self._opening.engine.resident.drain(seconds) if self._opening.is_open else 0
+        left = await self._opening.engine.resident.drain(timeout) if self._opening.is_open else 0
         await self._opening.directory.hang_up()
         return left
 

@@ -72,7 +72,7 @@ async def test_what_nobody_counted_costs_all_that_was_held(kind: str, usage: Any
 async def test_a_connection_that_is_refused_costs_nothing(kind: str, clock: FakeClock):
     async with served([]) as place, priced(system={"clock": clock}) as rt:
         agent(rt, kind, place.at(f"http://127.0.0.1:{closed_port()}/v1"))
-        outcome = await ran(rt, seconds=SOON)
+        outcome = await ran(rt, timeout=SOON)
         assert "connection" in str(outcome.error)
         ((held, charged, uncertain),) = await ledger(rt)
         assert held > 0
@@ -84,7 +84,7 @@ async def test_a_connection_that_is_refused_costs_nothing(kind: str, clock: Fake
 async def test_an_answer_that_does_not_come_in_time_costs_all_that_was_held(kind: str, clock: FakeClock):
     async with served([LATE], timeout=IMPATIENT) as place, priced(system={"clock": clock}) as rt:
         agent(rt, kind, place)
-        assert "timeout" in str((await ran(rt, seconds=SOON)).error)
+        assert "timeout" in str((await ran(rt, timeout=SOON)).error)
         ((held, charged, uncertain),) = await ledger(rt)
         assert (charged, uncertain) == (held, True)
 
@@ -95,7 +95,7 @@ async def test_an_answer_that_does_not_come_in_time_costs_all_that_was_held(kind
 async def test_a_request_that_is_cut_off_costs_all_that_was_held(kind: str, how: str, clock: FakeClock):
     async with served([LATE]) as place, priced(system={"clock": clock}) as rt:
         agent(rt, kind, place)
-        run = asyncio.ensure_future(ran(rt, seconds=60))
+        run = asyncio.ensure_future(ran(rt, timeout=60))
         await place.server.asked(1)
         if how == "cancelled":
             run.cancel()

@@ -117,7 +117,7 @@ async def test_a_failure_is_taken_for_what_it_is_and_charged_if_it_may_have_cost
             rt.model_agent("it", place.of_pydantic("m"))
         else:
             join(rt, kind, place)
-        outcome = await ran(rt, listens, seconds=SOON)
+        outcome = await ran(rt, listens, timeout=SOON)
         failed = await data_of(rt, "model.failed")
         assert [(one["why"], one.get("status")) for one in failed] == [(row.why, row.status)] * row.asked
         assert [request.stream for request in place.server.requests] == [listens] * row.asked

@@ -21,8 +21,8 @@ streams = pytest.mark.parametrize("listens", [False, True], ids=["plain", "strea
 
 async def ran(rt: Runtime, listens: bool = False) -> Outcome:
     if not listens:
-        return await rt.outcome("it", "go", credits="$100", seconds=SOON)
-    *_, outcome = [one async for one in rt.stream("it", "go", credits="$100", seconds=SOON)]
+        return await rt.outcome("it", "go", credits="$100", timeout=SOON)
+    *_, outcome = [one async for one in rt.stream("it", "go", credits="$100", timeout=SOON)]
     assert isinstance(outcome, Outcome)
     return outcome
 

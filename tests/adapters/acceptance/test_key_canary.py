@@ -48,16 +48,16 @@ async def met(kind: str, store: Path, reply: ModelReply) -> None:
             by_itself(rt, place)
         else:
             join(rt, kind, place, retry=ONCE)
-        await shown(lambda: rt.run("it", "go", seconds=1))
+        await shown(lambda: rt.run("it", "go", timeout=1))
         await shown(lambda: listened(rt))
         if isinstance(reply, Fails):
-            task = await rt.submit("it", "go", seconds=1)
+            task = await rt.submit("it", "go", timeout=1)
             await shown(lambda: task.result(PATIENCE))
         print(await rt.workspace.journal.history(), await rt.workspace.tasks.list(), file=sys.stderr)
 
 
 async def listened(rt: Runtime) -> None:
-    async for one in rt.stream("it", "go", seconds=1):
+    async for one in rt.stream("it", "go", timeout=1):
         print(repr(one), file=sys.stderr)
 
 

@@ -134,7 +134,7 @@ async def test_when_the_key_of_the_workspace_is_refused_it_is_asked_again_as_soo
         join(rt, "native", place, keys=[])
         name = endpoint(place)
         await rt.workspace.keys.set(name, Secret(THEIRS))
-        outcome = await rt.outcome("it", "go", seconds=1)
+        outcome = await rt.outcome("it", "go", timeout=1)
         assert f"openai-chat:m with key 'workspace/{name}': resting after auth" in str(outcome.error)
         await rt.workspace.keys.set(name, Secret(THEIRS + "-again"))
         assert await rt.workspace.journal.read(lambda view: view.coolings()) == {}
@@ -212,7 +212,7 @@ async def test_the_address_that_did_not_answer_is_told_and_costs_nothing():
     async with priced() as rt:
         url = f"http://127.0.0.1:{closed_port()}"
         rt.model_agent("it", "openai-chat:m", keys=[KEY_NAME], base_url=f"{url}/v1")
-        outcome = await rt.outcome("it", "go", credits="$1", seconds=1)
+        outcome = await rt.outcome("it", "go", credits="$1", timeout=1)
         assert f'openai-chat:m: connection, "{url} did not answer"' in str(outcome.error)
         assert await data_of(rt, "hold.settled") == []
 
@@ -223,7 +223,7 @@ async def test_what_the_provider_said_is_told_without_the_key(kind: str):
     said = f"Incorrect API key provided: {KEY}. Look at your account"
     async with served([Fails(400, message=said)]) as place, Runtime() as rt:
         join(rt, kind, place)
-        outcome = await rt.outcome("it", "go", seconds=2)
+        outcome = await rt.outcome("it", "go", timeout=2)
         assert "Incorrect API key provided: [secret]" in str(outcome.error)
         (failed,) = await data_of(rt, "model.failed")
         assert failed["said"].startswith("Incorrect API key provided: [secret]")

@@ -149,7 +149,7 @@ class Asker:
         seconds = ATTEMPT.get(agent, 60.0)
         while True:
             try:
-                task = await self._rt.submit(agent, text, key=key, attempts=OFTEN, seconds=seconds)
+                task = await self._rt.submit(agent, text, key=key, attempts=OFTEN, timeout=seconds)
             except StoreError as error:
                 self._ledger.note("told no", act="submit", error=type(error).__name__)
                 await asyncio.sleep(0.1)

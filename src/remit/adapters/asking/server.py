@@ -46,12 +46,12 @@ class AnswerServer:
         port: int = PORT,
         host: str = "127.0.0.1",
         name: str = "answers",
-        seconds: float = SECONDS,
+        timeout: float = SECONDS,
     ) -> None:
         self.name = name
         self.port = between(port, "port", 0, 65_535)
         self._host = line(host, "host", 255)
-        self._seconds = span(seconds, "seconds") / SECOND
+        self._seconds = span(timeout, "timeout") / SECOND
         self._links = Links(secret)
         self._serving: set[asyncio.Task[object]] = set()
         # Connections that wait for their client, the longest first.

@@ -43,8 +43,8 @@ class MCPServer:
 
     `allow` names the tools that may be used, one by one. `pins` are their digests over name, description and schema, as
     `pins_of` returns them. `env` is the command's environment in addition to the usual variables; `headers` go with
-    every request to the address. A call may take `seconds`, and `limit` bytes of its result are kept. The server has
-    `opening` seconds to start and list its tools, and `grace` seconds to end when asked.
+    every request to the address. A call may take `timeout` seconds, and `limit` bytes of its result are kept. The
+    server has `opening` seconds to start and list its tools, and `grace` seconds to end when asked.
 
     The server is started, or connected to, when it is first needed in an event loop, and is kept for that loop. If it
     dies, running calls fail, and the next call restarts it. It ends with the loop, or with `close`.
@@ -59,7 +59,7 @@ class MCPServer:
     env: Mapping[str, SecretGiven] = field(default_factory=dict[str, SecretGiven])
     headers: Mapping[str, SecretGiven] = field(default_factory=dict[str, SecretGiven])
     cwd: str | os.PathLike[str] | None = None
-    seconds: float | None = SECONDS
+    timeout: float | None = SECONDS
     limit: int = LIMIT
     opening: float = OPENING
     grace: float = GRACE
@@ -73,7 +73,7 @@ class MCPServer:
         self.pins = _pins(self.pins, self.allow)
         self._env = _kept(self.env, "env")
         self._headers = _kept(self.headers, "headers")
-        patience(self.seconds, "seconds")
+        patience(self.timeout, "timeout")
         patience(self.opening, "opening")
         patience(self.grace, "grace")
         counted(self.limit, "limit")
@@ -113,7 +113,7 @@ class MCPServer:
         link, result = self._link(), None
         try:
             client = await link.client()
-            with anyio.move_on_after(self.seconds):
+            with anyio.move_on_after(self.timeout):
                 result = await client.call_tool(name, arguments)
         except MCPError as error:
             raise ToolFailed(_answered(what, error.message, link, cut(error.message, _ERROR))) from None
@@ -127,7 +127,7 @@ class MCPServer:
             raise ToolFailed(f"{what} gave back what cannot be used: {type(error).__name__}: {said}") from None
         if result is None:
             raise ToolFailed(
-                f"{what} did not answer within {self.seconds:g} s and was told to stop; it may have been done"
+                f"{what} did not answer within {self.timeout:g} s and was told to stop; it may have been done"
             )
         if result.is_error:
             raise ToolFailed(f"{what} failed: {quoted(told(result, _ERROR))}")

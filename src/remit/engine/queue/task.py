@@ -128,27 +128,27 @@ class Task:
             self._asker.take(status.trust)
         return status
 
-    async def wait(self, seconds: float | None = None) -> Outcome:
-        """Wait until the task has ended, and return its outcome. Raise `TimeoutError` after `seconds`.
+    async def wait(self, timeout: float | None = None) -> Outcome:  # noqa: ASYNC109 - the task outlives it
+        """Wait until the task has ended, and return its outcome. Raise `TimeoutError` after `timeout` seconds.
 
         An agent that waits holds no slot meanwhile.
         """
-        patience(seconds, "seconds")
+        patience(timeout, "timeout")
         if self._asker is not None:
-            outcome = await self._tasks.awaited(self._asker, self.id, seconds)
+            outcome = await self._tasks.awaited(self._asker, self.id, timeout)
             self._asker.take(outcome.trust)
             return outcome
-        return await self._tasks.outcome(self.id, seconds)
+        return await self._tasks.outcome(self.id, timeout)
 
-    async def plan_outcome(self, seconds: float | None = None) -> PlanOutcome:
+    async def plan_outcome(self, timeout: float | None = None) -> PlanOutcome:  # noqa: ASYNC109 - the task outlives it
         """Wait until a plan or a team has ended, and return the outcome of every step, like `run_plan`. Raise the error
         of a task that ended before its steps were done, for example by a cancellation."""
-        outcome = await self.wait(seconds)
+        outcome = await self.wait(timeout)
         return await self._tasks.plan_outcome(outcome, self._asker)
 
-    async def result(self, seconds: float | None = None) -> Any:
+    async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the task outlives it
         """Wait for its result and return it. Raise `Failed` if there is none."""
-        return (await self.wait(seconds)).unwrap()
+        return (await self.wait(timeout)).unwrap()
 
     async def cancel(self, why: str = "cancelled by its asker", *, op: str = "", by: str = "") -> int:
         """Cancel the task and all its subtasks. Return the number of tasks. An owner may pass an operation id, so that

@@ -58,7 +58,7 @@ def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str
 
 
 def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds: float = 300) -> Remit:
-    wish = Pass(holder, f"a part, {task}", seconds=seconds)
+    wish = Pass(holder, f"a part, {task}", timeout=seconds)
     return remits.derive(parent, wish, task, NO_RIGHTS, at + round(seconds * SECOND))
 
 
