@@ -24,7 +24,7 @@ def plain_requests() -> Iterator[None]:
     async def sent(data: dict[str, Any], expected_type: object) -> dict[str, Any]:
         plain = {name: value for name, value in data.items() if isinstance(value, list) and _is_plain(value)}
         rest = {name: value for name, value in data.items() if name not in plain}
-        return {**await async_maybe_transform(rest, expected_type), **plain}
+        return {**(await async_maybe_transform(rest, expected_type) or {}), **plain}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("openai.resources.chat.completions.completions.async_maybe_transform", sent)
