@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,11 @@ QUICK = Serving(
 )  # a worker looks more often than it does outside of tests
 
 pytestmark = pytest.mark.anyio
+
+
+def connection_of(rt: remit.Runtime, which: str) -> Any:
+    """A connection of the file that a runtime works with."""
+    return getattr(opening_of(rt.workspace).database, which).connection
 
 
 @pytest.fixture
@@ -69,7 +75,7 @@ async def all_done(rt: remit.Runtime) -> None:
                 await changed.wait()
                 changed.clear()
     except TimeoutError:
-        pytest.fail(f"still open: {await rt.workspace.tasks.list.list(state='open')}")
+        pytest.fail(f"still open: {await rt.workspace.tasks.list(state='open')}")
     finally:
         stop()
 
@@ -101,7 +107,7 @@ async def completed(rt: remit.Runtime, acknowledged: list[str]) -> None:
 async def test_work_goes_on_when_there_is_room_again(path: Path):
     async with team(path) as rt:
         assert isinstance(opening_of(rt.workspace).database, SqliteDatabase)
-        run = opening_of(rt.workspace).database.writer.connection.execute
+        run = connection_of(rt, "writer").execute
         await rt.submit("clerk", "before")
         await all_done(rt)
         (pages,) = run("PRAGMA page_count").fetchone()
@@ -269,7 +275,7 @@ async def test_a_disk_that_cannot_be_read_for_a_while(path: Path):
         await all_done(rt)
         assert isinstance(opening_of(rt.workspace).database, SqliteDatabase)
         with opened(Path(f"{path}-wal"), os.O_WRONLY):
-            opening_of(rt.workspace).database.reader.connection.execute("PRAGMA shrink_memory")
+            connection_of(rt, "reader").execute("PRAGMA shrink_memory")
             with pytest.raises(StoreError, match="disk could not be read or written .SQLITE_IOERR_READ"):
                 await rt.workspace.journal.history()
         await completed(rt, [before.id, (await rt.submit("clerk", "after")).id])
@@ -289,11 +295,11 @@ async def test_a_file_that_is_damaged_is_told_as_such_and_goes_on_once_it_is_men
         task = await rt.submit("clerk", "before")
         await all_done(rt)
         assert isinstance(opening_of(rt.workspace).database, SqliteDatabase)
-        opening_of(rt.workspace).database.writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection_of(rt, "writer").execute("PRAGMA wal_checkpoint(TRUNCATE)")
         whole = overwritten(path, b"")
         for connection in (
-            opening_of(rt.workspace).database.writer.connection,
-            opening_of(rt.workspace).database.reader.connection,
+            connection_of(rt, "writer"),
+            connection_of(rt, "reader"),
         ):
             connection.execute("PRAGMA shrink_memory")  # what is remembered is still right
         with pytest.raises(StoreError, match="team.db: "):
