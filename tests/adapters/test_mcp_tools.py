@@ -163,7 +163,7 @@ async def test_a_call_has_its_time(server: Make):
     tools = await tools_of(one)
     with pytest.raises(ToolFailed, match="'wait' of the MCP server 'served' did not answer within 1 s and was told to"):
         await tools["wait"].call({"name": "slow"})
-    one.seconds = 30
+    one.timeout = 30
     assert await tools["add"].call({"a": 1, "b": 1}) == "2"
     await one.close()
 

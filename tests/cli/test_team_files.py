@@ -164,7 +164,7 @@ def test_whom_to_ask_is_said_by_the_file_or_by_the_person(tmp_path: Path):
 @pytest.mark.rule("file.found")
 def test_what_a_file_says_of_runs_holds_unless_something_else_is_said(tmp_path: Path):
     file = written(tmp_path) / "remit.toml"
-    file.write_text(file.read_text().replace('credits = "$0.50"', 'tier = "simple"\nseconds = 30'))
+    file.write_text(file.read_text().replace('credits = "$0.50"', 'tier = "simple"\ntimeout = 30'))
     refused = remit(tmp_path, "run", "order 17?")
     assert "hop.refused" in refused.stderr  # one member only
     assert "Order 17" in remit(tmp_path, "run", "order 17?", "--tier", "medium").stdout
