@@ -44,7 +44,7 @@ demo-llm: $(MODEL)  ## the same with a small local model, without a key; ARGS="H
 	@$(BIN)/python examples/real_model/demo.py $(if $(ARGS),"$(ARGS)")
 
 quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
-	$(BIN)/python -m pytest -n 2 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
+	$(BIN)/python -m pytest -n 3 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
 
 test: $(READY)  ## every test, with coverage
 	$(BIN)/python -m pytest -n 3 --maxschedchunk=4 --cov=remit --cov-report= $(ARGS)
