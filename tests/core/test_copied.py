@@ -47,5 +47,5 @@ def test_how_long_someone_waits_is_a_duration_or_nothing_at_all():
     assert Pass("coder", "x").patience is None is known_pass("coder", "x").patience
     assert Pass("coder", "x", busy_timeout=2).patience == 2 * SECOND
     for wrong in (-1, False, "1", float("inf"), None):
-        with pytest.raises(BadInput, match="^wait "):
+        with pytest.raises(BadInput, match="^busy_timeout "):
             patience(wrong)

@@ -34,8 +34,8 @@ OF_PASS = {
     "writes": ["notes"],
     "tools": ["read_file"],
     "within": Bounds(depth=1),
-    "seconds": 60,
-    "wait": 5,
+    "timeout": 60,
+    "busy_timeout": 5,
     "trust": "untrusted",
     "credits": "$0.50",
     "remembers": "whole",
@@ -85,7 +85,7 @@ def test_where_it_is_asked_and_how_is_part_of_it():
     ("one", "other"),
     [
         ({"to": "The Coder"}, {"to": "the-coder"}),
-        ({"seconds": 60}, {"seconds": timedelta(minutes=1)}),
+        ({"timeout": 60}, {"timeout": timedelta(minutes=1)}),
         ({"sees": ["a", "b", Scope("c", prefix="x")]}, {"sees": (Scope("c", prefix="x"), "b", "a")}),
         ({"sees": ["a", Scope("a", key="k")]}, {"sees": "a"}),
         ({"sees": ["a", BOARD]}, {"sees": {BOARD, "a"}}),
@@ -132,7 +132,7 @@ def test_a_question_is_whom_what_and_all_that_goes_along_but_no_time():
     assert question(plain) == ("coder", "review")
     for name, value in OF_PASS.items():
         other = Pass(**{"to": "coder", "task": "review", name: value})
-        assert (question(other) == question(plain)) == (name in ("seconds", "wait")), name
+        assert (question(other) == question(plain)) == (name in ("timeout", "busy_timeout")), name
 
 
 @pytest.mark.rule("crash.question")

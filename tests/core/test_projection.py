@@ -662,7 +662,7 @@ def test_changes_to_what_is_not_there_change_nothing():
         )
     )
 
-    assert tables.pop("retired") == {("a", "x"): {"namespace": "a", "key": "x", "version": 1}}
+    assert tables["retired"] == {("a", "x"): {"namespace": "a", "key": "x", "version": 1}}
     assert {**tables, "run": {}, "retired": {}} == fold([])  # what a run has come to is counted whoever is missing
 
 

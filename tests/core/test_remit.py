@@ -105,7 +105,7 @@ def test_what_is_set_aside_is_not_more_than_may_be_spent():
 
 
 @pytest.mark.rule("input.remit")
-@pytest.mark.parametrize("field", ["to", "task", "sees", "tools", "seconds"])
+@pytest.mark.parametrize("field", ["to", "task", "sees", "tools", "timeout"])
 def test_a_remit_is_not_accepted_in_any_part_of_a_wish(field):
     wanted = {"to": "coder", "task": "code it", field: first_remit()}
 
@@ -124,9 +124,9 @@ def test_a_remit_is_not_accepted_in_any_part_of_a_wish(field):
         ({"sees": None}, "sees is None"),
         ({"sees": ["board:s2"]}, "is a session's board"),
         ({"tools": ["group:flies"]}, "no tool group"),
-        ({"seconds": 0}, "seconds must be a positive number"),
-        ({"seconds": float("nan")}, "seconds must be a positive number"),
-        ({"seconds": "5"}, "seconds is a number of seconds"),
+        ({"timeout": 0}, "timeout must be a positive number"),
+        ({"timeout": float("nan")}, "timeout must be a positive number"),
+        ({"timeout": "5"}, "timeout is a number of seconds"),
     ],
 )
 def test_a_wish_that_cannot_be_meant_is_refused(wrong, reason):

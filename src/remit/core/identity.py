@@ -18,8 +18,9 @@ from remit.core.values import Json, digest, encode
 
 KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotency key
 _SAME: Final = "same/"
-# All fields of a Pass except those in seconds: the fields in microseconds say the same exactly.
-_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in ("timeout", "busy_timeout"))
+# All fields of a Pass except those that others say: the times in microseconds are exact, and `passes` follows.
+_SAID_BY_OTHERS: Final = ("timeout", "busy_timeout", "passes")
+_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in _SAID_BY_OTHERS)
 
 _TIMES: Final = ("microseconds", "patience")
 
