@@ -96,6 +96,23 @@ async def test_what_others_said_makes_no_line_of_its_own_in_the_log(rt: Runtime,
     assert "\x1b" not in caplog.text
 
 
+@pytest.mark.rule("log.harmless")
+async def test_many_runtimes_that_nobody_closes_leave_one_filter_on_the_log(caplog: pytest.LogCaptureFixture):
+    log = logging.getLogger("remit")
+    runtimes = [Runtime(secrets=[f"secret number {number}"]) for number in range(5)]
+    for rt in runtimes:
+        rt.agent("echo")(echo)
+        await rt.run("echo", "x")
+    log.warning("a server said %s and %s", "secret number 0", "secret number 4")
+    runtimes[4].close()
+    log.warning("a server said %s and %s", "secret number 0", "secret number 4")
+
+    assert caplog.messages[-2:] == ["a server said [secret] and [secret]", "a server said [secret] and secret number 4"]
+    assert len(log.filters) == 1
+    for rt in runtimes:
+        rt.close()
+
+
 @pytest.mark.rule("secret.nowhere")
 async def test_a_secret_is_in_no_table_whatever_event_carries_it(tmp_path, clock: FakeClock):
     path = tmp_path / "team.db"

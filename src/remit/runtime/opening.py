@@ -8,8 +8,9 @@ from dataclasses import fields, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Final, TypeAlias, cast
+from weakref import WeakSet
 
 from anyio import to_thread
 
@@ -43,22 +44,50 @@ StoreGiven: TypeAlias = str | Path | Database
 
 
 class LogRedaction(logging.Filter):
-    """A filter for remit's own log lines and tracebacks: it removes the owner's secrets, and escapes line breaks and
-    control characters in foreign text."""
+    """The filter of remit's own log lines and tracebacks: it removes the secrets of every open workspace, and escapes
+    line breaks and control characters in foreign text.
 
-    def __init__(self, redaction: Redaction) -> None:
+    There is one for the process, and it holds workspaces weakly. A filter for each of them would stay on the logger of
+    a process that opens many and closes none, and every line would pass through all of them.
+    """
+
+    def __init__(self) -> None:
         super().__init__()
-        self._redaction = redaction
+        self._lock = Lock()
+        self._openings: WeakSet[Opening] = WeakSet()
+
+    def add(self, opening: "Opening") -> None:
+        """Redact the secrets of this workspace; more of them may follow, when a key is decrypted."""
+        with self._lock:
+            self._openings.add(opening)
+
+    def discard(self, opening: "Opening") -> None:
+        with self._lock:
+            self._openings.discard(opening)
 
     def filter(self, record: logging.LogRecord) -> bool:
+        redactions = self._redactions()
         said = record.getMessage()
-        told = on_one_line(self._redaction.text(said))
+        told = on_one_line(_redacted(said, redactions))
         if told != said:
             record.msg, record.args = told, ()
         if record.exc_info:
-            record.exc_text = block(self._redaction.text(logging.Formatter().formatException(record.exc_info)))
-            record.exc_info = None if self._redaction else record.exc_info
+            record.exc_text = block(_redacted(logging.Formatter().formatException(record.exc_info), redactions))
+            record.exc_info = None if redactions else record.exc_info
         return True
+
+    def _redactions(self) -> list[Redaction]:
+        with self._lock:
+            return [one.settings.redaction for one in self._openings if one.settings.redaction]
+
+
+def _redacted(text: str, redactions: list[Redaction]) -> str:
+    for redaction in redactions:
+        text = redaction.text(text)
+    return text
+
+
+_LOG_REDACTION: Final = LogRedaction()
 
 
 class Opening:
@@ -80,7 +109,6 @@ class Opening:
         self._create = create
         self._database: Database | None = None
         self._engine: Engine | None = None
-        self._log_filter = LogRedaction(settings.redaction)
         self._one = OneLoop()
         self._process = os.getpid()
 
@@ -103,7 +131,8 @@ class Opening:
             self._one.enter()
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self._told())
-            _log.addFilter(self._log_filter)  # secrets may be added later, when a key is decrypted
+            _LOG_REDACTION.add(self)
+            _log.addFilter(_LOG_REDACTION)
             watching.tell(self, self._engine.services.ground.store.subscribe)
         return self._engine
 
@@ -188,7 +217,7 @@ class Opening:
             self._engine.resident.let_go()
             self._engine.services.heartbeat.close()
             self._engine = None
-            _log.removeFilter(self._log_filter)
+            _LOG_REDACTION.discard(self)
         if self._database is not None:
             self._database.close()
             self._database = None
