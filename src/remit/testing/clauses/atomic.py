@@ -1,6 +1,7 @@
 """Clauses on atomicity: a transaction commits as a whole or not at all."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 from remit.core.entry import Draft
@@ -93,6 +94,35 @@ async def what_the_tables_refuse_is_not_half_written(database: Database) -> None
     await sound(store)
 
 
+async def what_is_undone_is_in_no_chapter(database: Database) -> None:
+    """A transaction that fails after it has ended a chapter leaves the chapters as they were. The chapters are those of
+    a workspace in which nobody tried it, even if a kept operation of the same batch ended one."""
+    store, spared = database.store("one"), database.store("two")
+    twin = started(first_remit("twin", session="s"), NOW)
+    for each in (store, spared):
+        await each.tx("begin", lambda _view: Decision(None, (twin, *_of("a0", 1_000))))
+    for name, count in (("few", 1), ("enough", 30)):
+        failed = answer_or_error(store, f"{name} bad", lambda _: Decision(None, (*_of("undone", 1_100), twin)))
+        answers = await asyncio.gather(*_kept(store, name, count), failed, *_kept(store, f"{name} after", count))
+        must(isinstance(answers[2], StoreError), f"{name}: a second task with the same id, got {answers[2]!r}")
+        await asyncio.gather(*_kept(spared, name, count), *_kept(spared, f"{name} after", count))
+        expected = await spared.read(lambda view: view.chapters(0, 100))
+        must(len(expected) >= (count > 1), f"{name}: a journal of more than 1,024 events has a chapter")
+        equal(await store.read(lambda view: view.chapters(0, 100)), expected, f"{name}: the chapters")
+    await sound(store)
+
+
+def _kept(store: Store, name: str, count: int) -> list[Awaitable[Answer]]:
+    return [
+        answer_or_error(store, name, lambda _view: Decision(None, _of(name, count))),
+        answer_or_error(store, f"{name} entry", putting(Draft(name, "key", 1))),
+    ]
+
+
+def _of(agent: str, count: int) -> list[Unsealed]:
+    return [Unsealed("effect.done", NOW, {}, "run", "s", "run", agent) for _ in range(count)]
+
+
 async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -> Answer:
     """Request a good and a bad event in one operation, at this place between two good operations."""
 
@@ -121,4 +151,5 @@ CLAUSES: Final = (
     events_commit_together,
     what_cannot_be_written_is_not_half_written,
     what_the_tables_refuse_is_not_half_written,
+    what_is_undone_is_in_no_chapter,
 )
