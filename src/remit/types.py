@@ -28,9 +28,8 @@ from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
 from remit.ports.models import ModelAnswer, TextChunk
 from remit.ports.vault import KeyInfo
-from remit.report.audit import LedgerAudit
 from remit.report.questions import AskedPerson
-from remit.report.spend import Spending, SpendLine
+from remit.report.spend import LedgerAudit, Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.agents import WorkspaceAgents

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.ledger import unbalanced
-from remit.report.audit import audited
+from remit.report.spend import audited
 from report.money import hold, lease
 
 BALANCED = lease(granted=1_000, available=700, reserved=50, lent=150, spent=100)

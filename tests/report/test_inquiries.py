@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.make import json_values
 from remit.core.question import Inquiry
-from remit.report.inquiries import asked_by, shown_question, to_read, whole_question, wrapped
 from remit.report.printable import seen
+from remit.report.questions import asked_by, shown_question, to_read, whole_question, wrapped
 
 pytestmark = pytest.mark.rule("people.shown")
 

@@ -11,7 +11,7 @@ from remit.core.breaker import TRANSITIONS
 from remit.report import flow
 from remit.report.flow import theme as flow_theme
 from remit.report.flow.mermaid import class_style
-from remit.report.flow.shapes import state_dot
+from remit.report.flow.theme import state_dot
 from remit.report.looks import BREAKER_ROLES, LOOKS, Look, Role, known, look, mark
 from remit.report.summary import sentence
 from remit.report.tree import STEP_STATES

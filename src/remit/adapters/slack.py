@@ -11,8 +11,8 @@ from remit.adapters.asking.links import LOOK, Links, Option, labels
 from remit.adapters.asking.secrecy import SecretGiven, kept
 from remit.core.question import Inquiry
 from remit.errors import BadInput
-from remit.report.inquiries import asked_by, shown_question
 from remit.report.printable import cleaned, seen
+from remit.report.questions import asked_by, shown_question
 
 _TEXT: Final = 2_900  # characters of a block
 _LABEL: Final = 75

@@ -22,8 +22,8 @@ from remit.core.question import Inquiry
 from remit.core.values import shown
 from remit.errors import BadInput, Conflict, NotFound, RemitError, StoreError
 from remit.ports.channel import Desk, Down, Undeliverable
-from remit.report.inquiries import asked_by, shown_question, to_read
 from remit.report.printable import seen
+from remit.report.questions import asked_by, shown_question, to_read
 
 API: Final = "https://api.telegram.org"
 POLL: Final = 50  # seconds that Telegram holds a request if there is nothing new

@@ -18,8 +18,8 @@ from remit.engine.people import Inquiry
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import age, duration
-from remit.report.inquiries import QuestionLine, shown_question, to_read, whole_question, wrapped
 from remit.report.printable import escaped, seen
+from remit.report.questions import QuestionLine, shown_question, to_read, whole_question, wrapped
 from remit.runtime.finding import question_of
 from remit.runtime.workspace import opening_of
 

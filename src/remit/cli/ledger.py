@@ -11,9 +11,9 @@ from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened,
 from remit.cli.terminal import tabled
 from remit.core.money import Hold, spelled
 from remit.report import wire
-from remit.report.audit import LedgerAudit
 from remit.report.figures import count
 from remit.report.printable import block, escaped
+from remit.report.spend import LedgerAudit
 from remit.runtime.finding import hold_of
 from remit.runtime.spending import audit_of
 from remit.runtime.workspace import opening_of

@@ -16,8 +16,8 @@ from remit.cli.options import at_terminal
 from remit.core.values import Json
 from remit.engine.people import Inquiry
 from remit.errors import BadInput, Conflict, NotFound, StoreError
-from remit.report.inquiries import shown_question, to_read
 from remit.report.printable import escaped
+from remit.report.questions import shown_question, to_read
 from remit.runtime.workspace import Workspace, opening_of
 
 # Shows a text and returns the next typed line, or None at the end of the input.

@@ -16,9 +16,8 @@ from remit.report.looks import AGAIN, ASKS, MODEL, TOOL, Role, look, mark
 from remit.report.printable import block, escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, saw, tokens, withheld
-from remit.report.stays import order
 from remit.report.summary import Subtotal, sentence, subtotals, summary
-from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, result_text
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, order, result_text
 from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
 from remit.report.words import (
     WAITS,

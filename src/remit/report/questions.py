@@ -1,13 +1,23 @@
-"""The questions of a task to people, and the answers."""
+"""The questions of tasks to people, with their answers, and a question as people see it, in a terminal, a chat and on
+a page: people approve exactly what is shown.
 
-from collections.abc import Iterable
+Agents choose the text and the arguments, so these must not hide anything. Each value is shortened separately, the names
+of all arguments stay, every line of an agent is indented below one of remit, and invisible characters are escaped.
+`whole` says that nothing is left out; otherwise the reader is not offered to approve.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from remit.core import kinds
 from remit.core.events import Event
 from remit.core.kinds import read
-from remit.core.values import Json
+from remit.core.question import Inquiry
+from remit.core.times import iso
+from remit.core.values import EXCERPT_NOTE, Json, encode, excerpt
+from remit.report.printable import columns_of, seen
 
 ASKING: Final = frozenset(("question.asked", "question.answered", "question.used"))
 
@@ -78,3 +88,230 @@ def _answer(question: AskedPerson, event: Event) -> None:
     data = read(event, kinds.QuestionAnswered)
     question.state, question.by, question.channel = data["state"], data["by"], data["channel"]
     question.why, question.value, question.answered_at = data["why"], data.get("value"), event.at
+
+
+# -- as people see them --------------------------------------------------------------------------------------
+
+
+INDENT: Final = "  "
+_BAR: Final = "| "  # before each line of a multi-line text
+_LEVELS: Final = (1_000, 400, 150, 60, 24, 0)  # limits for one value, tried until the question fits
+_LINE: Final = 40  # characters of room per allowed line: a thousand empty lines would hide text as well
+_NAME: Final = 60
+_SMALL_PARTS, _SMALL_TEXT = 12, 60  # values that fit on the line of their name
+_FLAT: Final = 50  # items of a list on one line, unless it is shown in full
+_SUMMARY: Final = 300  # characters of a summary whose details follow below
+_FORMS: Final = frozenset("_-.:*")
+
+
+class QuestionLine(NamedTuple):
+    """One line: `name` is its subject, `text` its value or one line of it. Both are safe to show."""
+
+    depth: int
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        named = f"{self.name}:" if self.name else ""
+        return f"{INDENT * (self.depth + 1)}{named}{' ' if named and self.text else ''}{self.text}"
+
+
+class ShownQuestion(NamedTuple):
+    """A question as lines; `whole` says that nothing is left out."""
+
+    lines: tuple[QuestionLine, ...]
+    whole: bool
+
+    @property
+    def text(self) -> str:
+        return "\n".join(map(str, self.lines))
+
+
+def asked_by(inquiry: Inquiry) -> str:
+    """Return the origin of a question: asked by lead > coder, open until 2027-01-15T09:00:00.000000Z."""
+    return f"asked by {seen(inquiry.chain or inquiry.agent)}, open until {iso(inquiry.until)}"
+
+
+def to_read(inquiry: Inquiry) -> str:
+    """Return the command that shows the whole question."""
+    return f"remit approvals {inquiry.id}"
+
+
+def whole_question(inquiry: Inquiry, *, choices: bool = True) -> ShownQuestion:
+    """Return the whole question as lines."""
+    return _written(inquiry, None, None, choices=choices)
+
+
+def shown_question(
+    inquiry: Inquiry, size: int, *, choices: bool = True, length: Callable[[str], int] = len
+) -> ShownQuestion:
+    """Return a question in at most `size` characters, as `length` counts them."""
+    room = size // _LINE
+
+    def fits(lines: Iterable[QuestionLine]) -> bool:
+        text = "\n".join(map(str, lines))
+        return length(text) <= size and text.count("\n") < room
+
+    made = ShownQuestion((), whole=False)
+    for most in chain((size,), (level for level in _LEVELS if level < size)):
+        made = _written(inquiry, most, room + 1, choices=choices)
+        if fits(made.lines):
+            return made
+    last = QuestionLine(0, "", "[the rest is left out]")
+    lines = [*made.lines]
+    while lines and not fits((*lines, last)):
+        lines.pop()
+    return ShownQuestion((*lines, last), whole=False)
+
+
+def wrapped(line: QuestionLine, columns: int) -> list[str]:
+    """Return a line as several lines with its indent, so that no part of it looks like a line of remit."""
+    before = INDENT * (line.depth + 1)
+    bar = _BAR if line.text.startswith(_BAR) and not line.name else ""
+    room = max(columns - len(before) - len(INDENT) - len(bar), 8)
+    first, *others = _broken(str(line)[len(before) :], room)
+    return [f"{before}{first}", *(f"{before}{bar or INDENT}{other}" for other in others)]
+
+
+def _broken(text: str, columns: int) -> list[str]:
+    parts: list[str] = []
+    part, used = "", 0
+    for char in text:
+        width = columns_of(char)
+        if used + width > columns:
+            parts.append(part)
+            part, used = "", 0
+        part += char
+        used += width
+    return [*parts, part]
+
+
+def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: bool) -> ShownQuestion:
+    lines = _Lines(most, room)
+    if inquiry.kind == "ask":
+        lines.put(0, "", inquiry.text, quotes=False)
+    else:  # a summary: its details follow, value by value
+        lines.add(0, "", seen(" ".join(excerpt(inquiry.text, _SUMMARY).split())))
+    if choices and inquiry.choices:
+        lines.add(0, "choices", "")
+        for number, choice in enumerate(inquiry.choices, 1):
+            lines.put(1, str(number), choice, quotes=False)
+    if inquiry.default is not None:
+        lines.put(0, "if nobody answers", inquiry.default, quotes=False)
+    for name, value in inquiry.shows.items():
+        if name == "arguments" and isinstance(value, dict):
+            lines.arguments(value)
+        elif name != "chain" and value not in ("", [], {}, None):  # the chain is in our own line
+            lines.put(0, seen(name), value, quotes=False)
+    return ShownQuestion(tuple(lines.lines), whole=not lines.left_out)
+
+
+class _Lines:
+    """Writes values as lines, with a limit on the characters of each text and on the number of lines."""
+
+    def __init__(self, most: int | None, room: int | None) -> None:
+        self.lines: list[QuestionLine] = []
+        self.left_out = False
+        self._most = most
+        self._room = room
+
+    def add(self, depth: int, name: str, text: str) -> None:
+        if self._is_full:
+            self.left_out = True
+        else:
+            self.lines.append(QuestionLine(depth, name, text))
+
+    @property
+    def _is_full(self) -> bool:
+        return self._room is not None and len(self.lines) >= self._room
+
+    def arguments(self, given: dict[str, Json]) -> None:
+        """Write arguments, each with its name."""
+        self.add(0, "arguments", "" if given else "none")
+        for name, value in given.items():
+            self.put(1, self._name(name), value)
+
+    def put(self, depth: int, name: str, value: Json, *, quotes: bool = True) -> None:
+        """Write a value. Without `quotes`, text is written as it is, and names are listed."""
+        if isinstance(value, str):
+            self._put_text(depth, name, value, quotes=quotes)
+        elif not quotes and isinstance(value, list) and all(map(_is_name, value)):
+            self._put_text(depth, name, ", ".join(map(str, value)), quotes=False)
+        elif not isinstance(value, list | dict) or _small(value) <= _SMALL_PARTS:
+            self.add(depth, name, seen(encode(value)))
+        elif self._most == 0:
+            self.left_out = True
+            self.add(depth, name, f"[{len(value):,} parts]")
+        elif isinstance(value, list) and (self._most is None or len(value) <= _FLAT) and all(map(_is_flat, value)):
+            self._put_text(depth, name, encode(value), quotes=False)
+        else:
+            self.add(depth, name, "")
+            self._put_parts(depth + 1, value)
+
+    def _put_text(self, depth: int, name: str, text: str, *, quotes: bool) -> None:
+        short = self._shortened(text)
+        if "\n" not in short:
+            self.add(depth, name, seen(encode(short) if quotes else short))
+            return
+        if name:
+            self.add(depth, name, "")
+            depth += 1
+        for line in short.split("\n"):
+            self.add(depth, "", f"{_BAR}{seen(line)}")
+
+    def _put_parts(self, depth: int, value: list[Json] | dict[str, Json]) -> None:
+        keys = [*value] if isinstance(value, dict) else []
+        few = len(value) if self._most is None else min(len(value), 4 + self._most // 10)
+        head = few - few // 3
+        for at in chain(range(head), range(len(value) - few // 3, len(value))):
+            if at == head + len(value) - few and few < len(value):
+                self.left_out = True
+                self.add(depth, "", f"[{len(value) - few:,} more left out]")
+            if self._is_full:
+                self.left_out = True
+                return
+            if isinstance(value, dict):
+                self.put(depth, self._name(keys[at]), value[keys[at]])
+            else:
+                self.put(depth, str(at), value[at])
+
+    def _name(self, name: str) -> str:
+        if len(name) <= _NAME or self._most is None:
+            return seen(name)
+        self.left_out = True
+        return seen(f"{name[:_NAME]}…")
+
+    def _shortened(self, text: str) -> str:
+        """Return the beginning and the end of a text, with a note of how much is left out."""
+        most = self._most
+        if most is None or len(text) <= most + EXCERPT_NOTE:
+            return text
+        self.left_out = True
+        return excerpt(text, most) if most else f"[{len(text):,} characters]"
+
+
+def _is_name(value: Json) -> bool:
+    return isinstance(value, str) and bool(value) and all(char.isalnum() or char in _FORMS for char in value)
+
+
+def _is_flat(value: Json) -> bool:
+    """Whether a value is neither a list nor an object nor a text of several lines."""
+    return not isinstance(value, list | dict | str) or (isinstance(value, str) and _small(value) == 1)
+
+
+def _small(value: Json, parts: int = 0) -> int:
+    """Return the number of parts of a value, up to more than fit on a line; a text that does not fit counts as too
+    many."""
+    parts += 1
+    if isinstance(value, str):
+        return parts if len(value) <= _SMALL_TEXT and "\n" not in value else _SMALL_PARTS + 1
+    inside: Iterable[Json] = ()
+    if isinstance(value, list):
+        inside = value
+    elif isinstance(value, dict):
+        inside = chain.from_iterable(value.items())
+    for one in inside:
+        if parts > _SMALL_PARTS:
+            break
+        parts = _small(one, parts)
+    return parts

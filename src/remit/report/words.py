@@ -1,17 +1,17 @@
-"""Texts that all drawings of a run share."""
+"""Texts that all drawings of a run share, and the labels of their edges."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from remit.report import receipts as receipts_
-from remit.report.figures import count, duration, money
+from remit.report.figures import count, duration, money, short
 from remit.report.looks import LOOKS, known, urgency
-from remit.report.printable import escaped
+from remit.report.printable import cleaned, escaped
 from remit.report.questions import AskedPerson
-from remit.report.receipts import Receipt
+from remit.report.receipts import Receipt, slices, tokens
 from remit.report.summary import Subtotal, receipts, steps_sentence
-from remit.report.tree import Node, PlanStep, Refusal, Retry
+from remit.report.tree import Node, PlanStep, Refusal, Retry, Stay
 
 ASKED: Final = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}  # tasks without a waiting asker
 WAITS: Final = "waits for a person"
@@ -160,3 +160,46 @@ def states(words: Iterable[str]) -> str:
     last."""
     counted = Counter(known(word) for word in words)
     return ", ".join(f"{counted[state]:,} {state}" for state in LOOKS if counted[state])
+
+
+# -- labels of edges -----------------------------------------------------------------------------------------
+
+
+_BRIEF: Final = 10  # columns of a name on an edge of a picture
+
+
+def saw_here(stay: Stay) -> str:
+    """Return what a holder saw while it had the task: 2 slices (spec/auth), 11 tokens."""
+    if stay.receipt:
+        return saw_in([stay.receipt])
+    return may_see(stay.node)
+
+
+def passed(stay: Stay, columns: int = _BRIEF) -> str:
+    """Return what was passed, short enough for the label of an edge: spec/auth +1 · 2.4k tok."""
+    if stay.receipt:
+        names = receipts_.passed_on(stay.receipt)
+        size = f"{short(tokens(stay.receipt))} tok"
+        return f"{_first_of(names, columns)} · {size}" if names else f"{slices(stay.receipt)} ctx · {size}"
+    sees = stay.node.sees
+    if "*" in sees:
+        return "sees all"
+    return f"sees {_first_of(sees, columns)}" if sees else "task only"
+
+
+def _first_of(names: Sequence[str], columns: int) -> str:
+    """Return the first name, or the end of its path if it is too long, and the number of others: spec/auth +1."""
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    name = cleaned(names[0], 4 * columns)
+    end = name.rpartition("/")[2]
+    return cleaned(name if len(name) <= columns or end in ("", "*") else end, columns) + more
+
+
+def kept_back(stay: Stay) -> str:
+    """Return the number of withheld slices as a label, or "" if there are none."""
+    number = withheld(stay)
+    return f"\N{MINUS SIGN}{number}" if number else ""
+
+
+def withheld(stay: Stay) -> int:
+    return len(receipts_.withheld(stay.receipt))

@@ -12,8 +12,7 @@ from remit.core.money import ACCOUNT, Hold, Lease, Unit
 from remit.core.tally import Window
 from remit.engine.funding import purse_of
 from remit.ports import Span, View
-from remit.report.audit import LedgerAudit, audited
-from remit.report.spend import Backed, SpendBy, Spending, Spends, account_spent
+from remit.report.spend import Backed, LedgerAudit, SpendBy, Spending, Spends, account_spent, audited
 
 _PAGE: Final = 1_000
 _ALWAYS: Final = Window()

@@ -8,8 +8,8 @@ from typing import Final
 
 from remit.adapters.asking.links import TEXT, Option
 from remit.core.question import Inquiry
-from remit.report.inquiries import QuestionLine, asked_by, whole_question
 from remit.report.printable import seen
+from remit.report.questions import QuestionLine, asked_by, whole_question
 
 HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from remit.report import receipts
-from remit.report.flow.labels import kept_back, passed
-from remit.report.flow.tiles import Tile, outline, tiles_of
+from remit.report.flow.layout import Tile, outline, tiles_of
 from remit.report.looks import FOLDED, Line, Role, known, look, mark
 from remit.report.printable import cleaned
-from remit.report.stays import Stay, member_of
 from remit.report.summary import Subtotal, subtotals
-from remit.report.tree import Node, PlanStep, Refusal
+from remit.report.tree import Node, PlanStep, Refusal, Stay, member_of
 from remit.report.uses import uses_in_short
-from remit.report.words import ASKED, called, notes, paid, plan_of, progress, states, took
+from remit.report.words import ASKED, called, kept_back, notes, paid, passed, plan_of, progress, states, took
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48

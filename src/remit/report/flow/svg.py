@@ -3,33 +3,338 @@
 It is one self-contained SVG document: no scripts, no external fonts or images.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
-from remit.report.figures import count, money
-from remit.report.flow.gantt import gantt
-from remit.report.flow.labels import saw_here
+from remit.core.times import DAY, SECOND
+from remit.report.figures import count, duration, money
 from remit.report.flow.layout import (
     CARD_HEIGHT,
     CARD_WIDTH,
     COLUMN,
+    SIBLINGS,
     Box,
+    Cell,
     Edge,
     EdgeKind,
+    Grid,
     Picture,
+    Stack,
+    Tile,
+    grid,
+    outline,
     place,
 )
-from remit.report.flow.plans import Panel, panels
-from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words, xml
-from remit.report.flow.theme import Theme, style
-from remit.report.flow.tiles import SIBLINGS, Stack, outline
+from remit.report.flow.theme import (
+    Theme,
+    arrow_head,
+    line_width,
+    moved,
+    share_bar,
+    state_dot,
+    style,
+    tooltip,
+    words,
+    xml,
+)
 from remit.report.looks import FOLDED, LOOKS, known, look, mark
 from remit.report.printable import cleaned
-from remit.report.stays import Stay
 from remit.report.summary import steps_sentence, summary, waits_for
-from remit.report.tree import Node, Refusal, result_text
+from remit.report.tree import Node, PlanStep, Refusal, Stay, result_text
 from remit.report.uses import uses_in_short, uses_in_signs
-from remit.report.words import WAITS, called, reason, refused_word, retried, states, took
+from remit.report.words import (
+    ASKED,
+    WAITS,
+    called,
+    plan_of,
+    progress,
+    reason,
+    refused_word,
+    retried,
+    saw_here,
+    states,
+    took,
+    tries,
+)
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+_PLANS: Final = 4
+_WIDTH: Final = 190
+_HEIGHT: Final = 50
+_GAP: Final = 40
+_COLUMN: Final = _WIDTH + _GAP
+_STEP_ROW: Final = _HEIGHT + 12
+_PLAN_PAD: Final = 16
+_PLAN_HEAD: Final = 46
+_BAR: Final = 120
+_NAME: Final = 220
+_ROOM: Final = _WIDTH - 40
+
+
+class Panel(NamedTuple):
+    """One plan with its steps in columns; `tasks` are the tasks of the steps, by id."""
+
+    title: str
+    plan: list[PlanStep]
+    grid: Grid
+    tasks: Mapping[str, Node]
+    now: int
+
+    @property
+    def width(self) -> int:
+        return 2 * _PLAN_PAD + max(cell.column for cell in self.grid.cells) * _COLUMN + _WIDTH
+
+    @property
+    def height(self) -> int:
+        return _PLAN_HEAD + max(cell.row for cell in self.grid.cells) * _STEP_ROW + _HEIGHT + _PLAN_PAD
+
+    def drawn(self, width: int) -> str:
+        bar = width - _PLAN_PAD - _BAR
+        name = min(_NAME, line_width(self.title, "name"))
+        parts = [
+            f'<rect class="card" width="{width}" height="{self.height}" rx="10"/>',
+            words(self.title, (_PLAN_PAD, 27), "name", _NAME),
+            words(progress(self.plan), (bar - 12, 27), "faint", bar - name - _PLAN_PAD - 24, "end"),
+            share_bar([step.state for step in self.plan], (bar, 20), _BAR),
+            *(_need(before, after) for before, after in self.grid.needs),
+            *(self._cell(cell) for cell in self.grid.cells),
+        ]
+        return "\n".join(parts)
+
+    def _cell(self, cell: Cell) -> str:
+        x, y = _place(cell)
+        rim = " rim" if look(cell.state).rimmed else ""
+        back = f'<rect class="card {cell.state}{rim}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"/>'
+        inside = self._step(cell.steps[0]) if len(cell.steps) == 1 else _rest(cell)
+        return moved(x, y, back + inside)
+
+    def _step(self, step: PlanStep) -> str:
+        task = self.tasks.get(step.task)
+        took = duration(task.elapsed(self.now)) if task is not None else ""
+        who = " · ".join(part for part in (step.agent, took, tries(step)) if part)
+        bad = step.state == "failed" and step.reason
+        why = step.reason.removeprefix(f"'{step.agent}' ")
+        second = (why, "fill failed") if bad else (why or who, "faint")
+        return (
+            tooltip(f"{step.id}: {step.title} ({step.agent}) {step.reason}")
+            + state_dot(known(step.state), 18, 25)
+            + words(step.title, (34, 21), "ink", _ROOM)
+            + words(second[0], (34, 38), second[1], _ROOM)
+        )
+
+
+def panels(tiles: list[Tile], now: int) -> list[Panel]:
+    """Return the panels for the plans of the visible tasks; if there are very many, the first ones."""
+    nodes = [tile.shows.node for tile in tiles if isinstance(tile.shows, Stay) and tile.shows.left is None]
+    made: list[Panel] = []
+    for node in nodes:
+        tasks = {child.id: child for child in node.children if child.step}
+        made += [
+            Panel(plan_of(plan[0].planner or node.agent), plan, grid(plan), tasks, now)
+            for plan in node.plans[:_PLANS]
+            if plan
+        ]
+    return made[:_PLANS]
+
+
+def _rest(cell: Cell) -> str:
+    states = [step.state for step in cell.steps]
+    return (
+        tooltip(cell.sentence())
+        + words(f"+{len(states):,} more steps", (14, 22), "ink", _WIDTH - 28)
+        + share_bar(states, (14, 33), _WIDTH - 28)
+    )
+
+
+def _place(cell: Cell) -> tuple[int, int]:
+    return _PLAN_PAD + cell.column * _COLUMN, _PLAN_HEAD + cell.row * _STEP_ROW
+
+
+def _need(before: Cell, after: Cell) -> str:
+    """Draw the edge from a dependency to a step, in the colour of the dependency's state."""
+    (left, top), (x, y) = _place(before), _place(after)
+    left, top, y = left + _WIDTH, top + _HEIGHT // 2, y + _HEIGHT // 2
+    bend, half = x - _GAP, x - _GAP // 2 - 3
+    path = f"M{left} {top}H{bend}C{half} {top} {half} {y} {x - 6} {y}"
+    return f'<path class="edge need {before.state}" d="{path}"/>{arrow_head(x, y, before.state)}'
+
+
+# -- the timeline --------------------------------------------------------------------------------------------
+
+
+_ROWS: Final = 40
+_BAR_ROW: Final = 20
+_TIME_PAD: Final = 16
+_TIME_HEAD: Final = 42
+_NAMES: Final = 176
+_TAIL: Final = 84  # room to the right of the longest bar, for its duration
+_WIDEST: Final = 1_400
+_STEPS: Final = 5
+
+# 1, 2, 5, 10, ... up to ten seconds, then round clock times, then days.
+_ROUND: Final = (
+    *(digit * 10**power for power in range(7) for digit in (1, 2, 5)),
+    *(number * SECOND for number in (10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200)),
+    *(days * DAY for days in (1, 2, 7, 14, 30, 90, 365)),
+)
+
+
+class Bar(NamedTuple):
+    """One row: the agent, the depth in the tree, start and end, and the times at which a hop was refused or an attempt
+    failed. `asked` is when the task was queued, if that was earlier; `begun` says whether an agent has started it."""
+
+    name: str
+    depth: int
+    start: int
+    end: int
+    state: str
+    refused: tuple[int, ...] = ()
+    retries: tuple[int, ...] = ()
+    asked: int | None = None
+    begun: bool = True
+
+    @property
+    def first(self) -> int:
+        return self.start if self.asked is None else min(self.asked, self.start)
+
+
+class Scale(NamedTuple):
+    """The conversion of microseconds to pixels."""
+
+    zero: int
+    span: int
+    left: int
+    width: int
+
+    def x(self, at: int) -> int:
+        inside = min(max(at - self.zero, 0), self.span)
+        return self.left + inside * self.width // self.span
+
+
+def gantt(tiles: list[Tile], now: int, at: tuple[int, int], room: int) -> tuple[str, int]:
+    """Return the drawn timeline and its height."""
+    bars = [bar for tile in tiles if (bar := _bar(tile, now)) is not None]
+    left, top = at
+    width = min(room, _WIDEST)
+    scale = _scale(bars, left + _NAMES, width - _NAMES - _TAIL)
+    rows = [_row(bar, left + _TIME_PAD, top + _TIME_HEAD + at * _BAR_ROW, scale) for at, bar in enumerate(bars[:_ROWS])]
+    bottom = top + _TIME_HEAD + len(rows) * _BAR_ROW
+    axis = _axis(scale, top + 22, bottom)
+    if len(bars) > len(rows):
+        more = f"+{len(bars) - len(rows):,} more rows"
+        rows.append(words(more, (left + _TIME_PAD, bottom + 14), "mono faint", _NAMES))
+        bottom += _BAR_ROW
+    height = bottom - top + _TIME_PAD
+    panel = f'<rect class="card" x="{left}" y="{top}" width="{width}" height="{height}" rx="10"/>'
+    return "\n".join([panel, axis, *rows]), height
+
+
+def _bar(tile: Tile, now: int) -> Bar | None:
+    match tile.shows:
+        case Stay() as stay:
+            return _held(stay, tile.depth, now)
+        case Stack() as stack:
+            return _folded(stack, tile.depth, now)
+        case _:
+            return None  # a refusal takes no time; it is a mark on the asker's bar
+
+
+def _held(stay: Stay, depth: int, now: int) -> Bar:
+    node = stay.node
+    refused = tuple(hop.at for hop in stay.hops() if isinstance(hop, Refusal))[:_ROWS]
+    start, end = stay.start, _end(stay, now)
+    if not node.begun:
+        start = end = node.asked_at + max(0, node.queued(now))
+    bar = Bar(stay.holder, depth, start, end, known(stay.state), refused)
+    if stay.came is not None:
+        return bar._replace(retries=_retries(stay))
+    asked = node.asked_at if node.asked_how in ASKED else None
+    return bar._replace(retries=_retries(stay), asked=asked, begun=node.begun)
+
+
+def _retries(stay: Stay) -> tuple[int, ...]:
+    first, last = stay.turns
+    return tuple(retry.at for retry in stay.node.retries if first <= retry.turn <= last)[-_ROWS:]
+
+
+def _folded(stack: Stack, depth: int, now: int) -> Bar | None:
+    took = [hop for hop in stack.hidden if not isinstance(hop, Refusal)]
+    if not took:
+        return None
+    start = min(map(_start, took))
+    return Bar(f"+{len(took):,} more", depth, start, max(_end(hop, now) for hop in took), FOLDED)
+
+
+def _start(hop: Node | Stay) -> int:
+    return hop.start if isinstance(hop, Stay) else hop.started_at
+
+
+def _end(hop: Node | Stay, now: int) -> int:
+    return _start(hop) + max(0, hop.elapsed(now))
+
+
+def _scale(bars: list[Bar], left: int, width: int) -> Scale:
+    zero = min(bar.first for bar in bars)
+    return Scale(zero, max(1, max(bar.end for bar in bars) - zero), left, width)
+
+
+def _row(bar: Bar, left: int, top: int, scale: Scale) -> str:
+    start = scale.x(bar.start)
+    end = max(start + 3, scale.x(bar.end))
+    indent = min(bar.depth, 8) * 10
+    parts = [
+        f"<g>{tooltip(f'{bar.name}: {bar.state}')}",
+        words(bar.name, (left + indent, top + 13), "mono soft", _NAMES - indent - 2 * _TIME_PAD),
+        _block(f"fill bar {bar.state}", (start, top + 4), (end - start, 11)),
+        *(_refused_mark(scale.x(at), top) for at in bar.refused),
+        *(_again(scale.x(at), top) for at in bar.retries),
+        words(_length(bar), (end + 8, top + 13), "mono faint", _TAIL),
+        "</g>",
+    ]
+    if bar.first < bar.start:
+        parts.insert(2, f'<path class="queue" d="M{scale.x(bar.first)} {top + 9}H{start}"/>')
+    if bar.state == "running":
+        parts.insert(-1, _block("fill running pulse", (end - 3, top + 1), (4, 17)))
+    return "".join(parts)
+
+
+def _length(bar: Bar) -> str:
+    return duration(bar.end - bar.start) if bar.begun else "not begun"
+
+
+def _block(look: str, at: tuple[int, int], size: tuple[int, int]) -> str:
+    return f'<rect class="{look}" x="{at[0]}" y="{at[1]}" width="{size[0]}" height="{size[1]}" rx="3"/>'
+
+
+def _refused_mark(x: int, top: int) -> str:
+    """Draw a ring, which is visible even on a bar of its own colour."""
+    return f'<circle class="pill ring refused" cx="{x}" cy="{top + 9}" r="4"/>'
+
+
+def _again(x: int, top: int) -> str:
+    """Draw a small wedge where an attempt ended and another followed."""
+    return f'<path class="tick" d="M{x - 5} {top + 2}h10l-5 8z"/>'
+
+
+def _axis(scale: Scale, top: int, bottom: int) -> str:
+    """Draw round steps of time as lines behind the bars."""
+    lines: list[str] = []
+    for at in range(0, scale.span + 1, _step(scale.span)):
+        x = scale.x(scale.zero + at)
+        lines.append(f'<path class="grid" d="M{x} {top + 10}V{bottom}"/>')
+        lines.append(words(duration(at).replace(".0 s", " s"), (x, top + 2), "mono faint", 90, "middle"))
+    return "".join(lines)
+
+
+def _step(span: int) -> int:
+    """Return the smallest round step of which only a few fit."""
+    return next((step for step in _ROUND if span // step <= _STEPS), max(1, span // _STEPS))
+
+
+# -- the picture ---------------------------------------------------------------------------------------------
+
 
 _MARGIN: Final = 32
 _HEADER: Final = 92

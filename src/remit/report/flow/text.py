@@ -8,9 +8,8 @@ from remit.report.looks import AGAIN, ASKS, LOOKS, MODEL, TOOL, known, mark
 from remit.report.printable import escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import passed_on
-from remit.report.stays import Stay, order, stays
 from remit.report.summary import Subtotal, subtotals
-from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, Stay, order, stays
 from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
 from remit.report.words import (
     ASKED,

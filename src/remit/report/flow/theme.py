@@ -1,10 +1,17 @@
-"""Colours and fonts of the drawn run. Every text has a contrast of at least 4.5 to its background."""
+"""Colours, fonts and small shapes of the drawn run. Every text has a contrast of at least 4.5 to its background, and
+passes through here, to be escaped."""
 
+from bisect import bisect_right
+from collections import Counter
+from functools import lru_cache
+from html import escape
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.values import shown
 from remit.errors import BadInput
-from remit.report.looks import LOOKS, Line, Role
+from remit.report.looks import LOOKS, Line, Role, known, look
+from remit.report.printable import cleaned, columns_of
 
 Theme: TypeAlias = Literal["light", "dark", "auto"]
 
@@ -112,8 +119,8 @@ def style(theme: Theme) -> str:
 
 def _shape() -> str:
     """Return sizes and lines, which are the same in every theme."""
-    lines = "".join(_LINES[look.line].format(state) for state, look in LOOKS.items())
-    grave = ",".join(f".remit-flow .{state}.rim" for state, look in LOOKS.items() if look.role == "grave")
+    lines = "".join(_LINES[state_look.line].format(state) for state, state_look in LOOKS.items())
+    grave = ",".join(f".remit-flow .{state}.rim" for state, state_look in LOOKS.items() if state_look.role == "grave")
     return f"{_SHAPE}{lines}{grave}{{stroke-width:2.5}}\n"
 
 
@@ -134,8 +141,8 @@ def _colours(palette: Palette) -> str:
         ".tick": f"fill:{palette.aside};stroke:{palette.card}",
     }
     rules = [f"{_scoped(where)}{{{what}}}" for where, what in grounds.items()]
-    for state, look in LOOKS.items():
-        colour = palette.roles[look.role]
+    for state, state_look in LOOKS.items():
+        colour = palette.roles[state_look.role]
         rules.append(f"{_scoped(f'.fill.{state}')}{{fill:{colour}}}")
         rules.append(f"{_scoped(f'.edge.{state},.ring.{state},.rim.{state}')}{{stroke:{colour}}}")
     return "\n".join(rules) + "\n"
@@ -144,3 +151,89 @@ def _colours(palette: Palette) -> str:
 def _scoped(where: str) -> str:
     """Return a rule that is limited to the picture, because a page may contain other things."""
     return ",".join(f".remit-flow {selector}" for selector in where.split(","))
+
+
+# -- shapes --------------------------------------------------------------------------------------------------
+
+
+_NARROW: Final = frozenset("fijlrtI.,:;!|()[]{}'`/\\ -·")
+_WIDER: Final = frozenset("<>=+~#&$→")
+_BROAD: Final = frozenset("mwMW@%—…")
+_TOOLTIP: Final = 400
+
+
+def words(
+    text: str, at: tuple[int, int], look: str, width: int, anchor: Literal["start", "end", "middle"] = "start"
+) -> str:
+    """Draw a line of text, cut to its width."""
+    x, y = at
+    side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text class="{look}" x="{x}" y="{y}"{side}>{xml(fitted(text, width, look))}</text>'
+
+
+def tooltip(text: str) -> str:
+    return f"<title>{xml(cleaned(text, _TOOLTIP))}</title>"
+
+
+def xml(text: str) -> str:
+    return escape(text)
+
+
+def fitted(text: str, width: int, look: str = "") -> str:
+    """Return the text cut to this many pixels, as far as possible without the font."""
+    line = cleaned(text, max(4, width // 3))
+    if line_width(line, look) <= width:
+        return line
+    ends = list(accumulate(_advance(char, look) for char in line))
+    kept = bisect_right(ends, width - _advance("…", look))
+    return f"{line[:kept].rstrip('… ')}…"
+
+
+def line_width(text: str, look: str = "") -> int:
+    return round(sum(_advance(char, look) for char in text))
+
+
+@lru_cache(maxsize=4096)
+def _advance(char: str, look: str) -> float:
+    """Return the width of a character in pixels; system fonts differ by a few per cent."""
+    if "mono" in look:
+        return 6.65 * columns_of(char)
+    size = 18.0 if "title" in look else 15.6 if "name" in look else 12.8
+    if columns_of(char) != 1:
+        return size * 0.55 * columns_of(char)
+    if char in _NARROW:
+        return size * 0.34
+    return size * (0.9 if char in _BROAD else 0.72 if char.isupper() or char in _WIDER else 0.56)
+
+
+def state_dot(state: str, x: int, y: int) -> str:
+    """Draw the state as a colour and as a sign, for readers who cannot see the colour; hollow while the task runs."""
+    drawn, (_, _, _, sign, dot, _) = known(state), look(state)
+    if dot == "full":
+        return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{sign}"/>')
+    inside = f'<path class="edge {drawn}" d="{sign}"/>' if sign else ""
+    if dot == "pulse":
+        inside += f'<circle class="fill {drawn} pulse" r="2.8"/>'
+    return moved(x, y, f'<circle class="ring {drawn}" r="6" fill="none"/>{inside}')
+
+
+def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
+    """Draw the number of each state as parts of one bar; the smallest part is still wide enough to be seen."""
+    counted = Counter(known(state) for state in states)
+    left, top = at
+    parts: list[str] = []
+    for state, number in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+        long = max(5, (width - 7 * (len(counted) - 1)) * number // len(states))
+        parts.append(f'<rect class="fill {state}" x="{left}" y="{top}" width="{long}" height="6" rx="3"/>')
+        left += long + 2
+    return "".join(parts)
+
+
+def arrow_head(x: int, y: int, look: str, *, down: bool = False) -> str:
+    """Draw a solid arrow head with its tip at this point."""
+    shape = "M0 0l-5.5-9.5q5.5 2.6 11 0z" if down else "M0 0l-9.5-5.5q2.6 5.5 0 11z"
+    return moved(x, y, f'<path class="fill {look}" d="{shape}"/>')
+
+
+def moved(x: int, y: int, inside: str) -> str:
+    return f'<g transform="translate({x} {y})">{inside}</g>'
