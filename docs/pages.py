@@ -41,7 +41,7 @@ KEYWORDS = {
     "by": "name of the person who starts the run, for the journal",
     "concurrency": "maximum number of steps at a time (default 5)",
     "reveal": "whether members get the goal and the list of members",
-    "approve": "an async function that decides before each step",
+    "approve_steps": "a function that decides before each step; `True`: ask a person",
     "abort": "an `anyio.Event`; once it is set, no more steps start",
 }
 

@@ -184,7 +184,7 @@ def test_the_verbs_of_a_turn_are_there():
     verbs = {
         "agent",
         "agents",
-        "approve",
+        "ask_approval",
         "ask_human",
         "begin_talk",
         "asker",

@@ -46,7 +46,7 @@ def crew(where: Any, clock: Any, *channels: Any, ids: Any = None, **how: Any) ->
         return str(await turn.delegate("deployer", "deploy <b>now</b> & here"))
 
     rt.add(Card("lead", asks="*"), lead)
-    rt.add(Card("deployer", approve=True, tools=["ssh"]), echo)
+    rt.add(Card("deployer", needs_approval=True, tools=["ssh"]), echo)
     return rt
 
 

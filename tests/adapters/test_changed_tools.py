@@ -78,7 +78,7 @@ class Bench(NamedTuple):
         repeat = {"wait": "again"}
         if self.life.is_first or change != "renamed":
             repeat["step"] = again
-        named = {"denied": {"deny": ["step"]}, "approved": {"approve": ["step"]}}
+        named = {"denied": {"deny": ["step"]}, "approved": {"approve_tools": ["step"]}}
         return {"repeat": repeat, **({} if self.life.is_first else named.get(change, {}))}
 
 

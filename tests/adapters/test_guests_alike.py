@@ -113,10 +113,10 @@ async def test_of_the_tool_calls_of_one_answer_64_are_used_and_the_rest_is_told_
 @kinds
 async def test_how_an_agent_is_put_together_can_be_looked_at(kind: str):
     async with served([]) as place, Runtime() as rt:
-        join(rt, kind, place, tools=[add], approve=["add"], deny=["group:exec"], iterations=7)
+        join(rt, kind, place, tools=[add], approve_tools=["add"], deny=["group:exec"], iterations=7)
         stack = rt.stack("it")
     models = {"native": ("openai-chat:m",), "pydantic-ai": ("openai:m",), "openai-agents": ("m",), "langgraph": ()}
-    assert (stack.models, stack.approve, stack.iterations) == (models[kind], ("add",), 7)
+    assert (stack.models, stack.approve_tools, stack.iterations) == (models[kind], ("add",), 7)
     assert has(stack.card.deny, "exec")
 
 

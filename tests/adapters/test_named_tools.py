@@ -1,4 +1,4 @@
-"""Said is held: a name of a tool in deny, approve or repeat is one that is there, or nothing runs."""
+"""Said is held: a name of a tool in deny, approve_tools or repeat is one that is there, or nothing runs."""
 
 from typing import Any
 
@@ -36,8 +36,8 @@ def exec(cmd: str) -> str:  # noqa: A001 - the name that its group has
         ({"deny": ["exce"]}, "did you mean exec"),
         ({"deny": ["Exec"]}, "did you mean exec"),
         ({"deny": "exce"}, "did you mean exec"),
-        ({"approve": ["exce"]}, "did you mean exec"),
-        ({"approve": ["group:web"]}, "of which this agent has no tool"),
+        ({"approve_tools": ["exce"]}, "did you mean exec"),
+        ({"approve_tools": ["group:web"]}, "of which this agent has no tool"),
         ({"deny": ["group:exce"]}, "there is no tool group"),
         ({"repeat": {"exce": "again"}}, "did you mean exec"),
     ],
@@ -52,7 +52,7 @@ async def test_a_name_that_no_tool_has_is_refused(kind: str, said: dict[str, Any
 
 @kinds
 @pytest.mark.parametrize(
-    "said", [{"deny": ["exec"]}, {"deny": "group:exec"}, {"deny": "*"}, {"approve": ["group:exec"]}]
+    "said", [{"deny": ["exec"]}, {"deny": "group:exec"}, {"deny": "*"}, {"approve_tools": ["group:exec"]}]
 )
 async def test_a_name_that_a_tool_has_is_taken(kind: str, said: dict[str, Any]):
     async with served([Says("done")]) as place, Runtime() as rt:
@@ -68,7 +68,7 @@ def test_what_is_denied_may_be_a_tool_that_another_agent_has():
         rt.model_agent("writer", "openai:gpt-5", deny=["shell"], keys=[KEY_NAME])
 
 
-@pytest.mark.parametrize("said", [{"approve": ["exce"]}, {"deny": ["exce"]}, {"repeat": {"exce": "again"}}])
+@pytest.mark.parametrize("said", [{"approve_tools": ["exce"]}, {"deny": ["exce"]}, {"repeat": {"exce": "again"}}])
 async def test_names_of_tools_that_are_known_only_later_stop_the_turn_before_its_first_request(said: dict[str, Any]):
     asked: list[Any] = []
 
@@ -109,4 +109,4 @@ async def test_a_program_cannot_be_watched_so_rules_for_its_tools_are_refused(sa
     rt = Runtime()
     with pytest.raises(BadInput, match="does not see which tools a program uses"):
         rt.add(Card("linter", **said), program(["cat"]))
-    rt.add(Card("linter", approve=True), program(["cat"]))
+    rt.add(Card("linter", needs_approval=True), program(["cat"]))

@@ -462,7 +462,7 @@ async def test_rules_of_the_agent_hold_for_those_that_it_has_as_tools():
 
 
 @pytest.mark.rule("guest.graph-tools")
-@pytest.mark.parametrize("how", [{"deny": ["exec"]}, {"deny": "*"}, {"approve": ["exec"]}])
+@pytest.mark.parametrize("how", [{"deny": ["exec"]}, {"deny": "*"}, {"approve_tools": ["exec"]}])
 async def test_rules_for_tools_hold_in_a_graph_that_nobody_wrapped(how: dict[str, Any]):
     done: list[str] = []
 
@@ -479,7 +479,7 @@ async def test_rules_for_tools_hold_in_a_graph_that_nobody_wrapped(how: dict[str
         rt.add(there.make("shell", "SHELL", execute), **how)
         async with rt.serving():
             task = await rt.submit("shell", "go")
-            if "approve" in how:
+            if "approve_tools" in how:
                 async for events in rt.workspace.journal.follow(run=task.id):
                     if any(event.kind == "question.asked" for event in events):
                         break

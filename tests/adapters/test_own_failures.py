@@ -68,7 +68,7 @@ async def test_money_that_is_missing_does_not(kind: str):
 
 async def test_insisting_on_what_a_person_rejects_stops_a_task_and_opens_no_breaker():
     async with served(lambda _request: Calls("look", {"number": 1})) as place, Runtime() as rt:
-        join(rt, "native", place, tools=[look], approve=["look"])
+        join(rt, "native", place, tools=[look], approve_tools=["look"])
 
         async def rejected() -> str:
             task = await rt.submit("it", "go")

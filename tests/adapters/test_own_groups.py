@@ -34,7 +34,7 @@ def test_an_agent_is_given_denied_and_asks_for_the_tools_of_a_group():
     with Runtime(policy=POLICY) as rt:
         rt.tool(query)
         rt.tool(dump)
-        rt.model_agent("clerk", TestModel(), tools=["group:db", notify], deny="group:shell", approve=["group:db"])
+        rt.model_agent("clerk", TestModel(), tools=["group:db", notify], deny="group:shell", approve_tools=["group:db"])
         stack = rt.stack("clerk")
 
         @rt.agent(tools=["group:db", "send"], deny=["group:shell"])
@@ -44,10 +44,10 @@ def test_an_agent_is_given_denied_and_asks_for_the_tools_of_a_group():
         async def written(turn: Turn) -> None:
             """Look things up."""
 
-        rt.add(OpenAIAgent(name="guest", tools=[function_tool(query)]), deny=["group:shell"], approve=["query"])
+        rt.add(OpenAIAgent(name="guest", tools=[function_tool(query)]), deny=["group:shell"], approve_tools=["query"])
         cards = {card.name: card for card in rt.cards()}
 
-    assert stack.approve == ("dump", "query")
+    assert stack.approve_tools == ("dump", "query")
     assert stack.card.tools == {"query", "dump", "notify", *GROUPS["context"]}
     assert cards["plain"].tools == {"query", "dump", "send"}
     assert cards["written"].tools == {"query", "dump", *GROUPS["context"]}
@@ -57,10 +57,10 @@ def test_an_agent_is_given_denied_and_asks_for_the_tools_of_a_group():
 @pytest.mark.rule("bounds.own-groups", "bounds.groups")
 def test_a_group_in_approve_stands_for_those_of_its_tools_that_the_agent_has():
     with Runtime() as rt:
-        rt.model_agent("clerk", TestModel(), tools=[notify, query], approve=["group:comms", "query"])
-        assert rt.stack("clerk").approve == ("notify", "query")
+        rt.model_agent("clerk", TestModel(), tools=[notify, query], approve_tools=["group:comms", "query"])
+        assert rt.stack("clerk").approve_tools == ("notify", "query")
         with pytest.raises(BadInput, match="there is no tool group 'group:coms'; the groups are"):
-            rt.model_agent("other", TestModel(), tools=[notify], approve=["group:coms"])
+            rt.model_agent("other", TestModel(), tools=[notify], approve_tools=["group:coms"])
 
 
 @pytest.mark.rule("bounds.own-groups")

@@ -34,18 +34,18 @@ async def waiting(folder: Path, agent: str, **how: Any) -> AsyncGenerator[tuple[
     async def boss(turn: package.Turn) -> str:
         return await turn.delegate("deployer", "ship it")
 
-    @rt.agent(approve=True, tools=["exec"])
+    @rt.agent(needs_approval=True, tools=["exec"])
     async def deployer(turn: package.Turn) -> str:
         return f"did {turn.task}"
 
     @rt.agent
     async def padding(turn: package.Turn) -> str:
         note = "routine maintenance " * 400
-        return str(await turn.approve("deploy", {"note": note, "target": "PRODUCTION"}))
+        return str(await turn.ask_approval("deploy", {"note": note, "target": "PRODUCTION"}))
 
     @rt.agent
     async def acting(turn: package.Turn) -> str:
-        return str(await turn.approve("deploy", {"env": "prod"}))
+        return str(await turn.ask_approval("deploy", {"env": "prod"}))
 
     with rt:
         async with rt.workspace.journal.follow(after=0, kinds=frozenset(("question.asked",))) as follow:

@@ -246,11 +246,11 @@ def deploy(where: str) -> str: ...
 rt = remit.Runtime()
 rt.model_agent(
     "releaser", "openai:gpt-5", fallback=["anthropic:claude-sonnet-4-5"], keys=["KEY_A", "KEY_B"], tools=[deploy],
-    approve=["deploy"], deny=["group:exec"], before=[look], after=[note], iterations=7, max_tokens=900, concurrency=2,
-    can="release", asks=["clerk"], reads=["plans"], writes=["notes"],
+    approve_tools=["deploy"], deny=["group:exec"], before=[look], after=[note], iterations=7, max_tokens=900,
+    concurrency=2, can="release", asks=["clerk"], reads=["plans"], writes=["notes"],
 )
 
-@rt.agent(role="files things", approve=True)
+@rt.agent(role="files things", needs_approval=True)
 async def clerk(turn): ...
 """
 

@@ -62,7 +62,7 @@ can = ["answer customers"]
 asks = ["greeter", "shout"]
 tools = ["find_order", "shouted"]
 deny = ["group:exec"]
-approve = ["find_order"]
+approve_tools = ["find_order"]
 iterations = 7
 reads = ["faq"]
 writes = ["notes"]
@@ -71,7 +71,7 @@ concurrency = 3
 [agents.greeter]
 function = "MODULE:hello"
 role = "greets"
-approve = true
+needs_approval = true
 
 [agents.shout]
 program = ["tr", "a-z", "A-Z"]
@@ -154,7 +154,7 @@ def test_a_file_says_what_python_would(write: Callable[..., Path], tmp_path: Pat
     assert {"find_order", "shouted", "call_agent"} <= set(desk.tools if desk.tools is not ANY else ())
     assert desk.deny == {"exec"}
     assert desk.concurrency == 3
-    assert (greeter.role, greeter.approve, shout.tools) == ("greets", True, frozenset())
+    assert (greeter.role, greeter.needs_approval, shout.tools) == ("greets", True, frozenset())
     assert made.run[:4] == ("desk", "$0.50", 20, "complex")
     assert made.runtime.concurrency == 4
     assert made.runtime.workspace.name == "shop"
@@ -179,7 +179,7 @@ def test_a_file_may_define_groups_of_tools(write: Callable[..., Path]):
             [agents.desk]
             model = "script:script.toml"
             tools = ["group:orders"]
-            approve = ["group:orders"]
+            approve_tools = ["group:orders"]
             deny = ["group:shell"]
 
             [tools]
@@ -193,7 +193,7 @@ def test_a_file_may_define_groups_of_tools(write: Callable[..., Path]):
     )
     stack = made.runtime.stack("desk")
     assert "find_order" in (stack.card.tools if stack.card.tools is not ANY else ())
-    assert (stack.card.deny, stack.approve) == ({"exec", "bash"}, ("find_order",))
+    assert (stack.card.deny, stack.approve_tools) == ({"exec", "bash"}, ("find_order",))
 
 
 NAMES = ("desk", "greeter", "shout")
@@ -206,7 +206,7 @@ async def answered(made: Team, task: str) -> str:
 
 @pytest.mark.rule("file.script")
 def test_a_scripted_team_works_through_the_tool_loop_and_costs_nothing(write: Callable[..., Path]):
-    made = team(write(WHOLE.replace('approve = ["find_order"]\n', "").replace("approve = true\n", "")))
+    made = team(write(WHOLE.replace('approve_tools = ["find_order"]\n', "").replace("needs_approval = true\n", "")))
     found = asyncio.run(answered(made, "where is it?"))
     assert found == "hello, order 17: two lamps, paid (order 17: two lamps, paid)"
     assert asyncio.run(answered(made, "say it LOUDER")) == (
@@ -316,7 +316,10 @@ WRONG = {
     f"{AGENT}tools = ['group:exec']": (
         "3: agents.coder.tools: no tool of group:exec is there; name one of exec below [tools]"
     ),
-    f"{AGENT}approve = ['deploy']": "3: agents.coder.approve: 'deploy' is no tool of this agent",
+    f"{AGENT}approve_tools = ['deploy']": "3: agents.coder.approve_tools: 'deploy' is no tool of this agent",
+    "[agents.coder]\nfunction = 'MODULE:lead'\napprove_tools = ['deploy']": (
+        "3: agents.coder.approve_tools: this is for an agent with a model or guest, and this one has a function"
+    ),
     f"{AGENT}iterations = 'many'": "3: agents.coder.iterations: this is a whole number, not 'many'",
     f"{AGENT}iterations = 0": "3: agents.coder.iterations: iterations is a whole number of at least 1 or None, not 0",
     f"{AGENT}asks = 3": ('3: agents.coder.asks: this is a list of texts, such as ["a", "b"], or one text, not 3'),
@@ -400,7 +403,7 @@ WRONG = {
     f"{AGENT}[retry]\nattempts = 0": "3: retry: attempts is a whole number from 1 to 1,000, not 0",
     f"{AGENT}before = ['nothing']": ("3: agents.coder.before: say where it is as module:name, such as tools:read_file"),
     f"{AGENT}after = ['MODULE:nothing']": "3: agents.coder.after: module 'MODULE' has no 'nothing'",
-    f"{AGENT}[policy]\napprove = 'MODULE:nothing'": "4: policy.approve: module 'MODULE' has no 'nothing'",
+    f"{AGENT}[policy]\nneeds_approval = 'MODULE:nothing'": "4: policy.needs_approval: module 'MODULE' has no 'nothing'",
     f"{AGENT}[policy]\nclassify = 'MODULE:thing'": "3: policy: classify is a function from a task to a tier's name",
     f"{AGENT}[channels]\nown = 'MODULE:thing'": (
         "3: channels: channels is a list of channels, such as Webhook(...), each with `tell` or `listen`"

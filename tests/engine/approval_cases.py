@@ -91,7 +91,7 @@ async def the_same_again_is_asked_again(place: Place) -> bool:
         @rt.agent
         async def ops(turn: Turn) -> None:
             for _ in range(2):
-                await turn.approve("deploy", {"env": "prod"})
+                await turn.ask_approval("deploy", {"env": "prod"})
 
         async with running(rt, "ops") as outcome:
             await rt.workspace.questions.approve((await the_question(rt)).id)
@@ -289,7 +289,7 @@ async def others_go_on_beside_a_question(place: Place) -> bool:
 
 
 async def who_has_tools_is_asked_about(place: Place) -> bool:
-    policy = Policy(approve=lambda wanted: True)
+    policy = Policy(needs_approval=lambda wanted: True)
     with Runtime(place.folder / "team.db", policy=policy, system=System(clock=place.clock)) as rt:
         told: list[str] = []
 

@@ -58,7 +58,7 @@ def deployer(rt: Runtime, **card: Any) -> list[str]:
         told.append(turn.task)
         return f"deployed: {turn.task}"
 
-    rt.add(Card("deployer", approve=True, **card), deploy)
+    rt.add(Card("deployer", needs_approval=True, **card), deploy)
     return told
 
 

@@ -20,8 +20,8 @@ def everything(wanted: WantedHop) -> bool:
     return True
 
 
-def policed(clock: FakeClock, approve: Callable[[WantedHop], bool | str], **how: object) -> Runtime:
-    policy = Policy(approve=approve, **how)
+def policed(clock: FakeClock, needs_approval: Callable[[WantedHop], bool | str], **how: object) -> Runtime:
+    policy = Policy(needs_approval=needs_approval, **how)
     return Runtime(":memory:", policy=policy, system=System(clock=clock))
 
 
@@ -44,7 +44,7 @@ async def test_who_can_only_look_and_say_is_approved_by_itself_and_on_record(clo
 @pytest.mark.rule("approval.automatic")
 @pytest.mark.parametrize(
     "card",
-    [{"tools": ["rm"]}, {"tools": "*"}, {"asks": ["lead"]}, {"asks": "*"}, {"approve": True}],
+    [{"tools": ["rm"]}, {"tools": "*"}, {"asks": ["lead"]}, {"asks": "*"}, {"needs_approval": True}],
     ids=["a tool", "any tool", "asks someone", "asks anyone", "its card says so"],
 )
 async def test_who_can_do_more_or_whose_card_says_so_is_asked_about(clock: FakeClock, card: dict[str, object]):
@@ -98,11 +98,11 @@ async def test_a_handoff_that_is_made_again_in_the_next_try_is_on_record_again(c
 async def test_the_owner_says_which_hops_are_asked_about_and_why(clock: FakeClock):
     seen: list[WantedHop] = []
 
-    def approve(wanted: WantedHop) -> bool | str:
+    def needs_approval(wanted: WantedHop) -> bool | str:
         seen.append(wanted)
         return "it is Friday" if wanted.task == "to prod" else False
 
-    with policed(clock, approve) as rt:
+    with policed(clock, needs_approval) as rt:
         rt.add(Card("deployer", tools=["helm"]), signed)
 
         @rt.agent(asks="*")

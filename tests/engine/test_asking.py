@@ -74,7 +74,7 @@ async def test_a_task_that_is_tried_again_asks_nobody_twice(rt: Runtime, clock: 
     @rt.agent
     async def lead(turn: Turn) -> list[object]:
         answers = [await turn.ask_human("Which?"), await turn.ask_human("Which?")]
-        arguments = await turn.approve("deploy", {"env": "prod"})
+        arguments = await turn.ask_approval("deploy", {"env": "prod"})
         tries.append(turn.task)
         if len(tries) == 1:
             raise Shaky
@@ -100,7 +100,7 @@ async def test_a_no_is_asked_about_again_when_the_task_is_tried_again(rt: Runtim
     async def ops(turn: Turn) -> list[object]:
         return [
             await turn.ask_human("Where to?", timeout=HOUR),
-            await turn.approve("deploy", {"env": "prod"}),
+            await turn.ask_approval("deploy", {"env": "prod"}),
             await turn.ask_human("How fast?", timeout=HOUR),
         ]
 
@@ -151,9 +151,9 @@ async def test_a_tool_is_used_with_the_arguments_as_they_were_approved(rt: Runti
 
     @rt.agent
     async def ops(turn: Turn) -> None:
-        did.append(await turn.approve("deploy", {"env": "prod", "replicas": 3}))
-        did.append(await turn.approve("deploy", {"env": "prod", "replicas": 3}))
-        did.append(await turn.approve("restart"))
+        did.append(await turn.ask_approval("deploy", {"env": "prod", "replicas": 3}))
+        did.append(await turn.ask_approval("deploy", {"env": "prod", "replicas": 3}))
+        did.append(await turn.ask_approval("restart"))
 
     async with running(rt, "ops"):
         question = await the_question(rt)
@@ -181,7 +181,7 @@ async def test_a_tool_that_is_not_approved_is_not_used(rt: Runtime):
     @rt.agent
     async def ops(turn: Turn) -> str:
         try:
-            await turn.approve("deploy", {"env": "prod"})
+            await turn.ask_approval("deploy", {"env": "prod"})
         except Refused as no:
             return f"{no.rule}: {no}"
         return "deployed"
@@ -301,7 +301,7 @@ async def test_an_expired_question_is_not_answered_although_nobody_has_written_i
 
     @rt.agent
     async def careful(turn: Turn) -> dict[str, str]:
-        return await turn.approve("deploy", {"env": "prod"})
+        return await turn.ask_approval("deploy", {"env": "prod"})
 
     async with running(rt, "careful" if verb == "approve" else "lead") as outcome:
         question = await the_question(rt)

@@ -51,10 +51,10 @@ BAD_VERBS: list[tuple[Callable[[Turn], object], str]] = [
     (lambda turn: turn.ask_human("x", timeout=True), "timeout"),
     (lambda turn: turn.ask_human("x", timeout=float("nan")), "timeout"),
     (lambda turn: turn.ask_human("x", timeout="soon"), "timeout"),  # pyright: ignore[reportArgumentType]
-    (lambda turn: turn.approve(""), "an action must not be empty"),
-    (lambda turn: turn.approve("two\nlines"), "an action must be one line"),
-    (lambda turn: turn.approve("x", ["a"]), "the arguments of an action are a dict, not ['a']"),  # pyright: ignore[reportArgumentType]
-    (lambda turn: turn.approve("x", {"a": object()}), "the arguments of an action"),  # pyright: ignore[reportArgumentType]
+    (lambda turn: turn.ask_approval(""), "an action must not be empty"),
+    (lambda turn: turn.ask_approval("two\nlines"), "an action must be one line"),
+    (lambda turn: turn.ask_approval("x", ["a"]), "the arguments of an action are a dict, not ['a']"),  # pyright: ignore[reportArgumentType]
+    (lambda turn: turn.ask_approval("x", {"a": object()}), "the arguments of an action"),  # pyright: ignore[reportArgumentType]
 ]
 
 
@@ -79,7 +79,7 @@ async def test_what_cannot_be_asked_is_told_to_the_agent_and_nobody_is_asked(
 async def test_what_is_no_answer_leaves_the_question_open(rt: Runtime):
     @rt.agent
     async def lead(turn: Turn) -> object:
-        return [await turn.ask_human("Which?", ["red", "blue"]), await turn.approve("deploy", {"a": 1})]
+        return [await turn.ask_human("Which?", ["red", "blue"]), await turn.ask_approval("deploy", {"a": 1})]
 
     workspace = rt.workspace
     async with running(rt, "lead") as outcome:
@@ -132,7 +132,7 @@ async def test_what_is_no_answer_leaves_the_question_open(rt: Runtime):
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"approve": 5}, "approve is a function from a WantedHop to True, False or a reason, not 5"),
+        ({"needs_approval": 5}, "needs_approval is a function from a WantedHop to True, False or a reason, not 5"),
         ({"on_no_answer": "maybe"}, "on_no_answer is 'reject' or 'approve', not 'maybe'"),
         ({"answer_days": 0}, "answer_days"),
         ({"answer_days": float("nan")}, "answer_days"),
@@ -151,5 +151,5 @@ def test_who_decides_about_hops_is_a_plain_function():
         return False
 
     with pytest.raises(BadInput) as no:
-        Policy(approve=later)  # pyright: ignore[reportArgumentType]
-    assert str(no.value) == "approve is a plain function, not an async one: it is asked while a hop is decided"
+        Policy(needs_approval=later)  # pyright: ignore[reportArgumentType]
+    assert str(no.value) == "needs_approval is a plain function, not an async one: it is asked while a hop is decided"

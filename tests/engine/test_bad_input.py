@@ -84,7 +84,7 @@ async def walk(owner: object, table: dict[str, tuple[dict[str, Any], tuple[type,
                     continue
                 if callable(value) and callable(kwargs.get(parameter)):
                     continue  # what a function of the caller's does is the caller's
-                if parameter == "approve" and value is True:
+                if parameter == "approve_steps" and value is True:
                     continue  # a person is asked
                 wrong.append(await tell(call, kwargs, parameter, value, f"{type(owner).__name__}.{name}"))
     assert not "\n".join(filter(None, wrong))
@@ -188,7 +188,7 @@ OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "entry": ({"key": "k"}, ()),
     "remove": ({"key": "k"}, ()),
 }
-_WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "approve", "prompt", "talk_so_far", "talks", "offers")
+_WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "ask_approval", "prompt", "talk_so_far", "talks", "offers")
 OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "delegate": ({"to": "ok", "task": "x"}, (Along,)),
     "delegate_all": ({"wishes": [("ok", "x")]}, (Along,)),

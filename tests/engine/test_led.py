@@ -233,7 +233,7 @@ async def test_cancelling_a_plan_stops_all_of_it(rt: Runtime):
         (THREE, {"concurrency": 0}, "concurrency"),
         (THREE, {"reveal": "yes"}, "reveal"),
         (THREE, {"seconds": 3}, "submit_plan takes no 'seconds'; did you mean timeout"),
-        (THREE, {"approve": echo}, "submit_plan takes no approve: it would be lost with this process"),
+        (THREE, {"approve_steps": echo}, "submit_plan takes no approve_steps: it would be lost with this process"),
         (THREE, {"abort": anyio.Event()}, "cancel the task to stop it"),
         ("a plan", {}, r"submit_plan takes a Plan"),
     ],
@@ -456,7 +456,7 @@ async def test_a_team_is_retried_with_the_plan_it_had_and_another_is_made_if_non
     ("args", "how", "error", "why"),
     [
         (("a book", "nobody"), {}, Refused, "there is no agent 'nobody'"),
-        (("a book", "boss"), {"approve": echo}, BadInput, "submit_team takes no approve"),
+        (("a book", "boss"), {"approve_steps": echo}, BadInput, "submit_team takes no approve_steps"),
         (("a book", "boss"), {"busy_timeout": 3}, BadInput, "submit_team takes no 'busy_timeout'"),
         (("a book", "boss", "now"), {}, BadInput, "submit_team takes no more than goal and coordinator"),
     ],
@@ -493,8 +493,8 @@ async def test_an_agent_gives_a_goal_to_a_team_and_gets_its_answer(rt: Runtime):
             await turn.run_team("a book", "ann")
         with pytest.raises(Refused, match="may not ask 'nobody'"):
             await turn.run_team("a book", "nobody")
-        with pytest.raises(BadInput, match="run_team takes no approve"):
-            await turn.run_team("a book", "boss", approve=echo)  # pyright: ignore[reportCallIssue]
+        with pytest.raises(BadInput, match="run_team takes no approve_steps"):
+            await turn.run_team("a book", "boss", approve_steps=echo)  # pyright: ignore[reportCallIssue]
         with pytest.raises(BadInput, match="run_team takes no 'key'"):
             await turn.run_team("a book", "boss", key="k")  # pyright: ignore[reportCallIssue]
         plain = await turn.delegate("boss", "a book")

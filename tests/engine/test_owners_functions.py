@@ -125,28 +125,28 @@ async def nothing_is_left(rt: Runtime) -> None:
 @pytest.mark.parametrize("passage", PASSAGES, ids=lambda one: one.__name__)
 async def test_an_approval_rule_that_raises_fails_the_task_at_every_passage(tmp_path, passage: Any, store: str):
     where = ":memory:" if store == "memory" else tmp_path / "team.db"
-    with Runtime(where, policy=Policy(approve=broken)) as rt:
+    with Runtime(where, policy=Policy(needs_approval=broken)) as rt:
         rt.add(Card("a", asks="*", tools="call_agent"), passage)
         for name in ("b", "c"):
             rt.add(Card(name, tools="exec"), echo)
         with anyio.fail_after(PATIENCE):
             ended = await rt.outcome("a", "x")
         assert ended.state == "failed", ended
-        assert "KeyError: 'my bug' in Policy(approve=...) (test_owners_functions.py:" in str(ended.error)
+        assert "KeyError: 'my bug' in Policy(needs_approval=...) (test_owners_functions.py:" in str(ended.error)
         assert " in broken)" in str(ended.error)
         await nothing_is_left(rt)
 
 
 @pytest.mark.parametrize("passage", [one for one in PASSAGES if one is not in_a_group], ids=lambda one: one.__name__)
 async def test_an_agent_that_catches_what_an_approval_rule_raised_fails_too(passage: Any):
-    with Runtime(policy=Policy(approve=broken)) as rt:
+    with Runtime(policy=Policy(needs_approval=broken)) as rt:
         rt.add(Card("a", asks="*", tools="call_agent"), catching(passage))
         for name in ("b", "c"):
             rt.add(Card(name, tools="exec"), echo)
         with anyio.fail_after(PATIENCE):
             ended = await rt.outcome("a", "x")
         assert ended.state == "failed", ended
-        assert "KeyError: 'my bug' in Policy(approve=...) (test_owners_functions.py:" in str(ended.error)
+        assert "KeyError: 'my bug' in Policy(needs_approval=...) (test_owners_functions.py:" in str(ended.error)
         await nothing_is_left(rt)
 
 
@@ -213,19 +213,21 @@ async def test_a_function_that_approves_steps_and_raises_fails_the_plan(rt: Runt
     steps = Plan([Step("slow", "S", agent="slow"), Step("b", "B", agent="b"), Step("c", "C", agent="b", after=["b"])])
 
     async def leads(turn: Turn) -> Any:
-        return str(await turn.run_plan(steps, approve=approve))
+        return str(await turn.run_plan(steps, approve_steps=approve))
 
     rt.add(Card("slow"), slow)
     rt.add(Card("b"), echo)
     rt.add(Card("a", asks="*"), catching(leads) if who == "agent that catches" else leads)
     with anyio.fail_after(PATIENCE):
         if who == "person":
-            with pytest.raises(Failed, match="KeyError: 'my bug' in approve= of this plan .test_owners_functions.py:"):
-                await rt.run_plan(steps, approve=approve)
+            with pytest.raises(
+                Failed, match="KeyError: 'my bug' in approve_steps= of this plan .test_owners_functions.py:"
+            ):
+                await rt.run_plan(steps, approve_steps=approve)
         else:
             ended = await rt.outcome("a", "x")
             assert ended.state == "failed", ended
-            assert "KeyError: 'my bug' in approve= of this plan (test_owners_functions.py:" in str(ended.error)
+            assert "KeyError: 'my bug' in approve_steps= of this plan (test_owners_functions.py:" in str(ended.error)
     await nothing_is_left(rt)
 
 

@@ -44,7 +44,7 @@ class Crew:
 
         async def last(turn: Turn) -> str:
             if turn.task == "approve":
-                return str(await turn.approve("deploy", {"env": "prod"}))
+                return str(await turn.ask_approval("deploy", {"env": "prod"}))
             if turn.task == "hop":
                 return await turn.delegate("deployer", "to prod")
             return await turn.ask_human("Which?")
@@ -360,7 +360,7 @@ async def test_a_process_that_others_take_for_dead_asks_nothing_and_uses_nothing
             @rt.agent
             async def ops(turn: Turn) -> str:
                 try:
-                    return str(await turn.approve("deploy", {"by": "prod"}))
+                    return str(await turn.ask_approval("deploy", {"by": "prod"}))
                 except Refused as no:
                     said.append(no.rule)
                     raise

@@ -16,17 +16,17 @@ pytestmark = pytest.mark.anyio
 STEPS = [Step("a", "draft", agent="worker"), Step("b", "publish", agent="worker", after=["a"])]
 
 
-def planner(rt: Runtime, approve: object, steps: list[Step] = STEPS) -> None:
+def planner(rt: Runtime, approve_steps: object, steps: list[Step] = STEPS) -> None:
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> dict[str, list[str]]:
-        outcome = await turn.run_plan(Plan(steps), approve=approve)  # pyright: ignore[reportArgumentType]
+        outcome = await turn.run_plan(Plan(steps), approve_steps=approve_steps)  # pyright: ignore[reportArgumentType]
         return {one.id: [one.state, one.reason] for one in outcome.steps.values()}
 
 
 @pytest.mark.rule("approval.plan")
 async def test_a_person_approves_each_step(rt: Runtime):
     told = listening(rt, "worker")
-    planner(rt, approve=True)
+    planner(rt, approve_steps=True)
     async with running(rt, "lead") as outcome:
         first = await the_question(rt)
         assert (first.kind, first.text) == ("tool", "step 'a' is to be done by 'worker': draft")
@@ -89,7 +89,7 @@ async def test_a_function_that_says_anything_else_has_said_no_and_asks_nobody(rt
 async def test_steps_that_are_ready_at_once_are_asked_about_at_once(rt: Runtime):
     listening(rt, "worker")
     steps = [Step(one, f"do {one}", agent="worker") for one in ("a", "b", "c")]
-    planner(rt, approve=True, steps=steps)
+    planner(rt, approve_steps=True, steps=steps)
     async with running(rt, "lead") as outcome:
         questions = {str(one.shows["step"]): one.id for one in await asked(rt, 3)}
         for one in ("c", "a", "b"):
@@ -124,7 +124,7 @@ async def test_what_a_person_said_about_a_step_holds_when_the_task_is_tried_agai
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        outcome = await turn.run_plan(Plan(STEPS[:1]), approve=True)
+        outcome = await turn.run_plan(Plan(STEPS[:1]), approve_steps=True)
         tries.append(turn.task)
         if len(tries) == 1:
             raise Shaky
@@ -140,7 +140,7 @@ async def test_what_a_person_said_about_a_step_holds_when_the_task_is_tried_agai
 @pytest.mark.rule("approval.plan", "approval.used")
 async def test_the_approval_of_a_step_is_on_record_as_used(rt: Runtime):
     listening(rt, "worker")
-    planner(rt, approve=True, steps=STEPS[:1])
+    planner(rt, approve_steps=True, steps=STEPS[:1])
     async with running(rt, "lead"):
         question = await the_question(rt)
         await rt.workspace.questions.approve(question.id)
@@ -150,7 +150,7 @@ async def test_the_approval_of_a_step_is_on_record_as_used(rt: Runtime):
 @pytest.mark.rule("approval.plan", "approval.doors")
 async def test_a_step_of_an_agent_that_is_to_be_approved_is_asked_about_by_the_door(rt: Runtime):
     told = deployer(rt)
-    planner(rt, approve=None, steps=[Step("a", "to prod", agent="deployer")])
+    planner(rt, approve_steps=None, steps=[Step("a", "to prod", agent="deployer")])
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
         assert (question.kind, question.shows["action"]) == ("hop", "delegate")

@@ -146,7 +146,7 @@ async def test_a_step_that_is_not_approved_is_skipped_and_so_is_the_rest(rt: Run
     steps = [
         Step(one, one.upper(), agent="ann", after=list(before)) for one, before in (("a", ""), ("b", "a"), ("c", "b"))
     ]
-    outcome = await rt.run_plan(Plan(steps), approve=approve)
+    outcome = await rt.run_plan(Plan(steps), approve_steps=approve)
     assert [one.state for one in outcome.steps.values()] == ["completed", "skipped", "skipped"]
     assert len(told["ann"]) == 1
 

@@ -430,7 +430,7 @@ async def test_nobody_is_asked_again_about_a_step_because_a_process_died(tmp_pat
         async def lead(turn: Turn) -> list:
             steps = [Step("a", "a", agent="worker"), Step("b", "b", agent="worker", after=["a"])]
             steps += [Step("c", "c", agent="worker", after=["b"])]
-            found = await turn.run_plan(Plan(steps), approve=approve)
+            found = await turn.run_plan(Plan(steps), approve_steps=approve)
             await stage.crash()
             return [[step.id, step.state] for step in found.steps.values()]
 
@@ -454,7 +454,7 @@ async def test_a_no_is_asked_about_again_when_the_task_is_tried_again(rt: Runtim
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
         steps = [Step("a", "a", agent="worker"), Step("b", "b", agent="worker", after=["a"])]
-        found = await turn.run_plan(Plan(steps), approve=approve)
+        found = await turn.run_plan(Plan(steps), approve_steps=approve)
         if not found.ok:
             raise Shaky
         return [step.state for step in found.steps.values()]

@@ -413,7 +413,7 @@ async def test_a_warning_is_the_same_when_the_task_is_run_again(rt: Runtime, clo
 @pytest.mark.rule("tool.approval")
 async def test_a_person_approves_a_tool_and_what_was_changed_is_what_is_used(rt: Runtime):
     tool = Tool()
-    told = using(rt, tool, ToolCall("deploy", {"env": "prod"}, "c"), look(), approve=frozenset(("deploy",)))
+    told = using(rt, tool, ToolCall("deploy", {"env": "prod"}, "c"), look(), approve_tools=frozenset(("deploy",)))
     run = asyncio.ensure_future(rt.run("coder", "x"))
     question = await the_question(rt)
     assert question.shows["arguments"] == {"env": "prod"}
@@ -426,7 +426,7 @@ async def test_a_person_approves_a_tool_and_what_was_changed_is_what_is_used(rt:
 @pytest.mark.rule("tool.approval")
 async def test_a_no_is_a_sentence_to_the_model(rt: Runtime):
     tool = Tool()
-    told = using(rt, tool, ToolCall("deploy", {}, "c"), approve=frozenset(("deploy",)))
+    told = using(rt, tool, ToolCall("deploy", {}, "c"), approve_tools=frozenset(("deploy",)))
     run = asyncio.ensure_future(rt.run("coder", "x"))
     await rt.workspace.questions.reject((await the_question(rt)).id, why="not on a Friday", by="ann")
     await run
@@ -441,7 +441,7 @@ async def test_hooks_come_before_the_approval_and_what_was_approved_is_what_is_u
 
     tool = Tool()
     deploys = (ToolCall("deploy", {"env": "test", "n": number}, f"c{number}") for number in (1, 2))
-    using(rt, tool, *deploys, approve=frozenset(("deploy",)), before=(elsewhere,))
+    using(rt, tool, *deploys, approve_tools=frozenset(("deploy",)), before=(elsewhere,))
     run = asyncio.ensure_future(rt.run("coder", "x"))
     first = await the_question(rt)
     assert first.shows["arguments"] == {"env": "prod", "n": 1}
@@ -474,7 +474,7 @@ async def test_a_hook_that_changes_its_mind_after_a_restart_has_its_call_approve
 
         return answer
 
-    rules: dict[str, Any] = {"approve": frozenset(("deploy",)), "before": (hook,), "repeat": {"deploy": "again"}}
+    rules: dict[str, Any] = {"approve_tools": frozenset(("deploy",)), "before": (hook,), "repeat": {"deploy": "again"}}
     with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         add(dead, Card("coder", tools="deploy"), coder(dies), **rules)
         add(heir, Card("coder", tools="deploy"), coder(tool), **rules)

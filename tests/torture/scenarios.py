@@ -430,11 +430,11 @@ class Asking(Scenario):
         @world.agent(rt, asks=["publisher"])
         async def editor(turn: Turn) -> object:
             colour = await turn.ask_human("Which colour?", ["red", "blue"])
-            paid = await turn.approve("buy", {"what": "a photo"})
+            paid = await turn.ask_approval("buy", {"what": "a photo"})
             await turn.spend("$0.05", why="photo")
             return [await turn.delegate("publisher", f"publish it in {colour}"), paid]
 
-        @world.agent(rt, approve=True)
+        @world.agent(rt, needs_approval=True)
         async def publisher(turn: Turn) -> object:
             await turn.spend("$0.10", why="paper")
             return await turn.once("publish", world.effect, turn.task, f"{turn.task}: done")
@@ -517,7 +517,7 @@ class Disputed(Scenario):
                 pass  # nobody says what it cost
             try:
                 colour = await turn.ask_human(f"Which colour for {turn.task}?", ["red", "blue"])
-                await turn.approve("deploy", {"what": turn.task, "colour": colour})
+                await turn.ask_approval("deploy", {"what": turn.task, "colour": colour})
             except Refused:
                 return "rejected"
             return await turn.once("deploy", world.effect, f"deploy {turn.task}")

@@ -203,7 +203,7 @@ def _join_those_who_ask(rt: Runtime, folder: Path) -> None:
     rt.add(Card("chief", asks="*"), chief)
     rt.add(Card("manager", asks="*"), manager)
     rt.add(Card("clerk", asks="*"), clerk)
-    rt.add(Card("deployer", approve=True), deployer)
+    rt.add(Card("deployer", needs_approval=True), deployer)
 
 
 # -- what a process may be for --------------------------------------------------------------------------------------

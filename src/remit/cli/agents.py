@@ -115,8 +115,8 @@ def _listed(names: Names, all_: str) -> str:
 
 
 def _approval(one: AgentStack) -> str:
-    said = [f"a person, each time: {', '.join(one.approve)}"] if one.approve else []
-    if one.card.approve:
+    said = [f"a person, each time: {', '.join(one.approve_tools)}"] if one.approve_tools else []
+    if one.card.needs_approval:
         said.append("a person, before it works for another agent")
     return "; ".join(said)
 

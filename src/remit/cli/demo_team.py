@@ -45,7 +45,7 @@ def team(store: str, pace: float) -> Runtime:
             "releaser", {"phase": "release", "context": {"research": research}, "artifacts": {"module": built}}
         )
 
-    @rt.agent(can="release", approve=True)  # a person must approve first
+    @rt.agent(can="release", needs_approval=True)  # a person must approve first
     async def releaser(turn: Turn) -> str:
         await work(0.4)
         state = turn.handoff.state

@@ -137,11 +137,6 @@ YES: Final = ValueKind("true or false", {"type": "boolean"}, _is(bool))
 WHOLE_OR_NO: Final = ValueKind(
     "a whole number, or false", {"anyOf": [{"type": "integer"}, {"const": False}]}, _is_whole_or_no
 )
-YES_OR_TEXTS: Final = ValueKind(
-    'true, false, or a list of tools, such as ["deploy"]',
-    {"anyOf": [{"type": "boolean"}, _LISTED]},
-    _is_or_texts(bool),
-)
 AMOUNT: Final = ValueKind(
     'an amount with its unit, such as "$0.50"',
     {"type": "string", "pattern": r"^\s*(\$[0-9.]+|[0-9.]+ *[Uu][Ss][Dd])\s*$"},
@@ -331,10 +326,8 @@ AGENT: Final = TableKind(
         "asks": Setting('The agents it may delegate to: names, or "*" for all.', NAMES, _on_card("asks")),
         "tools": Setting("Its tools: names of [tools], and groups.", TEXTS, _on_card("tools")),
         "deny": Setting("Tools that it never uses, even if an asker passes them.", NAMES, _on_card("deny")),
-        "approve": Setting(
-            "Tools that a person approves each time; true: a person approves every delegation to it.",
-            YES_OR_TEXTS,
-        ),
+        "needs_approval": Setting("A person must approve every delegation to it.", YES),
+        "approve_tools": Setting("Tools that a person approves each time.", TEXTS, None, _ASKING),
         "reads": Setting("The shared context it may read, next to its own memory.", NAMES, _on_card("reads")),
         "writes": Setting("The shared context it may write.", NAMES, _on_card("writes")),
         "concurrency": Setting("The number of tasks it runs at once.", WHOLE, _on_card("concurrency")),
@@ -596,7 +589,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
                 "Whether a task goes back to the agent that handed it over if the new one fails.",
             ),
             "answer_days": _policy(NUMBER, "answer_days", "The number of days that people have to answer."),
-            "approve": Setting(
+            "needs_approval": Setting(
                 "The function that says which hops a person must approve, as module:name.", TEXT, _place
             ),
             "classify": Setting(

@@ -139,10 +139,9 @@ def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], th
         elif "model" in table and tool not in there:
             hint = problems.near(tool, there, "; name it below [tools]")
             problems.add((*at, "tools"), f"there is no tool {shown(tool)}{hint}")
-    approve: object = table.get("approve")
-    for tool in texts(table.get("approve")) if isinstance(approve, list) and "model" in table else ():
+    for tool in texts(table.get("approve_tools")) if "model" in table else ():
         if tool not in has:
-            problems.add((*at, "approve"), f"{shown(tool)} is no tool of this agent{problems.near(tool, has)}")
+            problems.add((*at, "approve_tools"), f"{shown(tool)} is no tool of this agent{problems.near(tool, has)}")
 
 
 def _all_tools(tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _MOST: Final = 10_000  # settings and items of lists
 _SPELLED: Final = 100_000  # tool names after the expansion of groups
 _DEEPEST: Final = 50
 
-_NAMING_TOOLS: Final = ("tools", "deny", "approve")
+_NAMING_TOOLS: Final = ("tools", "deny", "approve_tools")
 
 
 class Document(NamedTuple):

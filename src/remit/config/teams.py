@@ -154,7 +154,7 @@ class _Building:
         return replace(Loops.off(), **said) if said.pop("off", None) else Loops(**said)
 
     def _policy(self, said: dict[str, Any]) -> Policy:
-        for key in ("approve", "classify"):
+        for key in ("needs_approval", "classify"):
             if said.get(key, RULES) != RULES:
                 said[key] = self._part(("policy", key), lambda key=key: self._find(said[key], self._folder))
         said["certainty"] = Certainty(**self._tables.get("certainty", {}))

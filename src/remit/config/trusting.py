@@ -24,7 +24,7 @@ from remit.stores.addresses import is_server, redacted
 VARIABLE: Final = "REMIT_TRUSTED"
 
 _AGENT_KEYS: Final = ("function", "guest", "before", "after", "deps", "output")
-_POLICY_KEYS: Final = ("approve", "classify")
+_POLICY_KEYS: Final = ("needs_approval", "classify")
 
 
 class Powers(NamedTuple):

@@ -25,8 +25,8 @@ class Card:
     and `writes` are the context it works with, next to its own memory. `tools` are the tools it uses; `deny` are
     tools it never uses, even if an asker passes them. `concurrency` is the number of tasks it runs at once. With
     `trusted_output` its results and entries are trusted, even if it has read untrusted input: set it for an agent that
-    checks its input. With `approve` a person must approve every delegation to it. With `ask_person` its model may ask a
-    person. `instructions` are the system prompt of its model; `find` searches them too.
+    checks its input. With `needs_approval` a person must approve every delegation to it. With `ask_person` its model
+    may ask a person. `instructions` are the system prompt of its model; `find` searches them too.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Card:
     deny: Names = NONE
     concurrency: int | None = None
     trusted_output: bool = False
-    approve: bool = False
+    needs_approval: bool = False
     instructions: str = ""
     ask_person: bool = False
 
@@ -58,7 +58,7 @@ class Card:
             deny: NamesGiven = NONE,
             concurrency: int | None = None,
             trusted_output: bool = False,
-            approve: bool = False,
+            needs_approval: bool = False,
             instructions: str = "",
             ask_person: bool = False,
         ) -> None: ...
@@ -75,7 +75,7 @@ class Card:
         put(self, "deny", tools(self.deny, "deny"))
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
         yes_or_no(self.trusted_output, "trusted_output")
-        yes_or_no(self.approve, "approve")
+        yes_or_no(self.needs_approval, "needs_approval")
         yes_or_no(self.ask_person, "ask_person")
         put(self, "instructions", plain(self.instructions, "the text of instructions", TEXT_LIMIT, empty=True))
 
@@ -98,7 +98,7 @@ class Card:
             "deny": names_data(self.deny),
             "concurrency": self.concurrency,
             "trusted_output": self.trusted_output,
-            "approve": self.approve,
+            "needs_approval": self.needs_approval,
             "instructions": self.instructions,
             "ask_person": self.ask_person,
         }
@@ -117,7 +117,7 @@ def restored(data: dict[str, Json]) -> Card:
         deny=names_restored(data["deny"]),
         concurrency=cast("int | None", data["concurrency"]),
         trusted_output=cast("bool", data["trusted_output"]),
-        approve=cast("bool", data.get("approve", False)),  # missing in older cards
+        needs_approval=cast("bool", data.get("needs_approval", False)),  # missing in older cards
         instructions=cast("str", data.get("instructions", "")),  # missing in older cards
         ask_person=cast("bool", data.get("ask_person", False)),
     )

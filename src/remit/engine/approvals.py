@@ -118,26 +118,26 @@ class WantedHop(NamedTuple):
 
 
 # Returns whether a person must approve a hop: True, False, or the reason.
-Approve: TypeAlias = Callable[[WantedHop], "bool | str"]
+NeedsApproval: TypeAlias = Callable[[WantedHop], "bool | str"]
 
 
 class Approving(NamedTuple):
-    """The rules on approvals. `approve` is the owner's function for all hops; a card may require approval too.
+    """The rules on approvals. `needs_approval` is the owner's function for all hops; a card may require approval too.
     `expires` says what happens if no one answers."""
 
-    approve: Approve | None = None
+    needs_approval: NeedsApproval | None = None
     expires: Expiry = "reject"
 
     def needed(self, kind: str, under: Remit, wish: Pass, card: Card | None) -> str:
         """Return why a person must approve a hop, or "" if no approval is needed."""
         if card is None:
             return ""
-        if card.approve:
+        if card.needs_approval:
             return f"'{card.name}' works only after an approval"
-        if self.approve is None:
+        if self.needs_approval is None:
             return ""
-        with owners_function("Policy(approve=...)"):
-            given = self.approve(WantedHop(kind, under.holder, wish.to, wish.task, wish.credits, card))
+        with owners_function("Policy(needs_approval=...)"):
+            given = self.needs_approval(WantedHop(kind, under.holder, wish.to, wish.task, wish.credits, card))
         return "" if given is False else _reason(given, card.name, under.holder)
 
     def draft(self, kind: str, child: Remit, under: Remit, wish: Pass, card: Card, why: str) -> QuestionDraft:

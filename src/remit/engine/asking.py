@@ -21,7 +21,7 @@ from remit.core.session import RemembersGiven, remembers
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
 from remit.core.values import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, digest, encode, line, plain, shown
-from remit.engine.plans import Approves, PlanOptions
+from remit.engine.plans import ApproveSteps, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 
@@ -114,7 +114,7 @@ class Planning(LeadingKept, total=False):
     """The options of a plan: the stored ones, who approves each step (True for a person, or a function that returns
     yes, no or "ask"), and an event that aborts it."""
 
-    approve: Approves | bool | None
+    approve_steps: ApproveSteps | bool | None
     abort: anyio.Event | None
 
 
@@ -253,7 +253,7 @@ def team_plan(verb: str, plan: Plan | None, goal: str) -> Plan | None:
 def _lead(verb: str, how: Mapping[str, Any], takes: type, plan: Plan | None = None) -> tuple[Lead, dict[str, Any]]:
     """Return how the plan is led, which is stored with the task so that any process can lead it, and the other
     keywords."""
-    if lost := [name for name in ("approve", "abort") if how.get(name) is not None]:
+    if lost := [name for name in ("approve_steps", "abort") if how.get(name) is not None]:
         raise BadInput(
             f"{verb} takes no {lost[0]}: it would be lost with this process, and the task goes on without it; "
             "cancel the task to stop it, or use run_plan to be asked before each step"
@@ -279,8 +279,8 @@ def _options(given: dict[str, Any]) -> PlanOptions:
     options = PlanOptions(**given)
     between(options.concurrency, "concurrency", 1, STEP_LIMIT)
     yes_or_no(options.reveal, "reveal")
-    if options.approve is not None and not isinstance(options.approve, bool):
-        callable_(options.approve, "approve is True, or a function that is asked before each step")
+    if options.approve_steps is not None and not isinstance(options.approve_steps, bool):
+        callable_(options.approve_steps, "approve_steps is True, or a function that is asked before each step")
     if options.abort is not None and not all(hasattr(options.abort, name) for name in ("is_set", "wait")):
         raise BadInput(f"abort is an anyio.Event() that stops the plan when it is set, not {shown(options.abort)}")
     return options

@@ -178,7 +178,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
             policy.loops.thresholds,
             policy.loops.same_handoff,
         ),
-        Approving(policy.approve, policy.on_no_answer),
+        Approving(policy.needs_approval, policy.on_no_answer),
     )
     bell = Bell(ground.store, ground.clock)
     pulse, silence = database.pulse(ground.store.workspace), serving.heartbeat_timeout

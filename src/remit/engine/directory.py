@@ -27,7 +27,7 @@ class AgentRules(NamedTuple):
     agent's tools were known; `varies` says that its tools differ from request to request. `polls` are tools that ask
     for the state of something, so equal results are fine."""
 
-    approve: frozenset[str] = frozenset()
+    approve_tools: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
     after: tuple[Callable[..., Any], ...] = ()
     iterations: int = 50

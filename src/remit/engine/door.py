@@ -235,7 +235,7 @@ class HopFacts:
         if not why or card is None:
             return ALLOW
         draft = self._approving.draft(kind, child, under, wish, card, why)
-        if not card.approve and analysis_only(card):
+        if not card.needs_approval and analysis_only(card):
             self.permit = Permit(automatic(f"q{child.id}", draft, under, self.now))
             return ALLOW
         if not proposal.op:

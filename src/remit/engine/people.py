@@ -367,8 +367,10 @@ class PeopleVerbs:
             raise not_answered(said)
         return cast("str", said.value)
 
-    async def approve(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]:
-        """Ask a person to approve an action before it is done: `args = await turn.approve("deploy", {"env": "prod"})`.
+    async def ask_approval(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]:
+        """Ask a person to approve an action before it is done.
+
+        Example: `args = await turn.ask_approval("deploy", {"env": "prod"})`.
 
         Return the approved arguments, which the person may have changed. Raise `Refused` with the person's reason if
         the action was rejected. The approval is valid for this one action, which consumes it.

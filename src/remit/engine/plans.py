@@ -59,7 +59,7 @@ class Approvals(NamedTuple):
 
         if live.attempt.is_rerun and (known := await ground.store.read(answered)) is not None:
             return known
-        with owners_function("approve= of this plan"):
+        with owners_function("approve_steps= of this plan"):
             said = ask()
             given = await said if inspect.isawaitable(said) else said
         approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other text counts as yes
@@ -93,16 +93,16 @@ class Schemas(Protocol):
 
 
 # Returns whether a step may start: True, False, or "ask" for a person.
-Approves: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
+ApproveSteps: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
 
 
 class PlanOptions(NamedTuple):
-    """How a plan is run. `approve` is called before each step, or is True if a person is asked; when `abort` is set, no
-    more steps start."""
+    """How a plan is run. `approve_steps` is called before each step, or is True if a person is asked; when `abort`
+    is set, no more steps start."""
 
     concurrency: int = plans.AT_A_TIME
     reveal: bool = False
-    approve: Approves | bool | None = None
+    approve_steps: ApproveSteps | bool | None = None
     abort: anyio.Event | None = None
 
 
@@ -264,14 +264,14 @@ class PlanRun:
 
     async def _disapproved(self, step: Step) -> str:
         """Return why a step may not start, or "" if it may. If the approving function raises, the plan fails."""
-        approve = self._options.approve
-        if not approve:
+        approve_steps = self._options.approve_steps
+        if not approve_steps:
             return ""
         approvals = Approvals(self._runner.ground, self._live, self._runner.questions)
         who, identity = self._who[step.id], self._identities[step.id]
-        if approve is True:
+        if approve_steps is True:
             return await approvals.person(step, who, identity)
-        approved = await approvals.once(step.id, identity, lambda: approve(step))
+        approved = await approvals.once(step.id, identity, lambda: approve_steps(step))
         if approved == ASK:
             return await approvals.person(step, who, identity)
         return "" if approved else "it was not approved"

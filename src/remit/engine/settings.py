@@ -17,7 +17,7 @@ from remit.core.match import Certainty
 from remit.core.times import DAY, SECOND, patience, span
 from remit.core.toolgroups import Groups, own_groups
 from remit.core.values import shown
-from remit.engine.approvals import Approve
+from remit.engine.approvals import NeedsApproval
 from remit.engine.finding import Embed
 from remit.engine.inbox import INBOX
 from remit.engine.system import SystemClock, TimedIds
@@ -45,8 +45,8 @@ class Policy:
     how many queued tasks the workspace runs at once, in all processes together. `handoffs` limits the handoffs of one
     task, `max_parallel_parts` the parts of one parallel handoff, and `spawns` its unfinished spawned tasks. `limits`
     limit spending and started tasks per hour, day, week or month. `unknown_price` says whether a call of a model with
-    an unknown price is refused, or only its tokens count. `approve` says which hops a person must approve: a function
-    from a `WantedHop` to True, False or a reason; `on_no_answer` says what happens if no one answers within
+    an unknown price is refused, or only its tokens count. `needs_approval` says which hops a person must approve: a
+    function from a `WantedHop` to True, False or a reason; `on_no_answer` says what happens if no one answers within
     `answer_days`. `certainty` is how clear a match must be for a delegation by capability. `groups` are names for sets
     of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db". With
     `on_failed_handoff="back"` a task goes back to the agent that handed it over if the new one fails, with the reason.
@@ -64,7 +64,7 @@ class Policy:
     groups: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     limits: tuple[Limit, ...] = ()
     unknown_price: Literal["refuse", "tokens"] = "refuse"
-    approve: Approve | None = None
+    needs_approval: NeedsApproval | None = None
     on_no_answer: Literal["reject", "approve"] = "reject"
     answer_days: float = 7.0
     on_failed_handoff: Literal["fail", "back"] = "fail"
@@ -93,10 +93,12 @@ class Policy:
         for limit in limits:
             of_type(limit, Limit, "limits is a list of Limit(...)")
         object.__setattr__(self, "limits", limits)
-        if self.approve is not None:
-            callable_(self.approve, "approve is a function from a WantedHop to True, False or a reason")
-            if iscoroutinefunction(self.approve):
-                raise BadInput("approve is a plain function, not an async one: it is asked while a hop is decided")
+        if self.needs_approval is not None:
+            callable_(self.needs_approval, "needs_approval is a function from a WantedHop to True, False or a reason")
+            if iscoroutinefunction(self.needs_approval):
+                raise BadInput(
+                    "needs_approval is a plain function, not an async one: it is asked while a hop is decided"
+                )
         span(self.answer_days, "answer_days")
         of_type(self.loops, Loops, "loops takes Loops(...)")
         for name, (one, other) in _EITHER.items():

@@ -53,7 +53,8 @@ class AboutModel(TypedDict, total=False):
     ask_person: bool
     tools: Iterable[Any]
     deny: NamesGiven
-    approve: bool | Iterable[str]
+    needs_approval: bool
+    approve_tools: Iterable[str]
     before: Iterable[Callable[..., Any]]
     after: Iterable[Callable[..., Any]]
     iterations: int
@@ -85,7 +86,10 @@ _UNGOVERNED: Final = ("refuse", "allow")
 _ON_LOST: Final = get_args(OnLost)
 # Settings that a guest brings itself; passing them here would have no effect.
 _BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
-_CARD: Final = ("role", "can", "asks", "reads", "writes", "trusted_output", "concurrency", "instructions", "ask_person")
+_CARD: Final = (
+    *("role", "can", "asks", "reads", "writes", "trusted_output", "concurrency", "instructions", "ask_person"),
+    "needs_approval",
+)
 
 
 class Registered(NamedTuple):
@@ -270,7 +274,7 @@ def members(guest: Registered) -> list[Registered]:
 
 def _member(answer: Any, guest: Registered) -> Registered:
     names = cast("frozenset[str] | None", answer.tool_names)
-    approve = guest.rules.approve if names is None else guest.rules.approve & names
+    approve_tools = guest.rules.approve_tools if names is None else guest.rules.approve_tools & names
     card = Card(
         answer.name,
         _storable(answer.role),
@@ -278,7 +282,9 @@ def _member(answer: Any, guest: Registered) -> Registered:
         deny=guest.card.deny,
         instructions=_storable(answer.instructions),
     )
-    return asking_members(Registered(card, answer, guest.retry, guest.rules._replace(approve=approve, memory="")))
+    return asking_members(
+        Registered(card, answer, guest.retry, guest.rules._replace(approve_tools=approve_tools, memory=""))
+    )
 
 
 def asking_members(agent: Registered) -> Registered:
@@ -329,14 +335,13 @@ def _asks(card: Card) -> bool:
 def _card(name: str, tools: frozenset[str] | None, about: Said, *, shares: bool = True) -> Card:
     """Return the card: its tools are those of the agent, or any if they are known only while it runs."""
     given: dict[str, Any] = {key: about[key] for key in _CARD if key in about}
-    asks, approve = _asks(Card("any", asks=about.get("asks", ()))), about.get("approve", False)
+    asks = _asks(Card("any", asks=about.get("asks", ())))
     verbs = _verb_groups(asks=asks, person=about.get("ask_person", False)) if shares else []
     return Card(
         name,
         **given,
         tools=ANY if tools is None else [*sorted(tools), *verbs],
         deny=about.get("deny", ()),
-        approve=approve if isinstance(approve, bool) else False,
     )
 
 
@@ -351,8 +356,7 @@ def _rules(
     """Return the rules for tools. Every named tool must exist; if the tools are not known yet, `expects` has its name.
     A denied tool may also belong to another agent (`elsewhere`), or to a group. A guest (None) may run agents inside
     its tools, which are unknown: there, only a name that resembles a known one is a typo."""
-    approve = about.get("approve", False)
-    given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
+    given = [str(one) for one in items(about.get("approve_tools", ()), "approve_tools takes a list of tools")]
     names = (tools or frozenset()) | _HAD
     wanted, denied = _single(given), _single(_listed(about.get("deny", ())))
     polls = frozenset(str(one) for one in items(about.get("polls", ()), "polls takes a list of tools"))
@@ -360,7 +364,7 @@ def _rules(
     if tools is None:
         expects = ((wanted | denied) - names) | _named_in(about.get("repeat", {})) | polls
     else:
-        _must_be_there("approve", wanted, names)
+        _must_be_there("approve_tools", wanted, names)
         known = names | (elsewhere or frozenset()) | _GROUPED
         _must_be_there("polls", polls, tools)
         _must_be_there("deny", denied if elsewhere is not None else _slips(denied, known), known)
@@ -412,10 +416,10 @@ def _approved_groups(given: Iterable[str], names: frozenset[str] | None) -> froz
     """Return the tools of the groups that need approval: those that the agent has, at least one of each group."""
     found = frozenset[str]()
     for group in (one for one in given if one.startswith(GROUP)):
-        members = cast("frozenset[str]", tools_of([group], "approve"))
+        members = cast("frozenset[str]", tools_of([group], "approve_tools"))
         if names is not None and not members & names:
             there = ", ".join(sorted(names))
-            raise BadInput(f"approve names '{group}', of which this agent has no tool; it has {there}")
+            raise BadInput(f"approve_tools names '{group}', of which this agent has no tool; it has {there}")
         found |= members if names is None else members & names
     return found
 

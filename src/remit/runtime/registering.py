@@ -25,7 +25,7 @@ from remit.runtime.stacks import AgentStack, stack_of
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 AnyTool = TypeVar("AnyTool")
-_TOOLS: Final = ("tools", "deny", "approve")  # keywords that name tools
+_TOOLS: Final = ("tools", "deny", "approve_tools")  # keywords that name tools
 
 
 class About(TypedDict, total=False):
@@ -38,7 +38,7 @@ class About(TypedDict, total=False):
     writes: SeesGiven
     deny: NamesGiven
     trusted_output: bool
-    approve: bool
+    needs_approval: bool
     instructions: str
     ask_person: bool
     tools: NamesGiven
@@ -99,10 +99,11 @@ class HasTeam:
         checks.refuse_strange("add", about, ("retry", "rules"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve):
+        if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve_tools):
             raise BadInput(
                 f"'{card.name}' is a program, and remit does not see which tools a program uses: leave out tools and "
-                "denies, and say them to the program; approve=True on the card asks a person before it works at all"
+                "deny, and set them in the program; needs_approval=True on the card asks a person before it works at "
+                "all"
             )
         agent = models.asking_members(Registered(card, cast("AgentFunction", answer), retry, rules))
         fresh = [one for one in models.members(agent) if not self._has(one)]
@@ -113,7 +114,7 @@ class HasTeam:
         """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
 
         `tools` are functions, or names of those registered with `rt.tool`. `deny` are tools that it never uses,
-        `approve` tools that a person approves each time; `before` and `after` are called around each tool call.
+        `approve_tools` tools that a person approves each time; `before` and `after` are called around each tool call.
         `fallback` are models to try if the first does not answer, `keys` are names of environment variables with keys,
         and `output` is the form of the result.
         """

@@ -10,7 +10,7 @@ from remit.engine.directory import Agent
 
 class AgentStack(NamedTuple):
     """The configuration of an agent. `models` are tried in order, with the keys that `keys` names for each; they are
-    empty if they are known only while it runs. `approve` are tools that a person approves each time; `before` and
+    empty if they are known only while it runs. `approve_tools` are tools that a person approves each time; `before` and
     `after` are the hooks around each tool, in the order of their calls."""
 
     card: Card
@@ -19,7 +19,7 @@ class AgentStack(NamedTuple):
     max_tokens: int | None
     iterations: int
     memory: Remembers
-    approve: tuple[str, ...]
+    approve_tools: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
 
@@ -35,7 +35,7 @@ def stack_of(agent: Agent) -> AgentStack:
         getattr(agent.answer, "max_tokens", None),
         rules.iterations,
         rules.memory,
-        tuple(sorted(rules.approve)),
+        tuple(sorted(rules.approve_tools)),
         tuple(map(_called, rules.before)),
         tuple(map(_called, rules.after)),
     )

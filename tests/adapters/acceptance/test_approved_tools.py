@@ -49,7 +49,7 @@ def line(rt: Runtime, kind: str, place: Place, deployed: Callable[[str], object]
 
     join(rt, "native", place, "lead", model="lead", asks=["middle"])
     join(rt, "openai-agents", place, "middle", model="middle", asks=["it"])
-    join(rt, kind, place, model="it", tools=[deploy], approve=["deploy"])
+    join(rt, kind, place, model="it", tools=[deploy], approve_tools=["deploy"])
 
 
 class Home:

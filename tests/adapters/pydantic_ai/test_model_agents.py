@@ -109,7 +109,13 @@ def test_what_is_wrong_with_an_agent_is_said_when_it_is_registered():
         wrong("there is no tool group 'group:fss'", tools=["group:fss"])
         wrong("no tool of group:web is registered", tools=["group:web"])
         wrong("a tool is a function", tools=[7])
-        wrong("approve names 'reed_file', which is no tool of this agent", tools=["read_file"], approve=["reed_file"])
+        wrong(
+            "approve_tools names 'reed_file', which is no tool of this agent",
+            tools=["read_file"],
+            approve_tools=["reed_file"],
+        )
+        wrong("approve_tools takes a list of tools, not True", approve_tools=True)
+        wrong("needs_approval", tools=["read_file"], needs_approval=["read_file"])
         wrong("before takes a list of functions", before=[1])
         wrong("iterations", iterations=0)
         wrong("takes no 'modle'; did you mean", modle="x")
@@ -117,9 +123,9 @@ def test_what_is_wrong_with_an_agent_is_said_when_it_is_registered():
         wrong("there is no provider 'nobody'", model="nobody:x")
         wrong("named as 'provider:model'", model="gpt-5")
         assert rt.cards() == []
-        rt.model_agent("coder", "test", tools=["group:fs", "group:agents"], approve=True)
+        rt.model_agent("coder", "test", tools=["group:fs", "group:agents"], needs_approval=True)
         (card,) = rt.cards()
-        assert (card.tools, card.approve) == (frozenset(("read_file", "recall", "remember", "blackboard")), True)
+        assert (card.tools, card.needs_approval) == (frozenset(("read_file", "recall", "remember", "blackboard")), True)
         with pytest.raises(BadInput, match="there is a tool 'read_file' already"):
             rt.tool(read_file)
         with pytest.raises(BadInput, match="name the guest"):

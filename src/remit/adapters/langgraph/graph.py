@@ -118,7 +118,9 @@ def _tools_of(graph: Any) -> Iterator[str]:
 
 def _answer(state: Mapping[str, Any]) -> Json:
     if "__interrupt__" in state:
-        raise BadInput("the graph stopped to ask someone; let remit ask instead: approve=, or ask_human in a tool")
+        raise BadInput(
+            "the graph stopped to ask someone; let remit ask instead: approve_tools=, or ask_human in a tool"
+        )
     if (structured := state.get("structured_response")) is not None:
         return json_of(structured)
     messages: list[BaseMessage] = state.get(_MESSAGES) or []

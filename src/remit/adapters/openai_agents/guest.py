@@ -122,7 +122,7 @@ class OpenAIAgentsGuest:
         async with Governing(turn, self._given, governed=self._agent, allow=self._allow):
             result = await Runner.run(self._agent, asked, context=context, max_turns=None, run_config=self._config)
         if result.interruptions:
-            raise BadInput("the agent waits for an approval of its framework; let remit ask instead: approve=")
+            raise BadInput("the agent waits for an approval of its framework; let remit ask instead: approve_tools=")
         return json_of(result.final_output)
 
 

@@ -97,7 +97,9 @@ def raising(tool: FunctionTool) -> FunctionTool:
 
 def _refuse_approval(tool: FunctionTool) -> None:
     if tool.needs_approval is not False:
-        raise BadInput(f"'{tool.name}' needs approval by the framework, which ends its run; let remit ask: approve=")
+        raise BadInput(
+            f"'{tool.name}' needs approval by the framework, which ends its run; let remit ask: approve_tools="
+        )
 
 
 def _replaced(tool: FunctionTool, invoke: Invoke) -> Tool:

@@ -125,7 +125,7 @@ class CardData(TypedDict):
     deny: str | list[str]
     concurrency: int | None
     trusted_output: bool
-    approve: NotRequired[bool]
+    needs_approval: NotRequired[bool]
     instructions: NotRequired[str]
     ask_person: NotRequired[bool]
 

@@ -480,8 +480,8 @@ def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
         hint = meant(name, tools)
         if hint or not rules.varies:
             raise Failed(
-                f"'{name}' is named in deny, approve or repeat of '{live.remit.holder}', which has no such tool{hint}; "
-                f"it has {', '.join(sorted(tools)) or 'none'}",
+                f"'{name}' is named in deny, approve_tools or repeat of '{live.remit.holder}', which has no such "
+                f"tool{hint}; it has {', '.join(sorted(tools)) or 'none'}",
                 agent=live.remit.holder,
                 task=live.remit.id,
                 retryable=False,

@@ -45,7 +45,7 @@ _LOOKED_AT: Final = 2_000  # characters of a value that its summary uses
 class Approver(Protocol):
     """The part of a turn that tools need: it asks people."""
 
-    async def approve(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]: ...
+    async def ask_approval(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]: ...
 
 
 class ToolAnswer(NamedTuple):
@@ -181,11 +181,11 @@ class Toolbox(NamedTuple):
         """Get the approval of a call with the arguments that the hooks left, so that a person sees what will be done.
         Return the arguments for the tool."""
         name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
-        if name in rules.approve:
-            given = await turn.approve(name, given)
+        if name in rules.approve_tools:
+            given = await turn.ask_approval(name, given)
         if live.attempt.is_rerun and rules.repeats(name) == "ask" and await self._was_begun(op):
             try:
-                given = await turn.approve(f"{name} again", given)
+                given = await turn.ask_approval(f"{name} again", given)
             except Refused as refused:
                 live.must_be_at_work()
                 await self._forget_effects(live, op)
