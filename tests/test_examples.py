@@ -17,7 +17,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from programs import ran
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import ModelRequest, model_server
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -14,7 +14,7 @@ import anyio
 from engine.helping import found, sound
 from remit import Outcome, Runtime, Task
 from remit.ports import Span
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 Team = Callable[[Runtime], None]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from queue import Queue
 from threading import Thread
 
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import model_server
 from remit.testing.models.server import Script
 

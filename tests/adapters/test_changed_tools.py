@@ -13,7 +13,7 @@ from adapters.places import KEY, KEY_NAME, KINDS, join, served, told
 from engine.helping import sound
 from remit import Runtime
 from remit.ports.turn import current_turn
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from adapters.places import KEY, KEY_NAME, KINDS, Place, came_back, data_of, joi
 from engine.helping import sound
 from remit import Outcome, Runtime, Turn
 from remit.ports.turn import current_turn
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from engine.helping import ends, sound
 from remit import Outcome, Runtime, Turn
 from remit.core.allow import has
 from remit.testing import FakeClock
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, Fails, ModelRequest, Says, Slow
 from remit.types import TextChunk
 from remit.verbs import VERBS

@@ -17,7 +17,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from adapters.killing.talkers import NEWS, Case
 from adapters.places import KINDS, told
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, ModelServer, Says, model_server
 
 pytestmark = pytest.mark.anyio

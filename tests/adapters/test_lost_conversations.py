@@ -19,7 +19,7 @@ from adapters.places import KEY, KEY_NAME, KINDS, Place, data_of, join, served, 
 from commands import command
 from remit import Runtime, Turn
 from remit.adapters.langgraph import Middleware
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from adapters.places import KEY, KEY_NAME, KINDS, join, served, told
 from remit import Runtime
 from remit.ports.turn import current_turn
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

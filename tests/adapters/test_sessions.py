@@ -16,7 +16,7 @@ from remit.config.teams import team
 from remit.errors import BadInput, Failed
 from remit.ports.turn import current_turn
 from remit.settings import System
-from remit.testing.clock import PATIENCE, FakeClock
+from remit.testing.doubles import PATIENCE, FakeClock
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

@@ -21,7 +21,7 @@ from remit.core.values import Json, encode
 from remit.errors import Refused
 from remit.ports.models import HandedOver, Hear, KeptAnswer, ModelAnswer, ModelCall, Rendered, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN, TurnLike
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 
 Guest = Callable[[TurnLike], Awaitable[Json]]
 

@@ -13,7 +13,7 @@ from inside import last_look
 from remit import Card, Outcome, Runtime, Task, Turn
 from remit.ports import View, Which
 from remit.testing import FakeClock, Zombie, pass_time
-from remit.testing.clock import waits_for_store
+from remit.testing.doubles import waits_for_store
 from teams import team
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from remit.errors import Conflict
 from remit.ports import Decision
 from remit.runtime.workspace import opening_of
 from remit.testing.clauses.making import Dice, first_remit
-from remit.testing.clock import FakeClock
+from remit.testing.doubles import FakeClock
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio

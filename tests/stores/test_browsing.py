@@ -15,7 +15,7 @@ from remit.errors import StoreError
 from remit.ports import Decision, Span, View
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.stores.views import SqlView
-from remit.testing.clauses import crowds
+from remit.testing.clauses import transactions
 from remit.testing.clauses.making import NOW, entry_event, putting
 
 pytestmark = pytest.mark.anyio
@@ -61,7 +61,7 @@ class Endless:
 
 @pytest.mark.rule("store.browse")
 async def test_the_loop_and_short_looks_go_on_while_a_long_look_is_under_way(database: SqliteDatabase):
-    await crowds.a_long_look_holds_up_nothing(database)
+    await transactions.a_long_look_holds_up_nothing(database)
 
 
 @pytest.mark.rule("store.browse")

@@ -11,7 +11,7 @@ from remit.ports import NOTHING, Database, Decided, Decision
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import CountedIds, check_store
-from remit.testing.clauses import atomic, entries, history, listeners, lists, moves, operations, runs, workspaces
+from remit.testing.clauses import entries, journal, runs, tasks, transactions, workspaces
 from remit.testing.contract import CLAUSES, check_clause, title
 
 pytestmark = pytest.mark.anyio
@@ -219,17 +219,17 @@ class NumberedView(LateView):
 @pytest.mark.parametrize(
     ("spoil", "clause", "sentence"),
     [
-        (ForgetsOperations, operations.answers_again, "the same operation id gives the same answer"),
-        (LosesFacts, atomic.events_commit_together, "the number of events"),
-        (IsDeaf, listeners.sinks_hear_everything_once_in_order, "what a sink heard"),
+        (ForgetsOperations, transactions.answers_again, "the same operation id gives the same answer"),
+        (LosesFacts, transactions.events_commit_together, "the number of events"),
+        (IsDeaf, journal.sinks_hear_everything_once_in_order, "what a sink heard"),
         (MixesWorkspaces, workspaces.workspaces_never_cross, "does not show in another"),
         (FoldsCase, entries.a_prefix_is_literal, "the keys that begin with"),
-        (ChangesHistory, history.the_journal_tells_the_tables, "is not what was sealed"),
-        (LetsAnyMovePass, moves.every_move_is_one_of_the_table, "is a Conflict, got None"),
-        (WritesHalfADecision, moves.every_move_is_one_of_the_table, "the journal after moves"),
-        (KeepsAsides, operations.what_is_said_aside_is_given_once, "that was done before has no aside"),
+        (ChangesHistory, journal.the_journal_tells_the_tables, "is not what was sealed"),
+        (LetsAnyMovePass, tasks.every_move_is_one_of_the_table, "is a Conflict, got None"),
+        (WritesHalfADecision, tasks.every_move_is_one_of_the_table, "the journal after moves"),
+        (KeepsAsides, transactions.what_is_said_aside_is_given_once, "that was done before has no aside"),
         (CountsLate, runs.the_figures_of_a_run_are_told_one_by_one, "the figures of a run after event 2"),
-        (PagesByNumber, lists.runs_are_listed_page_by_page, "the runs page by page"),
+        (PagesByNumber, tasks.runs_are_listed_page_by_page, "the runs page by page"),
     ],
 )
 async def test_the_contract_finds_a_store_that_breaks_it(spoil, clause, sentence):

@@ -19,7 +19,7 @@ import pytest
 
 from remit import Workspace
 from remit.errors import BadInput
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models.local import LocalModel, is_there, local_model
 from remit.testing.models.server import listening
 

@@ -4,30 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from remit.testing.agents import Scripted
-    from remit.testing.clock import FakeClock, pass_time
     from remit.testing.contract import check_store
-    from remit.testing.ids import CountedIds
-    from remit.testing.zombie import Zombie
+    from remit.testing.doubles import CountedIds, FakeClock, Scripted, Zombie, pass_time
 
 __all__ = ["CountedIds", "FakeClock", "Scripted", "Zombie", "check_store", "pass_time"]
 
-# Where each name is defined. Names are imported on first use, because this package contains the pytest plugin,
-# which pytest loads wherever remit is installed.
-_HOME_OF = {
-    "CountedIds": "ids",
-    "FakeClock": "clock",
-    "Scripted": "agents",
-    "Zombie": "zombie",
-    "check_store": "contract",
-    "pass_time": "clock",
-}
+# Names are imported on first use, because this package contains the pytest plugin, which pytest loads wherever remit is
+# installed.
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"remit.testing has no {name!r}")
+    home = "contract" if name == "check_store" else "doubles"
     value: object = getattr(import_module(f"remit.testing.{home}"), name)
     globals()[name] = value
     return value

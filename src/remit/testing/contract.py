@@ -10,45 +10,21 @@ from typing import Final, TypeAlias
 from anyio import fail_after
 
 from remit.ports import Database
-from remit.testing.clauses import (
-    agents,
-    atomic,
-    crowds,
-    entries,
-    history,
-    listeners,
-    lists,
-    money,
-    moves,
-    operations,
-    pruning,
-    queue,
-    records,
-    runs,
-    tally,
-    workspaces,
-)
+from remit.testing.clauses import agents, entries, journal, money, queue, runs, tasks, transactions, workspaces
 
 Clause: TypeAlias = Callable[[Database], Awaitable[None]]
 
 PATIENCE: Final = 60.0  # seconds for one clause, even on a busy machine; a store that never answers fails it
 
 CLAUSES: Final[tuple[Clause, ...]] = (
-    *operations.CLAUSES,
-    *atomic.CLAUSES,
-    *crowds.CLAUSES,
+    *transactions.CLAUSES,
     *workspaces.CLAUSES,
     *entries.CLAUSES,
-    *records.CLAUSES,
-    *moves.CLAUSES,
+    *tasks.CLAUSES,
     *runs.CLAUSES,
-    *pruning.CLAUSES,
-    *lists.CLAUSES,
     *queue.CLAUSES,
     *agents.CLAUSES,
-    *history.CLAUSES,
-    *listeners.CLAUSES,
-    *tally.CLAUSES,
+    *journal.CLAUSES,
     *money.CLAUSES,
 )
 

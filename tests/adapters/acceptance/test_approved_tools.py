@@ -20,7 +20,7 @@ from remit.core.question import Inquiry
 from remit.errors import Conflict
 from remit.settings import Serving
 from remit.testing import FakeClock
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

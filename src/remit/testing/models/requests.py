@@ -1,7 +1,10 @@
-"""The requests to a scripted model, read from a body in one of three dialects."""
+"""The requests to a scripted model, read from a body in one of three dialects, and the checks of strict providers:
+calls without results, results without calls, and unknown fields and ids. A client that sends such a request works with
+one provider and fails with the next."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -110,3 +113,172 @@ def _text(content: object) -> str:
     parts = cast("list[object]", content) if isinstance(content, list) else []
     objects = [cast("dict[str, object]", part) for part in parts if isinstance(part, dict)]
     return "".join(_text(part.get("text", part.get("content", ""))) for part in objects)
+
+
+# -- the checks of strict providers --------------------------------------------------------------------------
+
+
+_ANY_ID: Final = re.compile(r"[!-~]{1,64}")
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TEXT: Final = "text type"
+_USER: Final = "role content name"
+
+# The fields of a message, an item or a block, by its kind.
+_FIELDS: Final[dict[Dialect, dict[str, str]]] = {
+    "chat": {
+        "system": _USER,
+        "developer": _USER,
+        "user": _USER,
+        "assistant": f"{_USER} refusal audio tool_calls function_call",
+        "tool": "role content tool_call_id",
+    },
+    "responses": {
+        "message": "type role content id status phase",
+        "function_call": "type call_id name arguments id status namespace",
+        "function_call_output": "type call_id output id status",
+        "reasoning": "type id summary content encrypted_content status",
+    },
+    "messages": {
+        "text": f"{_TEXT} cache_control citations",
+        "image": "type source cache_control",
+        "document": "type source cache_control citations context title",
+        "tool_use": "type id name input cache_control caller",
+        "tool_result": "type tool_use_id content is_error cache_control",
+        "thinking": "type thinking signature",
+        "redacted_thinking": "type data",
+    },
+}
+_BODY: Final[dict[Dialect, str]] = {
+    "chat": "model messages audio extra_body frequency_penalty logit_bias logprobs max_completion_tokens max_tokens "
+    "metadata modalities n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention "
+    "reasoning_effort response_format safety_identifier seed service_tier stop store stream stream_options temperature "
+    "tool_choice tools top_logprobs top_p user verbosity web_search_options",
+    "responses": "model input background context_management conversation include instructions max_output_tokens "
+    "max_tool_calls metadata parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_retention "
+    "reasoning safety_identifier service_tier store stream stream_options temperature text tool_choice tools "
+    "top_logprobs top_p truncation user",
+    "messages": "model messages max_tokens cache_control container context_management inference_geo mcp_servers "
+    "metadata output_config output_format service_tier stop_sequences stream system temperature thinking tool_choice "
+    "tools top_k top_p",
+}
+_ITEM_IDS: Final = {"message": "msg", "function_call": "fc", "function_call_output": "fc", "reasoning": "rs"}
+
+
+def strict_refusal(request: ModelRequest) -> str:
+    """Return why a strict provider refuses a request, or "" if it does not."""
+    return next(_wrong(request), "")
+
+
+def _wrong(request: ModelRequest) -> Iterator[str]:
+    yield from _strangers(request.body, _BODY[request.dialect], "the request")
+    for name in request.tools:
+        if not _PLAIN_ID.fullmatch(name):
+            yield f"the name of tool {name!r} is not one of letters, digits, _ and -"
+    match request.dialect:
+        case "chat":
+            yield from _wrong_in_chat(request.messages)
+        case "responses":
+            yield from _wrong_in_responses(request.messages)
+        case _:
+            yield from _wrong_in_messages(request.messages)
+
+
+def _wrong_in_chat(messages: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield violations: the results of an answer's calls must follow it directly."""
+    open_: list[str] = []
+    for message in messages:
+        role = message.get("role")
+        yield from _unknown("chat", role, message)
+        if role == "tool":
+            call = str(message.get("tool_call_id"))
+            if call not in open_:
+                yield f"a message with role 'tool' has the result of call {call!r}, which does not precede it"
+            else:
+                open_.remove(call)
+        elif open_:
+            yield f"call {open_[0]!r} has no result"
+        calls = _objects(message.get("tool_calls"))
+        if message.get("tool_calls") == []:
+            yield "'tool_calls' is an empty list"
+        if role == "assistant" and not calls and message.get("content") is None and not message.get("refusal"):
+            yield "an answer in the conversation has neither words nor calls"
+        open_ += [str(call.get("id")) for call in calls]
+        yield from _bad_ids([call.get("id") for call in calls], _ANY_ID)
+    if open_:
+        yield f"call {open_[0]!r} has no result"
+
+
+def _wrong_in_responses(items: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield violations: each call must have a result after it, and each id must have the form of its kind."""
+    open_: list[str] = []
+    for item in items:
+        kind = item.get("type") or "message"
+        yield from _unknown("responses", kind, item)
+        id_ = item.get("id")
+        if id_ is not None and not str(id_).startswith(f"{_ITEM_IDS.get(str(kind), '')}_"):
+            yield f"the id {id_!r} is not one of a {kind}"
+        if kind == "function_call":
+            open_.append(str(item.get("call_id")))
+            yield from _bad_ids([item.get("call_id")], _ANY_ID)
+        elif kind == "function_call_output":
+            call = str(item.get("call_id"))
+            if call not in open_:
+                yield f"there is a result of call {call!r}, and no such call before it"
+            else:
+                open_.remove(call)
+    if open_:
+        yield f"call {open_[0]!r} has no result"
+
+
+def _wrong_in_messages(messages: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield violations: the user must speak first, and the message after an answer must begin with the results of its
+    calls."""
+    if messages[0].get("role") != "user":
+        yield "the first message is not the user's"
+    open_: list[str] = []
+    for message in messages:
+        yield from _strangers(message, "role content", "a message")
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
+        if not blocks:
+            yield "a message has no content"
+        results = [str(one.get("tool_use_id")) for one in blocks if one.get("type") == "tool_result"]
+        if missing := [call for call in open_ if call not in results]:
+            yield f"call {missing[0]!r} has no result in the next message"
+        if more := [call for call in results if call not in open_]:
+            yield f"there is a result of call {more[0]!r}, and no such call in the message before"
+        for block in blocks:
+            yield from _unknown("messages", block.get("type"), block)
+            if block.get("type") == "text" and not str(block.get("text", "")).strip():
+                yield "a block of text has no words"
+        open_ = [str(one.get("id")) for one in blocks if one.get("type") == "tool_use"]
+        yield from _bad_ids(open_, _PLAIN_ID)
+    if open_:
+        yield f"call {open_[0]!r} has no result"
+
+
+def _unknown(dialect: Dialect, kind: object, given: JsonObject) -> Iterator[str]:
+    known = _FIELDS[dialect].get(str(kind))
+    if known is None:
+        yield f"there are no messages of kind {kind!r}"
+    else:
+        yield from _strangers(given, known, f"a message of kind {kind!r}")
+
+
+def _strangers(given: Mapping[str, Any], known: str, what: str) -> Iterator[str]:
+    yield from (f"{what} has an unknown field {name!r}" for name in given if name not in known.split())
+
+
+def _bad_ids(ids: Sequence[object], allowed: re.Pattern[str]) -> Iterator[str]:
+    seen: set[object] = set()
+    for one in ids:
+        if not isinstance(one, str) or not allowed.fullmatch(one):
+            yield f"{one!r} is no id of a call"
+        elif one in seen:
+            yield f"two calls have the id {one!r}"
+        seen.add(one)
+
+
+def _objects(given: object) -> list[dict[str, Any]]:
+    listed = cast("list[object]", given) if isinstance(given, list) else []
+    return [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]

@@ -12,13 +12,11 @@ import anyio
 from remit.core.times import SECOND
 from remit.engine.system import SystemClock
 from remit.ports import Clock
-from remit.testing.clock import PATIENCE
-from remit.testing.models.errors import error
+from remit.testing.doubles import PATIENCE
+from remit.testing.models.dialects import Spelled, error, plain, spelled
 from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incoming, reset
 from remit.testing.models.replies import ModelReply
-from remit.testing.models.requests import PATHS, ModelRequest, read
-from remit.testing.models.spelling import Spelled, plain, spelled
-from remit.testing.models.strict import refusal as strict_refusal
+from remit.testing.models.requests import PATHS, ModelRequest, read, strict_refusal
 
 CONNECTIONS: Final = 64  # at a time
 BODY_LIMIT: Final = 16 * 2**20  # bytes
