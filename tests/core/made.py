@@ -7,10 +7,10 @@ from remit.core.card import Card
 from remit.core.entry import Message, Writer
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
-from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
+from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
 from remit.core.plan import Lead, Plan, Step, whole
 from remit.core.recovery import Cooling, ModelFailure, ModelTry
-from remit.core.remit import Pass
+from remit.core.remit import Pass, place
 from remit.core.scope import Scope
 
 PLAN = Plan(

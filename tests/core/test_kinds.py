@@ -13,10 +13,10 @@ from remit.core.bounds import Bounds
 from remit.core.breaker import Breaker
 from remit.core.entry import Message, Writer
 from remit.core.events import INLINE, Gap, Unsealed
-from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
+from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
 from remit.core.money import moves
 from remit.core.projection import PROJECTION, changes, counted
-from remit.core.remit import Pass, handed_to
+from remit.core.remit import Pass, handed_to, place
 from remit.core.scope import Scope
 from remit.core.values import checked
 

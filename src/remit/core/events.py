@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from remit.core.times import aware
 from remit.core.values import Json, decode
@@ -213,3 +213,19 @@ def joined(gaps: Iterable[Gap]) -> list[Gap]:
         else:
             found.append(gap)
     return found
+
+
+Shape = TypeVar("Shape")
+
+
+def read(event: Event | Unsealed, shape: type[Shape]) -> Shape:
+    """Return an event's data as the TypedDict of its kind."""
+    return cast("Shape", event.data)
+
+
+class Place(NamedTuple):
+    """The run, session and task that an event belongs to. All are empty for an action of a person outside a run."""
+
+    run: str = ""
+    session: str = ""
+    task: str = ""

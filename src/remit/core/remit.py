@@ -10,7 +10,7 @@ from remit.core import bounds as bounds_
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
-from remit.core.events import Event
+from remit.core.events import Event, Place
 from remit.core.prices import CreditsGiven, credits, dollars  # noqa: A004 - the word of the domain
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.session import Remembers, RemembersGiven, remembers
@@ -307,6 +307,11 @@ class Remit(NamedTuple):
     def led(self) -> bool:
         """Whether it belongs to a plan that the engine leads for a person."""
         return self.names[0] == STAND_IN
+
+
+def place(remit: Remit) -> Place:
+    """Return the place of the events of a task."""
+    return Place(remit.root, remit.session, remit.id)
 
 
 class Origin(NamedTuple):

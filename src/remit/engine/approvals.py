@@ -14,7 +14,6 @@ from remit.core.kinds import (
     Place,
     QuestionAnswered,
     Requeue,
-    place,
     question_asked,
     question_event,
     question_used,
@@ -24,7 +23,7 @@ from remit.core.kinds import (
 from remit.core.lifecycle import Record
 from remit.core.prices import dollars
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
-from remit.core.remit import LASTS, Pass, Remit, expires, path, restored
+from remit.core.remit import LASTS, Pass, Remit, expires, path, place, restored
 from remit.core.values import Json, excerpt, shown
 from remit.engine.traces import owners_function
 from remit.errors import Refused

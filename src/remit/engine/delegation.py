@@ -14,13 +14,13 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME, Refusable
 from remit.core.identity import question
-from remit.core.kinds import Begun, Claim, Lineage, claimed, messages_taken, place, started
+from remit.core.kinds import Begun, Claim, Lineage, claimed, messages_taken, started
 from remit.core.lifecycle import TERMINAL, Outcome, Record
 from remit.core.loops import ONCE, Repetition
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice, kept_back
-from remit.core.remit import NO_RIGHTS, Pass, Remit, expires, known_pass
+from remit.core.remit import NO_RIGHTS, Pass, Remit, expires, known_pass, place
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.approvals import Said

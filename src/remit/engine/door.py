@@ -14,12 +14,12 @@ from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Refusable, Verdict, affordable, deny, judge
-from remit.core.kinds import Place, breaker_set, place, refused
+from remit.core.kinds import Place, breaker_set, refused
 from remit.core.lifecycle import Record, RunFacts
 from remit.core.limits import TASKS, Limit, TasksUsedUp
 from remit.core.loops import HANDOFF_WINDOW, ONCE, USUAL, Repetition, Thresholds
 from remit.core.question import QuestionDraft
-from remit.core.remit import Origin, Pass, Remit
+from remit.core.remit import Origin, Pass, Remit, place
 from remit.engine.approvals import Approving, Permit, analysis_only, automatic, permit
 from remit.engine.directory import Directory, askable
 from remit.engine.funding import Funding, funded

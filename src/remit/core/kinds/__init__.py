@@ -5,6 +5,7 @@
 
 from typing import Final
 
+from remit.core.events import Place, read
 from remit.core.kinds.models import (
     CoolingSet,
     ModelAnswered,
@@ -50,11 +51,6 @@ from remit.core.kinds.people import (
     question_asked,
     question_event,
     question_used,
-)
-from remit.core.kinds.place import (
-    Place,
-    place,
-    read,
 )
 from remit.core.kinds.sharing import (
     EntriesRemoved,
@@ -136,6 +132,7 @@ from remit.core.kinds.workspace import (
     team_planned,
     work_left,
 )
+from remit.core.remit import place
 
 __all__ = [
     "SHAPES",

@@ -7,8 +7,7 @@ amount it paid and the amount it lacked.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
 
-from remit.core.events import Event, Unsealed
-from remit.core.kinds.place import Place
+from remit.core.events import Event, Place, Unsealed
 from remit.core.values import Json
 
 

@@ -2,8 +2,7 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from remit.core.events import Unsealed
-from remit.core.kinds.place import Place
+from remit.core.events import Place, Unsealed
 from remit.core.question import QuestionDraft
 from remit.core.values import Json
 

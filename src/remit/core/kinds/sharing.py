@@ -3,8 +3,7 @@
 from typing import NotRequired, TypedDict
 
 from remit.core.entry import Entry, Message, Writer
-from remit.core.events import Unsealed
-from remit.core.kinds.place import Place
+from remit.core.events import Place, Unsealed
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 

@@ -5,9 +5,8 @@ from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from remit.core import scope
 from remit.core.allow import names_data
-from remit.core.events import Unsealed
+from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import Closes, Opens
-from remit.core.kinds.place import Place
 from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust

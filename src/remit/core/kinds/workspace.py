@@ -4,8 +4,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.events import INLINE, Unsealed
-from remit.core.kinds.place import Place
+from remit.core.events import INLINE, Place, Unsealed
 from remit.core.plan import PlanWhole
 from remit.core.remit import Remit
 from remit.core.trust import Trust

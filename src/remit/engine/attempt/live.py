@@ -18,7 +18,7 @@ from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.guards import Refusals
-from remit.core.kinds import Cancelling, Lineage, Place, place, read
+from remit.core.kinds import Cancelling, Lineage, Place, read
 from remit.core.life import Life
 from remit.core.lifecycle import TERMINAL, Outcome
 from remit.core.loops import Echoes, Repeats, Rounds, same
@@ -26,7 +26,7 @@ from remit.core.money import Amounts
 from remit.core.offers import Offers, Room
 from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Slice, Why, kept_back
-from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights
+from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, place
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json

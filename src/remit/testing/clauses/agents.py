@@ -7,17 +7,9 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Draft, Message
 from remit.core.events import Unsealed
-from remit.core.kinds import (
-    Place,
-    breaker_set,
-    cards_published,
-    cooling_set,
-    key_removed,
-    key_set,
-    messages_taken,
-    place,
-)
+from remit.core.kinds import Place, breaker_set, cards_published, cooling_set, key_removed, key_set, messages_taken
 from remit.core.recovery import Cooling
+from remit.core.remit import place
 from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.ports import Database, Decide, Decision, KeyChange, KeyInfo, KeyRow, Sealed, Store, View

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from remit.core.events import Unsealed
-from remit.core.kinds import Place, Queued, ended, ledger_event, place, question_event, started, submitted, tokens_used
+from remit.core.kinds import Place, Queued, ended, ledger_event, question_event, started, submitted, tokens_used
 from remit.core.money import ACCOUNT
-from remit.core.remit import Remit
+from remit.core.remit import Remit, place
 from remit.core.times import HOUR, SECOND, hour_of
 from remit.errors import StoreError
 from remit.ports import Database, Store, View
