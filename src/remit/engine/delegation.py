@@ -24,7 +24,7 @@ from remit.core.remit import NO_RIGHTS, Pass, Remit, expires, known_pass, place
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.approvals import Said
-from remit.engine.attempt import outcomes
+from remit.engine.attempt import endings as outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
 from remit.engine.attempt.replay import Resumed, asked, next_of, origin_of, resume

@@ -26,7 +26,7 @@ from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import TASK_LIMIT, Json, decode, digest, encode, plain, shown
 from remit.engine.approvals import rejected
-from remit.engine.attempt import outcomes
+from remit.engine.attempt import endings as outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
 from remit.engine.ground import Ground

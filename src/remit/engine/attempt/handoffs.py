@@ -21,10 +21,9 @@ from remit.core.receipt import Slice
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, known_pass
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.attempt import outcomes
-from remit.engine.attempt.endings import turn_data
+from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt.endings import Ending, turn_data
 from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
-from remit.engine.attempt.outcomes import Ending
 from remit.engine.attempt.slots import Batch
 from remit.engine.directory import Agent
 from remit.engine.door import Admission, Admitted, Handing, Proposal

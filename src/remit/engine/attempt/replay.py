@@ -32,8 +32,8 @@ from remit.core.plan import Lead, lead_restored
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, checked, line, shown, summary, whole_digest
+from remit.engine.attempt import endings as outcomes
 from remit.engine.attempt import live as marks
-from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label
 from remit.engine.attempt.live import NOBODY_WROTE, NOT_HANDED, Handoff, LiveTask, Written
 from remit.engine.attempt.operations import FIRST, Attempt, KeptEffects, Operations

@@ -11,12 +11,11 @@ from anyio.lowlevel import checkpoint
 from remit.core.command import Command
 from remit.core.lifecycle import Outcome
 from remit.core.values import Json, checked
-from remit.engine.attempt import outcomes
+from remit.engine.attempt import endings as outcomes
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
-from remit.engine.attempt.endings import Endings
+from remit.engine.attempt.endings import Ending, Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
 from remit.engine.attempt.live import LiveTask, LiveTasks
-from remit.engine.attempt.outcomes import Ending
 from remit.engine.attempt.replay import tell_left_over, unaccounted
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground

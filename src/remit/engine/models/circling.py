@@ -30,8 +30,8 @@ from remit.core.loops import (
     strike_key,
 )
 from remit.core.values import Json, canonical, encode
+from remit.engine.attempt.endings import Circled
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.outcomes import Circled
 from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.errors import Refused

@@ -15,7 +15,7 @@ from remit.core.remit import Kit
 from remit.core.session import LOOKED_AT, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, encode
-from remit.engine.attempt import outcomes
+from remit.engine.attempt import endings as outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import begun_again, first_position, tools_of_first_turn
 from remit.engine.attempt.replay import origin_of

@@ -14,7 +14,7 @@ from remit.core.remit import ATTEMPT_TIME, LASTS, expires
 from remit.core.times import iso
 from remit.core.values import Json, plain, shown
 from remit.engine.acts import ONCE, Act, ActContent
-from remit.engine.attempt import outcomes
+from remit.engine.attempt import endings as outcomes
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.replay import next_of, origin_of
