@@ -24,7 +24,7 @@ from remit.core.remit import NO_RIGHTS, Pass, Remit, expires, known_pass, place
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.approvals import Said
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
 from remit.engine.attempt.replay import Resumed, asked, next_of, origin_of, resume
@@ -179,7 +179,7 @@ class Delegations:
             try:
                 return await services.conductor.carry(live)
             except Superseded:
-                return await outcomes.awaited(services.bell, live.remit.id)
+                return await endings.awaited(services.bell, live.remit.id)
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Delegate a part of the asker's task. The child's remit is derived here, from the engine's own record."""
@@ -317,7 +317,7 @@ class Delegations:
                     origin = origin or origin_of(record)
                     # Of an earlier try only a completed task counts. Anything else is retried, under the same lineage.
                     if (finished := _finished(view, record, asker.operations)) is not None:
-                        return Known(outcomes.of_record(view, finished), earlier=True)
+                        return Known(endings.of_record(view, finished), earlier=True)
             return Known(origin=origin, op=now)
 
         known = await self._services.ground.store.read(look)
@@ -352,10 +352,10 @@ class Delegations:
 
         answer, aside = await ground.store.transact(ground.ids.new(), decide)
         if isinstance(answer, dict):
-            return outcomes.refused(asker.remit, Refused.read(answer))
+            return endings.refused(asker.remit, Refused.read(answer))
         if aside is None:
             async with services.slots.idle(asker):
-                return await outcomes.awaited(services.bell, known.id)
+                return await endings.awaited(services.bell, known.id)
         services.slots.passed_on(asker)
         resumed: Resumed = aside
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
@@ -373,7 +373,7 @@ def _answered(view: View, answer: Json) -> Known:
         return Known(Outcome("", "", "refused", error=Refused.read(answer)))
     record = view.record(str(answer))
     assert record is not None  # a run is not pruned while a task of its lineage is open
-    outcome = outcomes.of_record(view, record)
+    outcome = endings.of_record(view, record)
     return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else origin_of(record))
 
 
@@ -402,7 +402,7 @@ def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:
 
 
 def _refused(live: LiveTask, answer: Json) -> Outcome:
-    return outcomes.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
+    return endings.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
 
 
 def _live(remit: Remit, agent: Agent | None) -> LiveTask:

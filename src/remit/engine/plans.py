@@ -26,7 +26,7 @@ from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import TASK_LIMIT, Json, decode, digest, encode, plain, shown
 from remit.engine.approvals import rejected
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
 from remit.engine.ground import Ground
@@ -231,7 +231,7 @@ class PlanRun:
             self._group = group
             await self._admit()
         outcomes = {one: self._outcomes[one] for one in self._steps}
-        self._live.take(least(outcome.trust for outcome in outcomes.values()))
+        self._live.take(least(outcome.trust for outcome in endings.values()))
         return PlanOutcome(outcomes)
 
     async def _record_start(self) -> None:
@@ -422,7 +422,7 @@ def _outcome(view: View, step: StepTold) -> StepOutcome:
     state, task = cast("StepState", step["state"]), step.get("task", "")
     outcome = StepOutcome(step["id"], step["title"], step["agent"], state, None, step.get("reason", ""), task)
     record = view.record(task) if task else None
-    came = outcomes.of_record(view, record) if record is not None else None
+    came = endings.of_record(view, record) if record is not None else None
     if came is None:
         return outcome
     value = _read(came.value, step) if state == "completed" else None

@@ -21,7 +21,7 @@ from remit.core.receipt import Slice
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, known_pass
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt.endings import Ending, turn_data
 from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
 from remit.engine.attempt.slots import Batch
@@ -76,7 +76,7 @@ class Handoffs:
                 command = await self._with_figures(live, command, ticks - (began or ticks))
             state = commands.merged(live.handoff.state, command.update)
             if command.goto is END:
-                return outcomes.completed(live.remit, command.result if command.result is not None else state.data())
+                return endings.completed(live.remit, command.result if command.result is not None else state.data())
             if isinstance(command.goto, str):
                 return await self._hand(live, command, state, _along(live, command))
             return await self._fan_out(live, command, state)
@@ -123,7 +123,7 @@ class Handoffs:
         """Leave a task with its holder, with the reason why the handoff was refused and the results of parts that were
         sent out meanwhile. If its previous handoff was refused too, fail the task."""
         if live.handoff.refused:
-            return outcomes.failed(live.remit, no)
+            return endings.failed(live.remit, no)
         told = replace(live.handoff, refused=str(no))
         again = self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
         if told.results is not before:

@@ -32,7 +32,7 @@ from remit.core.plan import Lead, lead_restored
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, checked, line, shown, summary, whole_digest
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt import live as marks
 from remit.engine.attempt.handoffs import Sends, label
 from remit.engine.attempt.live import NOBODY_WROTE, NOT_HANDED, Handoff, LiveTask, Written
@@ -171,7 +171,7 @@ def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
     first, again = op, 0
     while (done := view.done(op)) is not None:
         record = view.record(done[0]) if isinstance(done[0], str) else None
-        if record is None or not outcomes.is_unheard(view, record):
+        if record is None or not endings.is_unheard(view, record):
             break
         again += 1
         op = f"{first}/again/{again}"
@@ -189,7 +189,7 @@ def _outcome(view: View, part: Send, answer: Json) -> Outcome | None:
     if isinstance(answer, dict):
         return Outcome(part.agent, "", "refused", error=Refused.read(answer))
     record = view.record(str(answer))
-    return outcomes.of_record(view, record) if record is not None else None
+    return endings.of_record(view, record) if record is not None else None
 
 
 async def key_of(ground: Ground, live: LiveTask, op: str) -> str:

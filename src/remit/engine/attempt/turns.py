@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from remit.core.command import Command
 from remit.core.lifecycle import Outcome
 from remit.core.values import Json, checked
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.endings import Ending, Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
@@ -120,7 +120,7 @@ class Conductor:
     async def put_back(self, live: LiveTask) -> None:
         """Requeue a claimed task without running it."""
         try:
-            await self._endings.finish(live, outcomes.released(live.remit))
+            await self._endings.finish(live, endings.released(live.remit))
         finally:
             self.alive.leave(live)
 
@@ -131,7 +131,7 @@ class Conductor:
             with control.run():
                 ending = await self._turns(live, sends)
         except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: an ordinary failure
-            return outcomes.failed(self.alive.latest(live).remit, error)
+            return endings.failed(self.alive.latest(live).remit, error)
         finally:
             control.end()
         # Judge by the clock, not by the cancel scope: code that blocks the loop may return after its time without being
@@ -147,18 +147,18 @@ class Conductor:
         """Return the ending of a task that was stopped."""
         life, last = live.life, self.alive.latest(live).remit
         if life.stop == "cancelled":
-            return outcomes.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)
+            return endings.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)
         if life.error is not None:
-            return outcomes.failed(last, life.error)
+            return endings.failed(last, life.error)
         if life.stop == "released":  # a completed result counts
-            return ending if ending is not None and ending.kind == "task.completed" else outcomes.released(last)
-        return outcomes.timed_out(last, final=life.final, short=life.short)  # a late answer does not count
+            return ending if ending is not None and ending.kind == "task.completed" else endings.released(last)
+        return endings.timed_out(last, final=life.final, short=life.short)  # a late answer does not count
 
     def _counts(self, live: LiveTask, ending: Ending) -> Ending:
         """Return the ending of a task whose asker has ended. If the asker is only requeued, keep a completed result and
         leave everything else to the asker's next attempt."""
         if not self._is_requeued(live):
-            return outcomes.stopped(self.alive.latest(live).remit, ASKER_IS_OVER, unheard=True)
+            return endings.stopped(self.alive.latest(live).remit, ASKER_IS_OVER, unheard=True)
         if ending.kind != "task.completed":
             raise CancelledError
         return ending
@@ -180,7 +180,7 @@ class Conductor:
                 live = back
                 continue
             if why := live.control.lost():
-                return outcomes.stopped(live.remit, why)
+                return endings.stopped(live.remit, why)
             followed = await self._handoffs.follow(live, answer)
             if isinstance(followed, Ending):
                 return await self._accounted(live, followed)
@@ -195,7 +195,7 @@ class Conductor:
                 await tell_left_over(self._ground, live)
         if "conversation" in live.__dict__:
             live.conversation.talks.clear()  # break the reference cycle with the task, so that both are freed at once
-        return ending if left is None else outcomes.failed(live.remit, left)
+        return ending if left is None else endings.failed(live.remit, left)
 
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
         """Call an agent whose task was run before. If it cannot continue the recorded conversation, the turn fails, or
@@ -207,7 +207,7 @@ class Conductor:
             lost = await self.anew.lost(live, ended=ended)
             if lost is None:
                 return answer
-        return await self.turn(live) if await self.anew.begin(live) else outcomes.failed(live.remit, lost)
+        return await self.turn(live) if await self.anew.begin(live) else endings.failed(live.remit, lost)
 
     async def turn(self, live: LiveTask) -> Ending | Command:
         """Call the agent. Return how its turn ended, whatever it does."""
@@ -221,19 +221,19 @@ class Conductor:
             raise  # an outside cancellation; one of the agent's own making is `Stray`
         except LeftBehind:
             live.left = True
-            return outcomes.stopped(remit, "it was cancelled and did not stop")
+            return endings.stopped(remit, "it was cancelled and did not stop")
         except Stray as stray:
-            return outcomes.failed(remit, stray.error)
+            return endings.failed(remit, stray.error)
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            return outcomes.failed(remit, error)
+            return endings.failed(remit, error)
         if isinstance(answer, Command):
             return answer
         try:
-            return outcomes.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
+            return endings.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
         except BadInput as no:
-            return outcomes.unusable(remit, no)
+            return endings.unusable(remit, no)
 
     async def call(self, live: LiveTask, agent: Agent) -> object:
         """Run an agent with a turn of its own, which is the current turn meanwhile. An answer after a cancellation is
@@ -300,9 +300,9 @@ class Conductor:
         if ending is None and not self._is_requeued(live):
             why = live.life.why
             unheard = why in ("", LEFT_RUNNING)
-            ending = outcomes.stopped(live.remit, why or "its asker stopped waiting", unheard=unheard)
+            ending = endings.stopped(live.remit, why or "its asker stopped waiting", unheard=unheard)
         elif ending is None and live.attempt.queued:
-            ending = outcomes.released(live.remit)
+            ending = endings.released(live.remit)
         if ending is not None:
             await self._endings.finish_torn_down(live, ending)
         # Delegated tasks are left as they are: the next attempt of their asker resumes them.

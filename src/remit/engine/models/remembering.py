@@ -15,7 +15,7 @@ from remit.core.remit import Kit
 from remit.core.session import LOOKED_AT, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, encode
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import begun_again, first_position, tools_of_first_turn
 from remit.engine.attempt.replay import origin_of
@@ -110,7 +110,7 @@ def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange
     told = {live.attempt.origin or remit.id}
     for record in view.runs_of_session(remit.session, remit.holder, LOOKED_AT):
         began = view.event(record.began)
-        outcome = outcomes.of_record(view, record)
+        outcome = endings.of_record(view, record)
         if began is None or outcome is None or origin_of(record) in told:
             continue
         told.add(origin_of(record))
@@ -134,7 +134,7 @@ def _again(view: View, task: str, how: str) -> EarlierRun:
     """Return a run that an earlier attempt was given."""
     record = view.record(task)
     began = view.event(record.began) if record is not None else None
-    outcome = outcomes.of_record(view, record) if record is not None else None
+    outcome = endings.of_record(view, record) if record is not None else None
     if record is None or began is None or outcome is None:
         return EarlierRun(removed(task))
     talk = _conversation(view, origin_of(record)) if how == "whole" else None

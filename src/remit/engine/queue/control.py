@@ -14,7 +14,7 @@ from remit.core.remit import ATTEMPT_TIME, LASTS, expires
 from remit.core.times import iso
 from remit.core.values import Json, plain, shown
 from remit.engine.acts import ONCE, Act, ActContent
-from remit.engine.attempt import endings as outcomes
+from remit.engine.attempt import endings
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.replay import next_of, origin_of
@@ -58,7 +58,7 @@ class TaskControl:
             began = view.event(record.began)
             assert began is not None
             data = read(began, FirstData)
-            outcome = outcomes.of_record(view, record)
+            outcome = endings.of_record(view, record)
             return Status.of(TaskLine(record, data["task"], data["asker"]), outcome, self._ground.clock.now())
 
         return await self._ground.store.read(look)
@@ -77,9 +77,9 @@ class TaskControl:
             return ended
         self.lend()
         if seconds is None:
-            return await outcomes.awaited(self._bell, task)
+            return await endings.awaited(self._bell, task)
         with fail_after(self._ground.clock, seconds):
-            return await outcomes.awaited(self._bell, task)
+            return await endings.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it
 
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None = None) -> Outcome:
@@ -96,7 +96,7 @@ class TaskControl:
         with asker.verb():
             async with self._slots.given_up(asker):  # it has a slot again when the timeout is raised
                 with fail_after(self._ground.clock, seconds):
-                    return await outcomes.awaited(self._bell, task)
+                    return await endings.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it
 
     async def settled(self, run: str) -> None:
@@ -220,13 +220,13 @@ class TaskControl:
         return record
 
     def _outcome(self, view: View, task: str, asker: LiveTask | None = None) -> Outcome | None:
-        return outcomes.of_record(view, self._record(view, task, asker))
+        return endings.of_record(view, self._record(view, task, asker))
 
 
 def _outcome_of(view: View, line: TaskLine) -> Outcome | None:
     """Return the outcome of a listed task. One damaged event must not hide the other tasks."""
     try:
-        return outcomes.of_record(view, line.record)
+        return endings.of_record(view, line.record)
     except StoreError as error:
         return Outcome(line.record.holder, line.record.id, "failed", error=error)
 
