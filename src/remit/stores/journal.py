@@ -1,6 +1,7 @@
 """Appending: decisions become events, events become rows. The same for every SQL database."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import add, itemgetter
@@ -26,7 +27,7 @@ from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, Count, changes
 from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import NOTHING, Beat, Decide, Decided, Fault, KeyChange, Tallied, Wants
+from remit.ports import NOTHING, Beat, Decide, Decided, Fault, KeyChange, Sink, Tallied, Wants
 from remit.stores.cached import CachedView
 from remit.stores.queries import queries
 
@@ -483,3 +484,35 @@ def _check_moves(view: CachedView, unsealed: Sequence[Unsealed]) -> None:
             standing = view.standing(task)
             state = lifecycle.START if standing is None else standing.state
         states[task] = lifecycle.after(state, kind)
+
+
+_log = logging.getLogger("remit")
+
+
+class Sinks:
+    """The sinks of all workspaces of a database."""
+
+    def __init__(self) -> None:
+        self._by_workspace: dict[str, list[Sink]] = {}
+
+    def add(self, workspace: str, sink: Sink) -> Callable[[], None]:
+        """Pass events to this sink from now on. Return a function that stops it."""
+        sinks = self._by_workspace.setdefault(workspace, [])
+        sinks.append(sink)
+
+        def stop() -> None:
+            if sink in sinks:
+                sinks.remove(sink)
+
+        return stop
+
+    def feed(self, events: list[Event]) -> None:
+        """Pass on the events of one operation, which belong to one workspace."""
+        if not self._by_workspace:
+            return
+        fixed = tuple(events)  # a tuple: a sink must not change the list for the others
+        for sink in tuple(self._by_workspace.get(fixed[0].workspace, ())):
+            try:
+                sink(fixed)
+            except Exception:  # noqa: BLE001 - an error of a sink must not affect the committed work
+                _log.exception("a sink failed on %s; the work goes on", fixed[0].kind)

@@ -8,8 +8,8 @@ from remit.core.events import SealKey
 from remit.errors import NewerStore, StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
+from remit.stores.journal import Sinks
 from remit.stores.queries import KnownSchema
-from remit.stores.sinks import Sinks
 from remit.stores.threads import OneLoop
 
 try:

@@ -14,8 +14,8 @@ from remit.core.events import SealKey
 from remit.errors import BadInput, NotFound, StoreError
 from remit.ports import NOTHING, Beat, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
+from remit.stores.journal import Sinks
 from remit.stores.queries import KnownSchema, queries
-from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import Browser, LostConnection, ReadingConnection, WritingConnection, connect
