@@ -30,7 +30,7 @@ from remit.core.money import (
 from remit.core.projection import fold, fold_in
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.values import decode, encode
-from remit.engine.funding import leases_close, resolved
+from remit.engine.door import leases_close, resolved
 
 FIGURES = ("granted", "available", "reserved", "lent", "spent", "overrun", "users")
 

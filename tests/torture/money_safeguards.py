@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from remit.core import lifecycle
 from remit.core.money import ACCOUNT, LeaseMove, Short, closed_moves, first_line
 from remit.engine.accounts import _Room  # pyright: ignore[reportPrivateUsage]
-from remit.engine.funding import holds_resolve, resolved
+from remit.engine.door import holds_resolve, resolved
 from remit.ports import Decision
 
 Patch = tuple[str, Callable[..., Any]]
@@ -180,7 +180,7 @@ def whatever_key(self: Any, purse: Any) -> Any:
 _BOOK: Final = "remit.core.money:Book"
 _LEASES: Final = "remit.core.money"
 _MOVES: Final = "remit.core.money"
-_DOOR: Final = "remit.engine.funding"
+_DOOR: Final = "remit.engine.door"
 _HOLDING: Final = "remit.engine.money"
 _BILLS: Final = "remit.engine.accounts"
 _LIVE: Final = "remit.engine.attempt.live:LiveTask"

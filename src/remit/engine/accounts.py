@@ -14,7 +14,7 @@ from remit.core.times import DAY
 from remit.core.values import Json, line, shown
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.approvals import answered
-from remit.engine.funding import purse_of, resolved
+from remit.engine.door import purse_of, resolved
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision, View

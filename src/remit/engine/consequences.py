@@ -22,7 +22,7 @@ from remit.core.secret import NOTHING_SECRET, Redaction
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
 from remit.engine.approvals import has_question, is_part, parked, parts, unparked, withdrawn
-from remit.engine.funding import holds_resolve, leases_close
+from remit.engine.door import holds_resolve, leases_close
 from remit.engine.ground import StoreAround
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 

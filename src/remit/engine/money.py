@@ -33,7 +33,7 @@ from remit.engine.accounts import Charge, asked_about, charged, frozen_because, 
 from remit.engine.attempt.live import NOTHING_HELD, LiveTask
 from remit.engine.attempt.replay import Effects, must_not_differ
 from remit.engine.attempt.slots import Slots
-from remit.engine.funding import purse_in, resolution
+from remit.engine.door import purse_in, resolution
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import MONEY
 from remit.engine.presence.insisting import Insisting

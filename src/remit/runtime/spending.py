@@ -10,7 +10,7 @@ from remit.core.lifecycle import TERMINAL
 from remit.core.limits import EACH, TASKS, Limit, LimitUse, Metered, MeterUnit
 from remit.core.money import ACCOUNT, Hold, Lease, Unit
 from remit.core.tally import Window
-from remit.engine.funding import purse_of
+from remit.engine.door import purse_of
 from remit.ports import Span, View
 from remit.report.spend import Backed, LedgerAudit, SpendBy, Spending, Spends, account_spent, audited
 

@@ -41,7 +41,7 @@ from remit.core.values import Json
 from remit.engine.attempt import live as marks
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
-from remit.engine.funding import purse_in
+from remit.engine.door import purse_in
 from remit.engine.ground import Ground
 from remit.engine.models.circling import Circles
 from remit.engine.money import NOT_SENT, Bill, InstalledPrices, Paying, unknown_price

@@ -20,8 +20,7 @@ from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.replay import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
-from remit.engine.door import place_of
-from remit.engine.funding import funded_again
+from remit.engine.door import funded_again, place_of
 from remit.engine.ground import Ground
 from remit.engine.plans import PlanOutcome, steps_told
 from remit.engine.presence.bell import Bell
