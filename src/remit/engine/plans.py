@@ -231,7 +231,7 @@ class PlanRun:
             self._group = group
             await self._admit()
         outcomes = {one: self._outcomes[one] for one in self._steps}
-        self._live.take(least(outcome.trust for outcome in endings.values()))
+        self._live.take(least(outcome.trust for outcome in outcomes.values()))
         return PlanOutcome(outcomes)
 
     async def _record_start(self) -> None:
