@@ -204,11 +204,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(222, 43, 174, 6_750),
-    "an entry": Walk(70, 25, 58, 1_850),
-    "a submitted task, until it is in the queue": Walk(148, 45, 106, 3_950),
-    "a submitted task, until it has ended": Walk(298, 57, 216, 7_600),
-    "a model agent, two requests and a tool call": Walk(1_040, 83, 690, 28_100),
+    "a delegation": Walk(222, 38, 170, 6_750),
+    "an entry": Walk(70, 23, 58, 1_850),
+    "a submitted task, until it is in the queue": Walk(148, 42, 102, 3_950),
+    "a submitted task, until it has ended": Walk(298, 52, 210, 7_600),
+    "a model agent, two requests and a tool call": Walk(1_040, 78, 680, 28_100),
 }
 
 
