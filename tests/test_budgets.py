@@ -204,10 +204,10 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(222, 38, 170, 6_750),
+    "a delegation": Walk(220, 36, 167, 6_700),
     "an entry": Walk(70, 23, 58, 1_850),
-    "a submitted task, until it is in the queue": Walk(148, 42, 102, 3_950),
-    "a submitted task, until it has ended": Walk(298, 52, 210, 7_600),
+    "a submitted task, until it is in the queue": Walk(146, 41, 101, 3_950),
+    "a submitted task, until it has ended": Walk(296, 51, 208, 7_600),
     "a model agent, two requests and a tool call": Walk(1_040, 78, 680, 28_100),
 }
 

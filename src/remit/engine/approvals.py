@@ -127,10 +127,8 @@ class Approving(NamedTuple):
     needs_approval: NeedsApproval | None = None
     expires: Expiry = "reject"
 
-    def needed(self, kind: str, under: Remit, wish: Pass, card: Card | None) -> str:
+    def needed(self, kind: str, under: Remit, wish: Pass, card: Card) -> str:
         """Return why a person must approve a hop, or "" if no approval is needed."""
-        if card is None:
-            return ""
         if card.needs_approval:
             return f"'{card.name}' works only after an approval"
         if self.needs_approval is None:

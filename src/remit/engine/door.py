@@ -377,7 +377,7 @@ class HopFacts:
         *("asks", "breaker", "draft", "known", "limit", "now", "permit", "repetition"),
     )
 
-    def __init__(self, view: View, door: "Admission", passage: Passage, proposal: Proposal) -> None:
+    def __init__(self, view: View, door: Admission, passage: Passage, proposal: Proposal) -> None:
         self._view = view
         self._directory = door.directory
         self._limits = door.limits
@@ -453,10 +453,13 @@ class HopFacts:
     @property
     def approval(self) -> Verdict:
         """The verdict of the approval rule. A granted approval is consumed when the hop is admitted."""
-        proposal, kind, card = self._proposal, self._passage.name, self._card
+        card = self._card
+        if card is None or not (card.needs_approval or self._approving.needs_approval):
+            return ALLOW  # nobody has asked for approvals
+        proposal, kind = self._proposal, self._passage.name
         child, under, wish = proposal.child, proposal.under, proposal.wish
         why = self._approving.needed(kind, under, wish, card)
-        if not why or card is None:
+        if not why:
             return ALLOW
         draft = self._approving.draft(kind, child, under, wish, card, why)
         if not card.needs_approval and analysis_only(card):

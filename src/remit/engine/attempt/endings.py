@@ -1,4 +1,4 @@
-"""Ending a task: exactly one event records the end, only the current holder may write it, and outcomes are read from it."""
+"""Ending a task: one event records the end, only the current holder may write it, and outcomes are read from it."""
 
 from __future__ import annotations
 
