@@ -456,6 +456,9 @@ class HopFacts:
         card = self._card
         if card is None or not (card.needs_approval or self._approving.needs_approval):
             return ALLOW  # nobody has asked for approvals
+        return self._approval_of(card)
+
+    def _approval_of(self, card: Card) -> Verdict:
         proposal, kind = self._proposal, self._passage.name
         child, under, wish = proposal.child, proposal.under, proposal.wish
         why = self._approving.needed(kind, under, wish, card)
