@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from remit.config.lines import line_of, lines_of, trouble
+from remit.config.reading import line_of, lines_of, trouble
 
 TEXT = '''# agents = 1
 title = "not [a.table] # nor = a key"

@@ -8,8 +8,7 @@ import pytest
 
 from commands import Said, plain_environment
 from remit import Runtime, Turn
-from remit.config.plain_scripts import ScriptedModel
-from remit.config.scripts import ScriptLine
+from remit.config.scripts import ScriptedModel, ScriptLine
 from remit.ports.tools import Tool
 
 PLAIN = """

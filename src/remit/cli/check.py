@@ -9,7 +9,7 @@ from rich.text import Text
 from remit.cli.loading import NOT_IMPORTED
 from remit.cli.options import AsJson, aside, emit, out
 from remit.config.places import FILE_NAME
-from remit.config.problems import LISTED, Problem, more_than
+from remit.config.reading import LISTED, Problem, more_than
 from remit.config.schema import schema as schema_of
 from remit.config.teams import check_team
 from remit.config.trusting import is_trusted

@@ -6,7 +6,7 @@ from typing import Final
 from rich.text import Text
 
 from remit.cli.options import aside
-from remit.config.importing import imported
+from remit.config.parts import imported
 from remit.config.places import FILE_NAME
 from remit.config.teams import RunDefaults, Team, team
 from remit.config.trusting import is_trusted, trust_by_running

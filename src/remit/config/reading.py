@@ -1,18 +1,212 @@
-"""Reading a file by its description: invalid TOML, unknown tables and keys, wrong kinds; all of them, with lines."""
+"""Reading a file by its description: invalid TOML, unknown tables and keys, wrong kinds. All problems are reported,
+each with its line and what to do."""
 
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, called
-from remit.config.lines import Path as KeyPath
-from remit.config.lines import lines_of, trouble
 from remit.config.places import text_in
-from remit.config.problems import Problems, dotted
 from remit.core.toolgroups import expanded, own_groups
 from remit.core.values import shown
 from remit.errors import BadInput
+
+# -- line numbers, which tomllib does not report -------------------------------------------------------------
+
+
+KeyPath: TypeAlias = tuple[str, ...]  # of a setting: agents, coder, model
+Lines: TypeAlias = Mapping[KeyPath, int]
+
+# Strings of all four kinds, comments, line ends, brackets, and any other run of characters.
+_TOKEN: Final = re.compile(
+    r'(?s)"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|\#[^\n]*"
+    r"|\n"
+    r"|[\[\]{}=]"
+    r"|[^\s\[\]{}=\"'#]+"
+)
+_AT: Final = re.compile(r"\(at (?:line (\d{1,9}), column \d{1,9}|end of document)\)")
+
+
+def lines_of(text: str) -> Lines:
+    """Return the line of every table and key of a text that tomllib can parse. The first `[[x]]` is x.0."""
+    return _Scan().of(text)
+
+
+def line_of(lines: Lines, path: KeyPath) -> int:
+    """Return the line of a setting, or of its table if it has none of its own."""
+    return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 1)
+
+
+def trouble(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
+    """Return the line and the message of a tomllib error, which combines both in its text."""
+    said = str(error)
+    place = _AT.search(said)
+    last = max(len(text.splitlines()), 1)
+    number = min(int(place[1]), last) if place and place[1] else last
+    return number, _AT.sub("", said).rstrip()
+
+
+class _Scan:
+    """One pass over a text: before a `=` and in a header it collects words; after it, it counts brackets."""
+
+    def __init__(self) -> None:
+        self.found: dict[KeyPath, int] = {}
+        self._table: KeyPath = ()
+        self._many: dict[KeyPath, int] = {}
+        self._words: list[str] = []
+        self._depth: int | None = None  # depth of brackets in a value; None before it
+
+    def of(self, text: str) -> Lines:
+        line = 1
+        for token in _TOKEN.finditer(f"{text}\n".replace("\r\n", "\n")):
+            word = token[0]
+            if not word.startswith("#"):
+                self._take(word, line)
+            line += word.count("\n")
+        return self.found
+
+    def _take(self, word: str, line: int) -> None:
+        if self._depth is not None:
+            self._depth += (word in "[{") - (word in "]}")
+            if word == "\n" and self._depth <= 0:
+                self._depth = None
+        elif word == "\n":
+            self._header(line)
+        elif word == "=":
+            self._note(self._table, self._words, line)
+            self._words, self._depth = [], 0
+        else:
+            self._words.append(word)
+
+    def _header(self, line: int) -> None:
+        words, self._words = self._words, []
+        if not words:
+            return
+        many = words[:2] == ["[", "["]
+        path = self._note((), words[2:-2] if many else words[1:-1], line)
+        if many:
+            count = self._many.get(path, 0)
+            self._many[path] = count + 1
+            path = (*path, str(count))
+            self.found[path] = line
+        self._table = path
+
+    def _note(self, table: KeyPath, words: Iterable[str], line: int) -> KeyPath:
+        """Record a key and the tables that it implies. Return its path."""
+        path = (*table, *_parts("".join(words)))
+        for end in range(len(table) + 1, len(path) + 1):
+            self.found.setdefault(path[:end], line)
+        return path
+
+
+def _parts(key: str) -> Iterable[str]:
+    """Yield the parts of a key as TOML does, with dots and quotes."""
+    inside: Any = tomllib.loads(f"{key} = 0")
+    while isinstance(inside, dict):
+        ((part, inside),) = cast("dict[str, Any]", inside).items()
+        yield part
+
+
+# -- problems ------------------------------------------------------------------------------------------------
+
+
+LISTED: Final = 50  # problems that are listed
+_COMPARED: Final = 20_000  # comparisons of wrong with known names, for hints
+_NAMED: Final = 40  # names that are listed in one sentence
+
+
+class Problem(NamedTuple):
+    """One problem. A warning keeps the team from running here, but the file itself is valid."""
+
+    file: str
+    line: int
+    setting: str
+    sentence: str
+    warning: bool = False
+
+    @property
+    def told(self) -> str:
+        """The problem as text: agents.coder.modle: there is no such setting; did you mean 'model'?"""
+        return f"{self.setting}: {self.sentence}" if self.setting else self.sentence
+
+    def __str__(self) -> str:
+        """Return the problem with its place: remit.toml:7: agents.coder.modle: there is no such setting; did you mean
+        'model'?"""
+        return f"{self.file}:{self.line}: {self.told}"
+
+
+class Problems:
+    """The list of problems, which grows while a file is read."""
+
+    def __init__(self, file: str, lines: Lines) -> None:
+        self.found: list[Problem] = []
+        self.file = file
+        self._lines = lines
+        self._compared = 0
+
+    def at(self, line: int, sentence: str) -> None:
+        self.found.append(Problem(self.file, line, "", sentence))
+
+    def add(self, path: KeyPath, sentence: str, *, warning: bool = False) -> None:
+        self.found.append(Problem(self.file, line_of(self._lines, path), dotted(path), sentence, warning))
+
+    def near(self, word: str, known: Collection[str], otherwise: str = "") -> str:
+        """Return "; did you mean 'model'?", or `otherwise`. A wrong name is compared with all known names, so only the
+        first wrong names get a hint if there are very many."""
+        self._compared += len(known)
+        return (near(word, known) or otherwise) if self._compared <= _COMPARED else ""
+
+    def near_or_all(self, word: str, known: Collection[str]) -> str:
+        """Return "; did you mean 'model'?", or else "; there are agent and model"."""
+        hint = self.near(word, known)
+        return hint if hint or self._compared > _COMPARED else f"; there are {listing(known)}"
+
+
+def raised(problems: Iterable[Problem]) -> None:
+    """Raise `BadInput` with all problems at once, if there are any."""
+    listed = in_order(problems)
+    if listed:
+        raise BadInput("\n".join([*map(str, listed[:LISTED]), *more_than(listed)]))
+
+
+def more_than(problems: Sequence[Problem]) -> list[str]:
+    """Return the line "and 9,950 more" if there are more problems than are listed."""
+    return [f"and {len(problems) - LISTED:,} more"] if len(problems) > LISTED else []
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems by file and line, each once."""
+    return sorted(set(problems), key=lambda one: (one.file, one.line, one.setting, one.sentence))
+
+
+def dotted(path: KeyPath) -> str:
+    """Return a path as text: agents.coder.model, or agents."my coder".model."""
+    return ".".join(part if part.replace("-", "").replace("_", "").isalnum() else f'"{part}"' for part in path)
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'model'?", or ""."""
+    close = get_close_matches(word[:100], [*known], 1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def listing(known: Iterable[str]) -> str:
+    """Return "there are a, b and c", for the end of a sentence."""
+    *some, last = sorted(known) or ["none"]
+    if len(some) >= _NAMED:
+        some, last = some[:_NAMED], f"{len(some) + 1 - _NAMED:,} more"
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+# -- reading by the description ------------------------------------------------------------------------------
+
 
 _MOST: Final = 10_000  # settings and items of lists
 _SPELLED: Final = 100_000  # tool names after the expansion of groups

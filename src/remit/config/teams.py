@@ -10,13 +10,11 @@ from typing import Any, NamedTuple, cast
 
 from remit.config import parts
 from remit.config.description import RULES
-from remit.config.importing import NotImported, found_at, named_at
-from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts
-from remit.config.missing import warn_of_missing
+from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts, warn_of_missing
+from remit.config.parts import NotImported, found_at, named_at
 from remit.config.places import store_in
-from remit.config.problems import Problem, Problems, in_order, raised
-from remit.config.reading import Document, document, right
-from remit.config.scripts import SCRIPT, FreeScripts
+from remit.config.reading import Document, Problem, Problems, document, in_order, raised, right
+from remit.config.scripts import SCRIPT, FreeScripts, ScriptedModel
 from remit.config.variables import unset
 from remit.core.allow import has
 from remit.core.backoff import RetryPolicy
@@ -210,7 +208,7 @@ class _Building:
 
     def _tool(self, name: str, given: Any) -> Any:
         if isinstance(given, dict):
-            return import_module("remit.config.programs").program_tool(name, given, self._folder)
+            return parts.program_tool(name, cast("dict[str, Any]", given), self._folder)
         found = self._find(given, self._folder)
         if isinstance(found, NotImported):
             return parts.placeholders([name])[0]
@@ -262,7 +260,7 @@ class _Building:
             return model
         lines = self._scripts[model].lines[canonical(agent)]
         if not _has_adapter():
-            return import_module("remit.config.plain_scripts").ScriptedModel(model, agent, lines)
+            return ScriptedModel(model, agent, lines)
         return model, import_module("remit.config.scripted").scripted(model, agent, lines)
 
     def _prices(self) -> Prices | None:
