@@ -42,7 +42,7 @@ settings.load_profile("ci")
 # file or a server, nor what is tried with a hundred examples.
 TRACED = frozenset(("core", "report", "engine", "stores"))
 TRACED_TOO = frozenset(
-    ("test_sessions", "test_begun_anew", "test_conversations")
+    ("test_sessions", "test_restarted_talks", "test_conversations")
 )  # what only models make the engine do
 AGAIN = ("file", "postgres")
 LONG = frozenset(("test_killed_conversations", "test_killed", "test_lives", "test_published", "test_examples"))

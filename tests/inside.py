@@ -3,7 +3,7 @@
 `be_on_machine`: of a process on another machine only its silence tells that it is gone. On one machine there is no
 other to be had, and no one but this test wants to pretend: a setting for it would be one that people could get wrong.
 
-`last_look`: who could not look for a while begins to watch anew, so a clock that is moved waits for whoever looks; and
+`last_look`: after a pause in polling, heartbeat timeouts restart, so a moved clock waits for the next poll; and
 nobody else should have to know when that is.
 
 `opened_key`: keys go in by a door and come out for the engine alone; whoever tests that they do has to stand there.

@@ -69,7 +69,7 @@ class Wrapped:
 
 
 class Twice(Wrapped):
-    """Each decision is made twice and the first thrown away, as a store does that has to begin anew. `decisions` counts
+    """Each decision is made twice and the first thrown away, as by a store that has to start again. `decisions` counts
     them."""
 
     decisions = 0

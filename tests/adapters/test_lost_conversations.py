@@ -157,7 +157,7 @@ WAYS: dict[str, Way] = {
 }
 
 
-@pytest.mark.rule("talk.lost", "talk.anew")
+@pytest.mark.rule("talk.lost", "talk.restart")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_conversation_that_takes_another_way_fails_until_a_person_has_it_begin_again(tmp_path: Path, way: str):
     how, shop = WAYS[way], Shop(tmp_path)
@@ -168,27 +168,27 @@ async def test_a_conversation_that_takes_another_way_fails_until_a_person_has_it
             assert outcome.state == "failed"
             assert "the conversation of 'it' with its model cannot be continued: " in str(outcome.error)
             assert how.why in str(outcome.error)
-            assert f"remit retry {outcome.id} --anew" in str(outcome.error)
-            assert await data_of(rt, "talk.begun_anew") == []
+            assert f"remit retry {outcome.id} --restart" in str(outcome.error)
+            assert await data_of(rt, "talk.restarted") == []
             assert shop.charged == [1, 2]
 
-            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, restart=True)).wait(PATIENCE)
             assert again.value == "ended"
-            [begun] = await data_of(rt, "talk.begun_anew")
+            [begun] = await data_of(rt, "talk.restarted")
             assert [one["outcome"] for one in begun["tools"]] == ["done", "begun"]
         assert shop.charged == [1, 2]
         assert len(place.server.requests) <= before + how.asks
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @pytest.mark.parametrize("way", [way for way, how in WAYS.items() if how.is_model])
 async def test_a_conversation_that_takes_another_way_begins_again_where_its_agent_allows_it(tmp_path: Path, way: str):
     how, shop = WAYS[way], Shop(tmp_path)
     async with served(script) as place:
-        await live_until(shop.store, lambda rt: how.before(rt, place, shop, {"on_lost": "anew"}), shop.life)
-        async with lived(shop.store, lambda rt: how.after(rt, place, shop, {"on_lost": "anew"})) as (rt, outcome):
+        await live_until(shop.store, lambda rt: how.before(rt, place, shop, {"on_lost": "restart"}), shop.life)
+        async with lived(shop.store, lambda rt: how.after(rt, place, shop, {"on_lost": "restart"})) as (rt, outcome):
             assert outcome.value == "ended"
-            [begun] = await data_of(rt, "talk.begun_anew")
+            [begun] = await data_of(rt, "talk.restarted")
             assert how.why in begun["why"]
         assert shop.charged == [1, 2]
 
@@ -214,7 +214,7 @@ def cut(kept: dict[str, Any]) -> dict[str, Any]:
     return {"text": kept["text"][: len(kept["text"]) // 2]}
 
 
-@pytest.mark.rule("talk.lost", "talk.anew")
+@pytest.mark.rule("talk.lost", "talk.restart")
 @pytest.mark.parametrize("catches", [False, True])
 @kinds
 async def test_a_conversation_that_is_lost_inside_a_tool_is_lost_for_its_turn(tmp_path: Path, kind: str, catches: bool):
@@ -248,9 +248,9 @@ async def test_a_conversation_that_is_lost_inside_a_tool_is_lost_for_its_turn(tm
             assert outcome.state == "failed"
             assert "the conversation of 'it' with its model cannot be continued: " in str(outcome.error)
             assert len(place.server.requests) == before
-            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, restart=True)).wait(PATIENCE)
             assert again.value == "ended"
-            [begun] = await data_of(rt, "talk.begun_anew")
+            [begun] = await data_of(rt, "talk.restarted")
             used = [(one["tool"], one["outcome"]) for one in begun["tools"]]
             assert used == [("charge", "done"), ("charge", "begun")]
         assert shop.charged == [1, 2]
@@ -259,7 +259,7 @@ async def test_a_conversation_that_is_lost_inside_a_tool_is_lost_for_its_turn(tm
 # -- by hand ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @pytest.mark.parametrize("whose", ["run", "subtask"])
 async def test_a_person_has_a_conversation_begin_again_on_the_command_line(tmp_path: Path, whose: str):
     """Of the run that it is part of, or of the task itself, as the sentence says."""
@@ -278,7 +278,7 @@ async def test_a_person_has_a_conversation_begin_again_on_the_command_line(tmp_p
         async with lived(shop.store, team, "lead") as (rt, outcome):
             assert outcome.state == "failed"
             [it] = await rt.workspace.tasks.list(agent="it")
-            assert f"remit retry {it.id} --anew" in str(outcome.error)
+            assert f"remit retry {it.id} --restart" in str(outcome.error)
         typed = it.id if whose == "subtask" else outcome.id
         plain = command(tmp_path, "retry", outcome.id, "--store", str(shop.store), "--json")
         assert plain.returncode == 0, plain.stderr
@@ -287,11 +287,12 @@ async def test_a_person_has_a_conversation_begin_again_on_the_command_line(tmp_p
             async with rt.serving():
                 same = await rt.workspace.tasks.get(json.loads(plain.stdout)["task"]).wait(PATIENCE)
                 assert "cannot be continued" in str(same.error)  # as nobody has said that it may begin again
-        anew = command(tmp_path, "retry", typed, "--anew", "--store", str(shop.store), "--json")
-        assert anew.returncode == 0, anew.stderr
+        restarted = command(tmp_path, "retry", typed, "--restart", "--store", str(shop.store), "--json")
+        assert restarted.returncode == 0, restarted.stderr
         async with Runtime(shop.store) as rt:
             team(rt)
             async with rt.serving():
-                assert (await rt.workspace.tasks.get(json.loads(anew.stdout)["task"]).wait(PATIENCE)).value == "ended"
-            assert len(await data_of(rt, "talk.begun_anew")) == 1
+                again = rt.workspace.tasks.get(json.loads(restarted.stdout)["task"])
+                assert (await again.wait(PATIENCE)).value == "ended"
+            assert len(await data_of(rt, "talk.restarted")) == 1
         assert shop.charged == [1, 2]

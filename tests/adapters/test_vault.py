@@ -124,7 +124,7 @@ def test_master_keys_come_from_the_environment_or_from_a_file(key_file: Path, mo
     assert from_environment().newest == NEW_ID
     assert from_environment().open("acme", "openai", SEALED) == Secret(CANARY)
     key_file.write_text(OLD)
-    assert from_environment().newest == OLD_ID, "it is read anew each time"
+    assert from_environment().newest == OLD_ID, "it is read each time"
 
     monkeypatch.setenv("REMIT_MASTER_KEY", f"{OLD} , {NEW}")
     with pytest.raises(BadInput, match="are both set"):

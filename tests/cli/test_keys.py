@@ -40,7 +40,7 @@ def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
 
     assert "nothing changed" in remit(tmp_path, "rotate").stdout
     assert remit(tmp_path, "rotate", master=f"{NEW},{OLD}").stdout.startswith("1 key encrypted again")
-    assert json.loads(remit(tmp_path, "rotate", "--json", master=NEW).stdout) == {"sealed_anew": 0}
+    assert json.loads(remit(tmp_path, "rotate", "--json", master=NEW).stdout) == {"encrypted_again": 0}
     assert json.loads(remit(tmp_path, "list", "--json").stdout)[0]["key_id"] == NEW_ID
 
     history = command(tmp_path, "history", "--json")

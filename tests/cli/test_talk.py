@@ -127,12 +127,12 @@ async def test_a_conversation_fits_a_narrow_terminal_and_its_errors_are_red():
     assert "\x1b[" not in printed(talk)
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 async def test_a_conversation_that_could_not_be_continued_is_marked():
     lines = [
         TalkLine(0, "prompt", "", "go", lost=True),
         TalkLine(0, "model", "m", "hi", lost=True),
-        TalkLine(0, "anew", "", "it cannot be read"),
+        TalkLine(0, "restart", "", "it cannot be read"),
         TalkLine(0, "model", "m", "hello"),
     ]
     told = [line.strip() for line in printed(TaskTalk("t1", "clerk", "go", lines)).splitlines()]

@@ -39,7 +39,7 @@ BEGUN = Begun("w1", "draft", "plan", "ann", True, NOW + 9, 10, lead=LEAD, funds=
 FAILED = {"error": "no disk", "type": "OSError"}
 ENDED = ("failed", "cancelled", "died")
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
-RETRIED = {"origin": "t0", "failures": 1, "anew": True}  # what a person's retry adds to the first event before
+RETRIED = {"origin": "t0", "failures": 1, "restart": True}  # what a person's retry adds to the first event before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
 KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}
 PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"]}
@@ -97,7 +97,7 @@ def with_more(event: Unsealed, **more: object) -> Unsealed:
 
 
 STOPPED = {"unheard": True, "strikes": {"coder": 1}}
-BEGUN_ANEW: kinds.TalkBegunAnew = {
+RESTARTED: kinds.TalkRestarted = {
     "turn": "0",
     "why": "a recorded answer cannot be read",
     "positions": 2,
@@ -186,7 +186,7 @@ MADE = [
     kinds.model_waiting(CODER, ModelTry("openai:gpt-5", wait=7_000_000), 2, NOW),
     kinds.work_left(CODER, ["$0.01 paid for stamps"], NOW),
     kinds.tool_begun(CODER, {"tool": "look", "call": "c1", "given": "{}"}, NOW),
-    kinds.talk_begun_anew(CODER, BEGUN_ANEW, NOW),
+    kinds.talk_restarted(CODER, RESTARTED, NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "done", "result": "6 lines"}, NOW),
     kinds.tool_done(CODER, FAILED_TOOL, NOW),

@@ -317,7 +317,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
         "work.left",
         "model.waiting",
         "tool.begun",
-        "talk.begun_anew",
+        "talk.restarted",
         "session.recalled",
         "plan.started",
         "team.planned",

@@ -307,7 +307,7 @@ def test_a_refused_hop_only_counts_for_its_run():
         "model.failed",
         "model.waiting",
         "tool.begun",
-        "talk.begun_anew",
+        "talk.restarted",
         "tool.done",
         "session.recalled",
     ],

@@ -171,5 +171,5 @@ async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
     with anyio.fail_after(6 * PATIENCE):
         while not await gone():
             clock.advance(1)
-            with anyio.move_on_after(0.1):  # whoever has not looked for some time would watch anew
+            with anyio.move_on_after(0.1):  # after a pause in polling, heartbeat timeouts restart
                 await until(lambda: last_look(heir) == clock.ticks())

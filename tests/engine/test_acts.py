@@ -65,7 +65,7 @@ async def retry_by_handle(rt: Runtime, op: str, by: str) -> Acts:
     async def retried(task: Task, **how: bool) -> str:
         return (await task.retry(op=op, by=by, **how)).id
 
-    return lambda: retried(one), lambda: retried(other), lambda: retried(one, anew=True)
+    return lambda: retried(one), lambda: retried(other), lambda: retried(one, restart=True)
 
 
 async def context_set(rt: Runtime, op: str, by: str) -> Acts:

@@ -1,4 +1,4 @@
-"""Decisions read from their view and touch nothing else: a store may have to decide anew, and nobody can tell."""
+"""Decisions read from their view and touch nothing else: a store can run a decision twice, with the same effect."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -253,7 +253,7 @@ async def test_a_key_that_others_change_meanwhile_is_not_put_back(tmp_path: Path
     put = "UPDATE secret SET key_id = '{}', sealed = '{}' WHERE name = 'theirs'"
 
     with Workspace(path, system=System(vault=Meddled(path, put.format(*older)))) as workspace:
-        with pytest.raises(Conflict, match="rotate once more"):
+        with pytest.raises(Conflict, match="rotate again"):
             await workspace.keys.rotate()
         assert {key.key_id for key in await workspace.keys.names()} == {OLD_ID}
     with Workspace(path, system=System(vault=Meddled(path, put.format(*renewed)))) as workspace:
@@ -301,7 +301,7 @@ async def test_the_old_sealed_text_is_gone_from_the_file_and_its_log(
             elif way == "remove":
                 await keys.remove(name)
         left = files(path)
-        # No part of it either: a page may have been filled anew but for its end.
+        # No part of it either: a page may have been filled again except for its end.
         parts = [text[start : start + 24] for text in old for start in range(0, len(text) - 24, 24)]
         assert [part for part in parts if part in left] == []
         await sound(rt)

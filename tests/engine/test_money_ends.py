@@ -374,7 +374,7 @@ async def test_a_call_is_reconciled_after_its_run_is_pruned(anywhere: Runtime, c
     assert await anywhere.workspace.money.reconcile(hold.id, "$0.01") == {"credits": 4 * CENT}
     assert await figures(anywhere) == (89 * CENT, 0, 11 * CENT)
     await sound(anywhere)
-    clock.advance(100 * 86_400)  # what carried it is old by now, and said anew
+    clock.advance(100 * 86_400)  # the event that carried it is old by now, and stated again
     await anywhere.run("echo", "y")
     assert await anywhere.workspace.prune(10) == 1
     clock.advance(100 * 86_400)

@@ -320,7 +320,7 @@ async def test_an_approval_does_not_hold_for_a_card_that_may_do_more_by_then(tmp
 
 @pytest.mark.rule("approval.exact")
 async def test_how_much_time_it_has_makes_it_no_other_hop(tmp_path, clock: FakeClock):
-    """It is worked out anew in every life."""
+    """It is computed again in every process."""
     with doomed(tmp_path / "team.db", clock) as first, team(tmp_path / "team.db", clock=clock) as heir:
         for rt, seconds in ((first, 3_000), (heir, 2_000)):
             told = deployer(rt)

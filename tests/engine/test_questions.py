@@ -295,7 +295,7 @@ async def test_submitting_the_same_words_with_other_context_makes_another_task(r
 
 @pytest.mark.rule("crash.question")
 async def test_how_much_time_a_question_has_makes_it_no_other(rt: Runtime, clock):
-    """It is worked out anew in every life."""
+    """It is computed again in every process."""
     asked: list[str] = []
 
     @rt.agent(asks="*")

@@ -212,8 +212,8 @@ class Shifted(SystemClock):
         self.wrong = seconds
         super().__init__(**how)
 
-    def read_anew(self) -> None:
-        super().read_anew()
+    def reread(self) -> None:
+        super().reread()
         self._offset += round(self.wrong * 1e9)
 
 

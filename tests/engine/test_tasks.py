@@ -286,7 +286,7 @@ async def test_ten_thousand_concurrent_delegations_leave_nothing_behind():
 
         assert await rt.run("lead", "10000") == 10_000
         tracemalloc.start()
-        assert await rt.run("lead", "1000") == 1_000  # tables that grow to size once are made anew, and counted
+        assert await rt.run("lead", "1000") == 1_000  # tables that grow to size once are created again, and counted
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         assert await rt.run("lead", "1000") == 1_000

@@ -79,7 +79,7 @@ NO_LOOPS = Loops(
     refusals=None, stale=None, stale_asks=None
 )  # what is told of a tool does not depend on what was before
 
-# An open database, which several scenarios share; or where to find one, and how to open it, anew after each restart.
+# An open database, which several scenarios share; or where to find one, and how to open it after each restart.
 Store: TypeAlias = str | Path | Database | Callable[[], Database]
 
 

@@ -54,8 +54,8 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("model.waiting", " waits 7.0 s for openai:gpt-5, second try"),
         ("tool.begun", ": look"),
         (
-            "talk.begun_anew",
-            ": the conversation begins again after 2 answers and 1 tool call: a recorded answer cannot be read",
+            "talk.restarted",
+            ": the conversation restarts after 2 answers and 1 tool call: a recorded answer cannot be read",
         ),
         ("tool.done", ": look({}), failed: KeyError: 'a' (2 ms, at team.py:8 in look)"),
         ("session.recalled", ": is told 2 earlier runs of its session"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.made import BEGUN_ANEW
+from core.made import RESTARTED
 from core.make import NOW, SECOND, journal
 from remit.core import kinds
 from remit.core.events import Event, blob_reference
@@ -222,20 +222,20 @@ def test_what_is_gone_from_the_journal_is_said_to_be_gone_and_of_a_tool_the_shor
     ]
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 def test_the_lines_of_a_conversation_that_began_again_are_marked_up_to_the_last_handoff():
     (handed,) = journal(kinds.handed(LEAD, "coder", NOW, {"update": {}, "content": "d"}))
-    (again,) = journal(kinds.talk_begun_anew(LEAD, BEGUN_ANEW, NOW))
+    (again,) = journal(kinds.talk_restarted(LEAD, RESTARTED, NOW))
     lines = talk(answered({"text": "one"}), handed, answered({"text": "two"}), again, answered({"text": "three"}))
     assert [(line.who, line.words, line.lost) for line in lines] == [
         ("prompt", "build it", False),
         ("model", "one", False),
         ("model", "two", True),
-        ("anew", "a recorded answer cannot be read", False),
+        ("restart", "a recorded answer cannot be read", False),
         ("model", "three", False),
     ]
     (stray,) = journal(kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d"}))
-    assert talk(stray, again)[0].who == "anew"
+    assert talk(stray, again)[0].who == "restart"
 
 
 def test_each_task_has_a_conversation_of_its_own_and_one_without_models_has_none():

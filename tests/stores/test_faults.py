@@ -136,7 +136,7 @@ def test_work_goes_on_when_files_may_grow_again(path: Path):
 
 @contextmanager
 def mounted(folder: Path) -> Iterator[Callable[[str], None]]:
-    """A file system of its own, two megabytes large; calling it mounts it anew with other options."""
+    """A file system of its own, two megabytes large; calling it mounts it again with other options."""
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only root may mount file systems, and not everywhere")

@@ -399,7 +399,7 @@ async def test_a_server_that_neither_answers_nor_hangs_up_is_given_up(opened: Op
     assert told.value.retryable
     proxy.flow()
     with fail_after(20):
-        assert await store.tx("op", adding) == 2, "the next try connects anew, and the operation is done once"
+        assert await store.tx("op", adding) == 2, "the next try connects again, and the operation is done once"
         assert await value_of(store, "notes", "total") == 2
     await sound(store)
 

@@ -125,7 +125,7 @@ async def test_a_file_that_goes_while_a_commit_is_on_its_way_is_not_acknowledged
 
 @pytest.mark.rule("store.wal")
 async def test_a_wal_is_not_put_into_a_file_that_somebody_wrote_to_without_it(path: Path, database: SqliteDatabase):
-    """Both files beside it went, and another process began anew before we looked: its file is not ours to change."""
+    """Both files beside it went, and another process created new ones before we looked: they are not ours to change."""
     await write(database, 1)
     for end in ("-wal", "-shm"):
         beside(path, end).unlink()

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 LAID, CREATE, WRITE, TRUNCATE, SYNC, DELETE, SYNC_FOLDER, TOLD = range(1, 9)
 HEADER: Final = struct.Struct("<BBqI")  # kind, file, place, length of what follows
-ENDS: Final = ("", "-wal", "-journal")  # what the names of the files end with; the shared memory is made anew
+ENDS: Final = ("", "-wal", "-journal")  # the ends of the file names; the shared memory is created again
 _OK: Final = 0
 
 _P, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64

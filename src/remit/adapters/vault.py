@@ -70,7 +70,7 @@ class MasterVault:
         if master is None:
             raise StoreError(
                 f"the key {shown(name)} is sealed with master key {shown(sealed.key_id)}, and given are "
-                f"{', '.join(self._masters)}; add that one behind the first of {VARIABLE}, or set the key anew"
+                f"{', '.join(self._masters)}; add that one behind the first of {VARIABLE}, or set the key again"
             )
         head, text = _taken_apart(sealed.text)
         _must_be_bound(head, workspace, name)
@@ -79,7 +79,7 @@ class MasterVault:
             return Secret(master.decrypt(text[:_NONCE], text[_NONCE:], bound).decode())
         except (_cryptography("exceptions").InvalidTag, ValueError):
             raise StoreError(
-                f"the sealed key {shown(name)} was changed since it was sealed, so it is not used; set it anew"
+                f"the sealed key {shown(name)} was changed since it was sealed, so it is not used; set it again"
             ) from None
 
 

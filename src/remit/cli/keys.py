@@ -89,7 +89,7 @@ def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -
     with opened(place) as workspace:
         done = asyncio.run(workspace.keys.rotate(**act.said))
     if json:
-        emit({"sealed_anew": done})
+        emit({"encrypted_again": done})
     elif done:
         out().print(
             Text(f"{count(done, 'key')} encrypted again; remove the older master keys when every store is done")

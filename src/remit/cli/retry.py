@@ -14,7 +14,7 @@ from remit.runtime.workspace import Workspace, opening_of
 def retry(
     task: str,
     *,
-    anew: Annotated[bool, Parameter(negative="")] = False,
+    restart: Annotated[bool, Parameter(negative="")] = False,
     place: Where = HERE,
     act: Acting = MYSELF,
     json: AsJson = False,
@@ -25,13 +25,13 @@ def retry(
     ----------
     task
         Task id, a unique prefix or suffix of it, or `last`.
-    anew
+    restart
         Restart conversations with models that cannot be continued. The prompt lists the tools that were used.
     json
         Print the id of the new task as JSON.
     """
     with opened(place) as workspace:
-        again = asyncio.run(_retry(workspace, task, act, anew=anew))
+        again = asyncio.run(_retry(workspace, task, act, restart=restart))
         where = options_for(opening_of(workspace).database, workspace.name, place.store)
     if json:
         emit({"task": again})
@@ -40,6 +40,6 @@ def retry(
     aside().print(Text(f"remit wait {again}{where}", "dim"))
 
 
-async def _retry(workspace: Workspace, typed: str, act: Acting, *, anew: bool) -> str:
+async def _retry(workspace: Workspace, typed: str, act: Acting, *, restart: bool) -> str:
     record = await workspace.journal.read(lambda view: task_of(view, typed))
-    return (await workspace.tasks.retry(record.id, anew=anew, **act.said)).id
+    return (await workspace.tasks.retry(record.id, restart=restart, **act.said)).id

@@ -37,7 +37,7 @@ def _indented(console: Console, text: Text, columns: int) -> RenderableType:
 
 def _head(line: TalkLine) -> Text:
     """Return a head such as: ◆ openai:gpt-5 86 tokens."""
-    if line.who == "anew":
+    if line.who == "restart":
         return Text("-- restarted: the earlier conversation cannot be continued", "bold")
     if line.who == "prompt":
         return Text("> told (lost)" if line.lost else "> told", "dim")

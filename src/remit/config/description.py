@@ -377,7 +377,7 @@ AGENT: Final = TableKind(
         "on_lost": Setting(
             "What happens to a task whose conversation with its model cannot be continued after a crash: it fails, or "
             "the conversation restarts and the model is told which tools were used.",
-            word_of("fail", "anew"),
+            word_of("fail", "restart"),
             None,
             _ASKING,
         ),

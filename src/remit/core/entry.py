@@ -125,7 +125,7 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Reti
     current = old.version if old is not None and living else 0
     if draft.expect is not None and draft.expect != current:
         where = f"{draft.namespace}/{draft.key}"
-        raise Conflict(f"{where} is at version {current}, not {draft.expect}; read it again and decide anew")
+        raise Conflict(f"{where} is at version {current}, not {draft.expect}; read it again and decide again")
     created_at = old.created_at if old is not None and living else now
     return _made(draft, by, now, created_at, (old.version if old is not None else max(retired)) + 1)
 

@@ -466,7 +466,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "model.failed": _no_table,
     "model.waiting": _no_table,
     "tool.begun": _no_table,
-    "talk.begun_anew": _no_table,
+    "talk.restarted": _no_table,
     "tool.done": _asked,
     "session.recalled": _no_table,
     "cooling.set": _cooling_set,

@@ -246,13 +246,13 @@ class UsedBefore(NamedTuple):
     trust: Trust = TRUSTED
 
 
-def begun_anew(used: Sequence[UsedBefore], more: int, notes: Sequence[Note]) -> str:
-    """Return the prompt for a conversation that starts again: the tools that were used before, of which `more` are left
+def restart_note(used: Sequence[UsedBefore], more: int, notes: Sequence[Note]) -> str:
+    """Return the prompt for a restarted conversation: the tools that were used before, of which `more` are left
     out, and the messages that had arrived."""
     parts = [
         "## This task was begun before",
         "",
-        "An earlier conversation about this task cannot be continued, so it begins again here.",
+        "An earlier conversation about this task cannot be continued, so it restarts here.",
     ]
     if used:
         parts += ["These tools were used in it. What they did stands: do not do the same again.", ""]

@@ -28,7 +28,7 @@ from remit.engine.models.asking import Costs, Models
 from remit.engine.models.circling import Circles
 from remit.engine.models.prompting import ModelServices, Offering, Prompting
 from remit.engine.models.remembering import Remembering
-from remit.engine.models.talking import Anew, KeptTalks
+from remit.engine.models.talking import KeptTalks, LostTalks
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.money import Holding, InstalledPrices, MoneyServices, OwnersPrices, Paying, Tariff
 from remit.engine.people import Answers, PeopleServices, Questions
@@ -190,7 +190,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     insisting = Insisting(ground.clock, serving.pace.store_timeout)
     endings = Endings(ground, bell, insisting, settings.redaction)
     conductor = Conductor(ground, handoffs, endings, alive, grace=serving.pace.grace)
-    conductor.anew = Anew(ground)
+    conductor.lost_talks = LostTalks(ground)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_timeout)

@@ -17,7 +17,7 @@ from remit.errors import BadInput
 
 # Called with a Turn, which is not named here to avoid an import cycle.
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
-OnLost: TypeAlias = Literal["fail", "anew"]  # what happens to a turn whose conversation cannot be continued
+OnLost: TypeAlias = Literal["fail", "restart"]  # what happens to a turn whose conversation cannot be continued
 
 
 class AgentRules(NamedTuple):

@@ -44,10 +44,10 @@ class UsableTime:
 
     def __init__(self, source: Source = time) -> None:
         self._source = source
-        self.begin_anew()
+        self.reset()
         self._stopped = 0
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Drop the thread and its users: in a forked process they belong to the parent."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -127,7 +127,7 @@ class UsableTime:
 USABLE: Final = UsableTime()
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
-    os.register_at_fork(after_in_child=USABLE.begin_anew)
+    os.register_at_fork(after_in_child=USABLE.reset)
 
 
 TOLERANCE: Final = 600 * SECOND  # accepted difference between two clocks
@@ -230,14 +230,14 @@ class SystemClock:
     """
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
-        self.read_anew()
+        self.reread()
         self._trusted = self._offset
         self._patience = round(patience * _NANO)
         self._doubt: Doubt | None = None
         self._timers: Timers | None = None
         self._deadlines: Timers | None = None
 
-    def read_anew(self) -> None:
+    def reread(self) -> None:
         """Read the machine's clock and accept it; only while nothing runs here and another clock confirms it."""
         self._offset = time.time_ns() - time.clock_gettime_ns(ALWAYS)
 
@@ -245,7 +245,7 @@ class SystemClock:
         """Read the machine's clock again, in case it was set, and follow it unless it jumped; only while nothing runs
         here. Small steps are compared with the last confirmed reading, so that they do not add up to a jump."""
         counted = self._offset
-        self.read_anew()
+        self.reread()
         if abs(self._offset - self._trusted) <= _TOLERANCE:
             self._doubt = None
             return

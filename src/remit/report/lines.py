@@ -141,12 +141,12 @@ def _tool_done(event: Event) -> str:
     return f": {data['tool']}({data['given']}){outcome}{said}" + (f" ({', '.join(facts)})" if facts else "")
 
 
-def _begun_anew(event: Event) -> str:
-    """Return text such as ": the conversation begins again after 3 answers and 2 tool calls: a recorded answer cannot
+def _restarted(event: Event) -> str:
+    """Return text such as ": the conversation restarts after 3 answers and 2 tool calls: a recorded answer cannot
     be read"."""
-    data = read(event, kinds.TalkBegunAnew)
+    data = read(event, kinds.TalkRestarted)
     before = f"{count(data['positions'], 'answer')} and {count(len(data['tools']), 'tool call')}"
-    return f": the conversation begins again after {before}: {data['why']}"
+    return f": the conversation restarts after {before}: {data['why']}"
 
 
 def _cooling(event: Event) -> str:
@@ -305,7 +305,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "model.failed": _model_failed,
     "model.waiting": _model_waiting,
     "tool.begun": lambda event: f": {read(event, kinds.ToolBegun)['tool']}",
-    "talk.begun_anew": _begun_anew,
+    "talk.restarted": _restarted,
     "tool.done": _tool_done,
     "session.recalled": _recalled,
     "cooling.set": _cooling,

@@ -12,7 +12,7 @@ from remit.core.events import Event, is_blob
 from remit.core.kinds import ToolOutcome, read
 from remit.core.values import Json, decode, encode
 
-Who: TypeAlias = Literal["prompt", "model", "tool", "anew"]
+Who: TypeAlias = Literal["prompt", "model", "tool", "restart"]
 
 GONE: Final = "[what was said is not in the journal any more]"
 
@@ -37,8 +37,8 @@ class Utterance(NamedTuple):
 class TalkLine(NamedTuple):
     """One line of a conversation. `name` is the model or the tool. `tokens` and `credits` are those of an answer.
     `outcome`, `elapsed` and `place` are those of a tool call; a model that did not answer has the outcome `failed`.
-    `lost` lines belong to a conversation that could not be continued; a line of `anew` says where and why the next one
-    begins."""
+    `lost` lines belong to a conversation that could not be continued; a line of `restart` says where and why the next
+    one begins."""
 
     at: int
     who: Who
@@ -62,7 +62,7 @@ class TaskTalk:
     about: str
     lines: list[TalkLine] = field(default_factory=list[TalkLine])
 
-    def begin_anew(self, turn: int) -> None:
+    def restart(self, turn: int) -> None:
         """Mark the lines of a turn, from this one on, as lost: another conversation replaces them."""
         self.lines[turn:] = [line._replace(lost=True) for line in self.lines[turn:]]
 
@@ -77,8 +77,8 @@ def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[Task
             begun = TaskTalk(event.task, event.agent, read(event, kinds.FirstData)["task"])
             found.setdefault(event.task, begun)
         elif event.kind in _READERS and (talk := found.get(event.task)) is not None:
-            if event.kind == "talk.begun_anew":
-                talk.begin_anew(turns.get(event.task, 0))
+            if event.kind == "talk.restarted":
+                talk.restart(turns.get(event.task, 0))
             talk.lines += _READERS[event.kind](event, answer_of(event, long.get(event.seq)), talk)
         elif event.kind == "task.handed" and (talk := found.get(event.task)) is not None:
             turns[event.task] = len(talk.lines)
@@ -143,15 +143,15 @@ def _value(value: Json) -> str:
             return encode(value)
 
 
-def _begun_anew(event: Event, _answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
-    yield TalkLine(event.at, "anew", "", read(event, kinds.TalkBegunAnew)["why"])
+def _restarted(event: Event, _answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
+    yield TalkLine(event.at, "restart", "", read(event, kinds.TalkRestarted)["why"])
 
 
 _READERS: Final = {
     "model.answered": _answered,
     "model.failed": _failed,
     "tool.done": _used,
-    "talk.begun_anew": _begun_anew,
+    "talk.restarted": _restarted,
 }
 
 

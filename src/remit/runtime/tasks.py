@@ -34,15 +34,15 @@ class WorkspaceTasks:
         """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
         return await self._opening.engine.control.cancel(id_of(task), why, act=act_of(op, by))
 
-    async def retry(self, task: str, *, anew: bool = False, op: str = "", by: str = "") -> Task:
+    async def retry(self, task: str, *, restart: bool = False, op: str = "", by: str = "") -> Task:
         """Retry a task that did not complete, as a new task; its finished work is not repeated.
 
-        With `anew`, a conversation with a model that cannot be continued restarts, in this task and its subtasks; the
-        model is told which tools were used before.
+        With `restart`, a conversation with a model that cannot be continued restarts, in this task and its subtasks;
+        the model is told which tools were used before.
         """
-        of_type(anew, bool, "anew is True or False")
+        of_type(restart, bool, "restart is True or False")
         control = self._opening.engine.control
-        return Task(control, await control.retry(id_of(task), act=act_of(op, by), anew=anew))
+        return Task(control, await control.retry(id_of(task), act=act_of(op, by), restart=restart))
 
     async def orphans(self, limit: int = 100) -> list[Message]:
         """Return the result messages of spawned tasks whose asker had ended before it could read them."""

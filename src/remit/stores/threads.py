@@ -83,7 +83,7 @@ def _leave() -> None:
             sys.setswitchinterval(_before)
 
 
-def _begin_anew() -> None:
+def _reset() -> None:
     """Reset the lock in a forked process: its holders and users are threads of the parent."""
     global _lock, _users  # noqa: PLW0603
     _lock = threading.Lock()
@@ -93,4 +93,4 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset)

@@ -54,7 +54,7 @@ class Ran:
 
 
 async def ran(kind: str, *calls: Calls, ends: bool = True, **about: Any) -> Ran:
-    """Let a model make these calls, each in an answer of its own; it `ends` after them, or begins anew."""
+    """Let a model make these calls, each in an answer of its own; it `ends` after them, or starts again."""
     tools = Tools()
 
     def script(asked: ModelRequest) -> Any:

@@ -1,4 +1,4 @@
-"""The agents of a chaos run: concurrent, with effects of equal names, lists that change, plans that are written anew,
+"""The agents of a chaos run: concurrent, with effects of equal names, lists that change, plans that are rewritten,
 and parts that fail and are tried again. What is asked of them has a name of its own each, which its parts carry on."""
 
 import asyncio
@@ -61,7 +61,7 @@ def _shops(rt: Runtime, stage: Stage) -> None:
 
 
 def _planners(rt: Runtime, stage: Stage) -> None:
-    """Two plans at once, written anew in each life: equal ids, and titles that have changed places."""
+    """Two plans at once, rewritten in each process: equal ids, and titles that have changed places."""
 
     @stage.agent(rt, asks=["answerer"])
     async def planner(turn: Turn) -> object:

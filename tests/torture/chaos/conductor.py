@@ -185,7 +185,7 @@ class Conductor:
             self._outsiders.append(forked(what, self._folder / "outsider.log"))
 
     def _wait(self, seconds: float) -> None:
-        """Meanwhile let go on what was stopped, and start anew what has ended."""
+        """Meanwhile continue the stopped processes, and restart those that have ended."""
         until = min(time.monotonic() + seconds, self._ends)
         while (now := time.monotonic()) < until:
             while self._undone and self._undone[0][0] <= now:

@@ -1,5 +1,5 @@
 """Whether the journal holds together: its chain of hashes, and whether it tells what the tables say. All of it is
-worked out anew, not with the code that wrote it."""
+computed again, not with the code that wrote it."""
 
 import hashlib
 from collections.abc import Iterator

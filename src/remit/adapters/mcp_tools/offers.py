@@ -67,7 +67,7 @@ class Gate:
     def _refuse(self, tool: Tool, what: str) -> None:
         raise BadInput(
             f"the tool '{tool.name}' of {self._server} {what}. A changed description can be an attack: read it, and if "
-            f"it is right, pin it as {pin_of(tool)} and start anew. It now says {shown(tool.sentence, _SHOWN)}"
+            f"it is right, pin it as {pin_of(tool)} and start again. It now says {shown(tool.sentence, _SHOWN)}"
         )
 
 

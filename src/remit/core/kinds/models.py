@@ -87,8 +87,8 @@ class ToolUsed(TypedDict):
     outcome: str
 
 
-class TalkBegunAnew(TypedDict):
-    """The data of `talk.begun_anew`: the turn whose conversation with its model starts again, why the recorded
+class TalkRestarted(TypedDict):
+    """The data of `talk.restarted`: the turn whose conversation with its model restarts, why the recorded
     conversation cannot be continued, the number of its answers, and the tools that it used."""
 
     turn: str
@@ -142,8 +142,8 @@ def tool_begun(remit: Remit, data: ToolBegun, now: int) -> Unsealed:
     return _of_task("tool.begun", remit, now, cast("dict[str, Json]", data))
 
 
-def talk_begun_anew(remit: Remit, data: TalkBegunAnew, now: int) -> Unsealed:
-    return _of_task("talk.begun_anew", remit, now, cast("dict[str, Json]", data))
+def talk_restarted(remit: Remit, data: TalkRestarted, now: int) -> Unsealed:
+    return _of_task("talk.restarted", remit, now, cast("dict[str, Json]", data))
 
 
 def session_recalled(remit: Remit, after: list[list[str]], now: int) -> Unsealed:

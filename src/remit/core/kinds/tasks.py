@@ -60,7 +60,7 @@ class Queued(NamedTuple):
 class FirstData(RemitData, Opens, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of the retry lineage. `lead` is the
     plan or team that the engine leads in the holder's place. `metered` is there if the task counts for limits on tasks,
-    `anew` if conversations that cannot be continued may start again. `position` is where in its asker's turn the task
+    `restart` if conversations that cannot be continued may restart. `position` is where in its asker's turn the task
     was requested, if the operation id does not tell."""
 
     worker: str
@@ -80,7 +80,7 @@ class FirstData(RemitData, Opens, total=False):
     until: int
     lead: LeadData
     metered: bool
-    anew: bool
+    restart: bool
     position: str
 
 

@@ -219,9 +219,9 @@ class LiveTask:
         self.refusals.more = 0
         self.operations.next_turn()
 
-    def begin_anew(self, generation: int) -> None:
+    def restart_talk(self, generation: int) -> None:
         """Run this turn again, with a conversation that starts from the beginning."""
-        self.operations.begin_anew(generation)
+        self.operations.restart_talk(generation)
         self.returned = False
         for name in ("conversation", "delegated", "echoes"):
             self.__dict__.pop(name, None)

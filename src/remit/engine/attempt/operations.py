@@ -103,7 +103,6 @@ class Operations:
     """
 
     __slots__ = (
-        "_anew",
         "_counts",
         "_failed",
         "_failures",
@@ -111,6 +110,7 @@ class Operations:
         "_holder",
         "_origin",
         "_positions",
+        "_restart",
         "_turn",
         "chain",
         "generation",
@@ -157,17 +157,17 @@ class Operations:
             self._holder = holder
             self._begin()
 
-    def begin_anew(self, generation: int) -> None:
-        """Give the conversation of this turn and its tool calls new ids: it starts again, for the `generation`-th time.
+    def restart_talk(self, generation: int) -> None:
+        """Give the conversation of this turn and its tool calls new ids: it restarts, for the `generation`-th time.
         Everything else in the turn is counted from the start and found under the same ids."""
         self.generation = generation
-        self._anew = f"/anew/{generation}"
+        self._restart = f"/restart/{generation}"
         self._counts = {}
 
     def _begin(self) -> None:
         self._turn = f"{self.turns}.{self._holder}" if self.turns else "0"
         self.generation = 0  # how often the conversation of this turn has restarted
-        self._anew = ""  # the id part of a restarted conversation
+        self._restart = ""  # the id part of a restarted conversation
         self._counts: dict[str, int] = {}
         if self.visited is not None:
             self.visited.append(self._turn)
@@ -219,7 +219,7 @@ class Operations:
         call."""
         counted = op.removeprefix(f"{self._origin}/").partition("/")[2].partition("/again/")[0]
         name, _, number = counted.rpartition("/")
-        if "/tool/" in name or "/anew/" in name or not number.isdecimal():
+        if "/tool/" in name or "/restart/" in name or not number.isdecimal():
             return True
         return self._counts.get(name, 0) >= int(number)
 
@@ -241,16 +241,16 @@ class Operations:
     def where(self) -> str:
         """The place of conversations in the current code: in a turn, or in a tool call within it."""
         inside = _INSIDE.get()
-        return f"{self._turn}{self._anew}" if inside is None or inside[0] is not self else f"{self._turn}{inside[1]}"
+        return f"{self._turn}{self._restart}" if inside is None or inside[0] is not self else f"{self._turn}{inside[1]}"
 
     @property
     def generations(self) -> str:
-        """The prefix of the ids under which the conversation of this turn starts again; the number follows."""
-        return f"{self._origin}/anew/{self._turn}/"
+        """The prefix of the ids under which the conversation of this turn restarts; the number follows."""
+        return f"{self._origin}/restart/{self._turn}/"
 
     def of_conversations(self, what: str) -> str:
         """The prefix of the ids of all `models` or `tools` of this turn, in every generation of its conversation.
-        Generations after the first add `anew/{number}/`."""
+        Generations after the first add `restart/{number}/`."""
         return f"{self._origin}/{what}/{self._turn}/"
 
     @property
@@ -261,7 +261,7 @@ class Operations:
     @property
     def effects_left_behind(self) -> list[str]:
         """The prefixes of the ids of effects inside tool calls of earlier generations."""
-        before = ["", *(f"anew/{number}/" for number in range(1, self.generation))] if self.generation else []
+        before = ["", *(f"restart/{number}/" for number in range(1, self.generation))] if self.generation else []
         return [f"{self.effects_of_turn}{one}tool/" for one in before]
 
     @property
@@ -277,7 +277,7 @@ class Operations:
 
     def answers(self, talk: str) -> int:
         """Return how many answers of a conversation this run has reached."""
-        return self._counts.get(f"{self._turn}{self._anew}/talk/{talk}", 0)
+        return self._counts.get(f"{self._turn}{self._restart}/talk/{talk}", 0)
 
     @property
     def past(self) -> str:
@@ -311,7 +311,7 @@ class Operations:
         are skipped, so the operations of the others must not be counted from the start of the turn."""
         self.has_tools = True
         place, position = digest(tool), digest(self.position_of(tool))
-        token = _INSIDE.set((self, f"{self._anew}/tool/{place}", f"{self._anew}/tool/{position}"))
+        token = _INSIDE.set((self, f"{self._restart}/tool/{place}", f"{self._restart}/tool/{position}"))
         try:
             yield
         finally:
@@ -319,7 +319,7 @@ class Operations:
 
     def inside_of(self, tool: str) -> str:
         """Return the place of conversations inside a tool call."""
-        return f"{self._turn}{self._anew}/tool/{digest(tool)}"
+        return f"{self._turn}{self._restart}/tool/{digest(tool)}"
 
     def position_of(self, op: str) -> str:
         """Return the position of an operation in its task, without any random part: neither the task's id, nor the try,
@@ -346,7 +346,7 @@ class Operations:
 
     def effects_inside(self, tool: str) -> str:
         """Return the prefix of the ids of all effects inside a tool call."""
-        return f"{self.effects}{self._turn}{self._anew}/tool/{digest(tool)}/"
+        return f"{self.effects}{self._turn}{self._restart}/tool/{digest(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
         """Return the id of the next payment of this kind; like an effect, the same in every try."""
@@ -397,9 +397,9 @@ class Operations:
         return failed.pop() if failed else ""
 
 
-def begun_again(origin: str) -> str:
-    """Return the prefix of the ids under which the first turn of a run started its conversation again."""
-    return f"{origin}/anew/0/"
+def restarted_talks(origin: str) -> str:
+    """Return the prefix of the ids under which the first turn of a run restarted its conversation."""
+    return f"{origin}/restart/0/"
 
 
 def first_position(origin: str, number: int) -> str:

@@ -140,7 +140,8 @@ class Slots(NamedTuple):
         if record.state == "pending":
             return Decision(_QUEUED)
         back = Requeue(self.heartbeat.worker, record.fence, AT_ONCE, record.attempt, record.failures)
-        return Decision(_QUEUED, (requeued("task.queued", asker.place, remit.holder, now, back, _anew(asker, now)),))
+        event = requeued("task.queued", asker.place, remit.holder, now, back, _new_expiry(asker, now))
+        return Decision(_QUEUED, (event,))
 
     # -- a line with another task ------------------------------------------------------------------------------
 
@@ -194,10 +195,13 @@ class Slots(NamedTuple):
     @staticmethod
     def resumed(members: Iterable[LiveTask], now: int) -> Iterable[Unsealed]:
         """Return the events that mark these tasks as running again."""
-        return [moved("task.resumed", member.place, member.remit.holder, now, _anew(member, now)) for member in members]
+        return [
+            moved("task.resumed", member.place, member.remit.holder, now, _new_expiry(member, now))
+            for member in members
+        ]
 
 
-def _anew(live: LiveTask, now: int) -> dict[str, Json]:
+def _new_expiry(live: LiveTask, now: int) -> dict[str, Json]:
     """Return the new time of expiry of a task whose clock was stopped: the recorded one may be long past."""
     if not live.life.stood_still:
         return {}

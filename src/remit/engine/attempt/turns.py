@@ -40,7 +40,7 @@ class Superseded(Refused):
     """Another process has the task now; what happened here after that does not count."""
 
 
-class BeginsAnew(Protocol):
+class HandlesLostTalks(Protocol):
     """Decides what happens to a turn whose conversation cannot be continued."""
 
     async def find(self, live: LiveTask) -> Failed | None:
@@ -52,7 +52,7 @@ class BeginsAnew(Protocol):
         error, has left unfinished."""
         ...
 
-    async def begin(self, live: LiveTask) -> bool:
+    async def restart(self, live: LiveTask) -> bool:
         """Restart the conversation of this turn, if that is allowed. Return whether it is."""
         ...
 
@@ -62,7 +62,7 @@ class Conductor:
     leads a plan or a team in the holder's place; `closing` says whether this process is requeueing its work.
     assembly.py sets these, to avoid import cycles."""
 
-    anew: BeginsAnew
+    lost_talks: HandlesLostTalks
 
     def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
@@ -200,14 +200,14 @@ class Conductor:
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
         """Call an agent whose task was run before. If it cannot continue the recorded conversation, the turn fails, or
         the conversation restarts where that is allowed; never silently."""
-        lost = await self.anew.find(live)
+        lost = await self.lost_talks.find(live)
         if lost is None:
             answer = await self.turn(live)
             ended = not isinstance(answer, Ending) or answer.kind == "task.completed"
-            lost = await self.anew.lost(live, ended=ended)
+            lost = await self.lost_talks.lost(live, ended=ended)
             if lost is None:
                 return answer
-        return await self.turn(live) if await self.anew.begin(live) else endings.failed(live.remit, lost)
+        return await self.turn(live) if await self.lost_talks.restart(live) else endings.failed(live.remit, lost)
 
     async def turn(self, live: LiveTask) -> Ending | Command:
         """Call the agent. Return how its turn ended, whatever it does."""

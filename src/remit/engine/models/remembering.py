@@ -17,7 +17,7 @@ from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.operations import begun_again, first_position, tools_of_first_turn
+from remit.engine.attempt.operations import first_position, restarted_talks, tools_of_first_turn
 from remit.engine.attempt.replay import origin_of
 from remit.engine.ground import Ground
 from remit.ports import Decision, Span, View
@@ -154,7 +154,7 @@ def _text(run: EarlierRun) -> str:
 def _conversation(view: View, origin: str) -> EarlierTalk | None:
     """Return the conversation of a run's first turn; None if it had none or restarted it, because then the first is
     incomplete."""
-    if view.done_under(begun_again(origin)):
+    if view.done_under(restarted_talks(origin)):
         return None
     positions: list[KeptAnswer] = []
     results: dict[str, Json] = {}

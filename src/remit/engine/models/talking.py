@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.core.allow import has
 from remit.core.events import Event
-from remit.core.kinds import FirstData, TalkBegunAnew, ToolBegun, ToolDone, ToolUsed, read, talk_begun_anew
-from remit.core.prompt import Note, UsedBefore, begun_anew, cut, messages_told
+from remit.core.kinds import FirstData, TalkRestarted, ToolBegun, ToolDone, ToolUsed, read, talk_restarted
+from remit.core.prompt import Note, UsedBefore, cut, messages_told, restart_note
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json, digest
 from remit.engine.attempt import live as marks
@@ -234,7 +234,7 @@ def lost(live: LiveTask, why: str) -> Failed:
     conversation.why_lost = why
     conversation.lost = Failed(
         f"the conversation of '{remit.holder}' with its model cannot be continued: {why}. See what was done with "
-        f"remit show {remit.id} --talk; to begin the conversation again: remit retry {remit.id} --anew",
+        f"remit show {remit.id} --talk; to restart the conversation: remit retry {remit.id} --restart",
         agent=remit.holder,
         task=remit.id,
         retryable=False,
@@ -266,7 +266,7 @@ class Earlier(NamedTuple):
     marked: list[dict[str, Any]]
 
 
-class Anew(NamedTuple):
+class LostTalks(NamedTuple):
     ground: Ground
 
     async def find(self, live: LiveTask) -> Failed | None:
@@ -281,7 +281,7 @@ class Anew(NamedTuple):
 
         generation, earlier, record = await self.ground.store.read(look)
         if earlier is not None:
-            live.begin_anew(generation)
+            live.restart_talk(generation)
             await self._enter(live, earlier)
         if record is None:
             return None
@@ -303,7 +303,7 @@ class Anew(NamedTuple):
             return lost(live, ENDED_EARLY)
         return live.conversation.lost
 
-    async def begin(self, live: LiveTask) -> bool:
+    async def restart(self, live: LiveTask) -> bool:
         """Restart the conversation of a turn, if its agent or the person who retried the task allows it, and for one
         task at most as often as it may be attempted. Return whether it was restarted."""
         operations, why = live.operations, live.conversation.why_lost
@@ -316,7 +316,7 @@ class Anew(NamedTuple):
             if len(own) >= (live.attempt.attempts or live.agent.retry.attempts) or not _is_allowed(view, live):
                 return Decision(False)
             data = _data(operations.turn, why, _earlier(view, operations, generation))
-            return Decision(True, (talk_begun_anew(live.remit, data, self.ground.clock.now()),))
+            return Decision(True, (talk_restarted(live.remit, data, self.ground.clock.now()),))
 
         if live.control.lost():
             return False
@@ -325,7 +325,7 @@ class Anew(NamedTuple):
                 return False
         except Refused:  # another process has the task, so its end here does not count
             return False
-        live.begin_anew(generation)
+        live.restart_talk(generation)
 
         def look(view: View) -> tuple[Earlier, list[Event]]:
             return _earlier(view, operations, generation), view.done_under(operations.effects_of_turn)
@@ -346,30 +346,30 @@ class Anew(NamedTuple):
         for prefix in live.operations.effects_left_behind:
             kept.forget(prefix)
         more = max(0, len(earlier.used) - _LISTED)
-        live.conversation.before = begun_anew(earlier.used[-_LISTED:], more, earlier.notes)
+        live.conversation.before = restart_note(earlier.used[-_LISTED:], more, earlier.notes)
 
 
 def _is_allowed(view: View, live: LiveTask) -> bool:
     """Whether the agent allows that the conversation restarts, or the person who retried the task or one above it."""
-    if live.agent.rules.on_lost == "anew":
+    if live.agent.rules.on_lost == "restart":
         return True
     task = live.remit.id
     while task and (record := view.record(task)) is not None:
         began = view.event(record.began)
-        if began is not None and read(began, FirstData).get("anew"):
+        if began is not None and read(began, FirstData).get("restart"):
             return True
         task = record.parent
     return False
 
 
-def _data(turn: str, why: str, earlier: Earlier) -> TalkBegunAnew:
+def _data(turn: str, why: str, earlier: Earlier) -> TalkRestarted:
     used: list[ToolUsed] = [{"tool": one.tool, "given": one.given, "outcome": one.outcome} for one in earlier.used]
     return {"turn": turn, "why": why, "positions": earlier.positions, "tools": used}
 
 
 def _recorded_place(operations: Operations, what: str, generation: int) -> str:
     """Return the prefix of the ids of the `models` or `tools` of one generation."""
-    return operations.of_conversations(what) + (f"anew/{generation}/" if generation else "")
+    return operations.of_conversations(what) + (f"restart/{generation}/" if generation else "")
 
 
 def _left_over(view: View, operations: Operations, generation: int) -> dict[str, Any] | None:
@@ -436,8 +436,8 @@ def _used(view: View, events: list[tuple[str, Event]], prefix: str) -> tuple[lis
 
 
 def _is_inside(rest: str, whole: set[str]) -> bool:
-    """Whether a call was made inside one of these tools: `[anew/N/]tool/DIGEST/...`"""
+    """Whether a call was made inside one of these tools: `[restart/N/]tool/DIGEST/...`"""
     parts = rest.split("/")
-    if parts[0] == "anew":
+    if parts[0] == "restart":
         parts = parts[2:]
     return parts[0] == "tool" and parts[1] in whole

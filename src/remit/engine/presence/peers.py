@@ -133,13 +133,13 @@ class Peers:
         workers that hold tasks without a heartbeat."""
         now = self._clock.ticks()
         if now - self._looked > self._gap:
-            self.watch_anew()
+            self.restart_timeouts()
         self._looked = now
         all_ = [*beats, *(Beat(worker, "", 0) for worker in unseen)]
         self._heard = {beat.worker: self._last_heard(beat, now) for beat in all_}
         return [beat for beat in all_ if self._is_gone(beat, now)]
 
-    def watch_anew(self) -> None:
+    def restart_timeouts(self) -> None:
         """Restart the heartbeat timeouts of all peers."""
         self._heard.clear()
 
@@ -189,7 +189,7 @@ class TimelyStore(StoreAround):
         return await self._store.transact(op, decide, wants)
 
     async def _check(self) -> None:
-        self._clock.read_anew()  # the clock may have been corrected since the last refusal
+        self._clock.reread()  # the clock may have been corrected since the last refusal
         server = await asyncio.to_thread(self._server_time)
         now = self._clock.now()
         if server is not None:

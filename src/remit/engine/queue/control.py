@@ -31,7 +31,7 @@ from remit.errors import Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
 
 # Fields that a retried task does not inherit.
-_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "anew"))
+_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "restart"))
 
 
 class TaskControl:
@@ -177,10 +177,10 @@ class TaskControl:
 
     # -- retrying -----------------------------------------------------------------------------------------------
 
-    async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE, *, anew: bool = False) -> str:
+    async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE, *, restart: bool = False) -> str:
         """Run the same assignment again as a new task, without repeating its finished work. Return the id of the new
-        task. An agent cannot give it more time than it has itself. With `anew`, conversations that cannot be continued
-        restart."""
+        task. An agent cannot give it more time than it has itself. With `restart`, conversations that cannot be
+        continued restart."""
         ground = self._ground
         until = asker.remit.bounds.deadline if asker is not None else None
         if asker is not None:
@@ -197,14 +197,15 @@ class TaskControl:
             data = {name: said for name, said in data.items() if name not in _OF_ITS_OWN} | (funds or {})
             if act.by:
                 data["by"] = act.by
-            if anew:
-                data["anew"] = True
+            if restart:
+                data["restart"] = True
             run = record.run if record.parent else again
             now = ground.clock.now()
             return Decision(again, (Unsealed("task.submitted", now, data, run, record.session, again, began.agent),))
 
         self.lend()
-        return (await act.perform(ground, ActContent("retry", task, {"anew": True} if anew else None), decide)).answer
+        content = ActContent("retry", task, {"restart": True} if restart else None)
+        return (await act.perform(ground, content, decide)).answer
 
     # -- inside -----------------------------------------------------------------------------------------------
 

@@ -303,7 +303,7 @@ class Caretaker:
             await self.look()
         except BaseException:
             # We missed heartbeats while the read failed: restart all timeouts, or we would take over live workers.
-            self._peers.watch_anew()
+            self._peers.restart_timeouts()
             raise
 
     async def look(self) -> None:

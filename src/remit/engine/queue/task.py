@@ -105,7 +105,7 @@ class KnowsTasks(Protocol):
     async def outcome(self, task: str, seconds: float | None) -> Outcome: ...
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None) -> Outcome: ...
     async def cancel(self, task: str, why: str, asker: LiveTask | None, act: Act) -> int: ...
-    async def retry(self, task: str, asker: LiveTask | None, act: Act, *, anew: bool = False) -> str: ...
+    async def retry(self, task: str, asker: LiveTask | None, act: Act, *, restart: bool = False) -> str: ...
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> PlanOutcome: ...
 
 
@@ -155,11 +155,11 @@ class Task:
         a repeated request is one action, and a name, as for `workspace.tasks.cancel`."""
         return await self._tasks.cancel(self.id, why, self._asker, self._act("cancel", op, by))
 
-    async def retry(self, *, anew: bool = False, op: str = "", by: str = "") -> "Task":
+    async def retry(self, *, restart: bool = False, op: str = "", by: str = "") -> "Task":
         """Run the task again as a new task, if it did not complete, as `workspace.tasks.retry` does. An agent gets an
         agent's handle: within its deadline, and while its turn lasts."""
         act = self._act("retry", op, by)
-        return Task(self._tasks, await self._tasks.retry(self.id, self._asker, act, anew=anew), self._asker)
+        return Task(self._tasks, await self._tasks.retry(self.id, self._asker, act, restart=restart), self._asker)
 
     def _act(self, verb: str, op: str, by: str) -> Act:
         """Return the action of an owner. Raise `BadInput` if an agent passes `op` or `by`: its actions are identified

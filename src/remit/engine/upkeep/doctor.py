@@ -170,7 +170,7 @@ class _Seals:
                 "give it as REMIT_JOURNAL_KEY"
             )
         if self._key is not None and not self._mark and not self.broken:
-            self.notices.append("no event is sealed with the key yet; if the key is not new, the journal was made anew")
+            self.notices.append("no event is sealed with the key yet; if the key is not new, the journal was replaced")
 
 
 class _Moves:

@@ -68,12 +68,12 @@ class Keys(NamedTuple):
         """Encrypt all keys again that do not use the newest master key, in one transaction. Return their number."""
         vault, store, now = self.vault(), self.ground.store, self.ground.clock.now()
         stale = await store.read(lambda view: _stale(view, vault.newest))
-        fresh = {row: self._sealed_anew(vault, row, now) for row in stale}
+        fresh = {row: self._encrypted_again(vault, row, now) for row in stale}
 
         def decide(view: View) -> Decision[int]:
             rows = _stale(view, vault.newest)
             if not fresh.keys() >= set(rows):
-                raise Conflict("a key was changed while the keys were being sealed anew; rotate once more")
+                raise Conflict("a key was changed while the keys were being encrypted again; rotate again")
             puts = [fresh[row] for row in rows]
             told = [_told_of(row, act.by) for row in puts]
             return Decision(len(puts), told, vault=KeyChange(puts=puts) if puts else None)
@@ -91,7 +91,7 @@ class Keys(NamedTuple):
         self.redaction.learn(secret)
         return secret
 
-    def _sealed_anew(self, vault: Vault, row: KeyRow, now: int) -> KeyRow:
+    def _encrypted_again(self, vault: Vault, row: KeyRow, now: int) -> KeyRow:
         secret = self._opened(vault, row)
         return KeyRow(row.name, vault.seal(self.ground.store.workspace, row.name, secret), now)
 

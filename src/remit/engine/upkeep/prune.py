@@ -112,7 +112,7 @@ def _hold_row(hold: Hold) -> dict[str, Any]:
 _STEP: Final = 250  # tasks and events looked at or deleted in one step
 _APART: Final = 500  # events between gaps that are searched separately
 _STATING: Final = ("runs.pruned", "journal.cut")
-_TOLD_ANEW: Final = (*_STATING, "entries.removed")
+_RESTATED: Final = (*_STATING, "entries.removed")
 
 
 class _Page(NamedTuple):
@@ -252,7 +252,7 @@ def _looked_at(view: View, after: int, before: int) -> _Page:
         upto = event.seq
         if event.run not in runs:
             runs[event.run] = view.record(event.run) is not None
-        if not runs[event.run] and (event.kind in _TOLD_ANEW or not outlives(view, event)):
+        if not runs[event.run] and (event.kind in _RESTATED or not outlives(view, event)):
             gone.append(event)
             gaps += len(view.gaps_stated(event.seq)) if event.kind in _STATING else 0
     return _Page(upto, gone, upto > after)

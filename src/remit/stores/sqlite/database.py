@@ -134,7 +134,7 @@ def back_up(source: Path, target: Path) -> int:
     The store is neither changed nor migrated: a backup comes before that.
     """
     prepare(source, create=False)
-    _make_anew(target)
+    _create_empty(target)
     try:
         return _copied(source, target)
     except BaseException as error:
@@ -154,7 +154,7 @@ def _copied(source: Path, target: Path) -> int:
         return number
 
 
-def _make_anew(target: Path) -> None:
+def _create_empty(target: Path) -> None:
     """Create an empty file for the copy; an existing file is not touched."""
     there = [name for name in (target, *(Path(f"{target}{end}") for end in COMPANIONS)) if os.path.lexists(name)]
     if there:

@@ -157,7 +157,7 @@ async def what_is_spent_is_metered_by_the_hour(database: Database) -> None:
     rows = [{"scope": "agent", "name": "lead", "unit": "tokens", "hour": hour_of(NOW), "spent": 3}]
     carried = {"leases": [], "holds": [], "meters": rows, "forgotten": hour}
     await append(store, "carried", ledger_event("ledger.carried", Place(), "", NOW, carried))
-    equal(await look(store, lambda view: view.meter("agent", "lead", "tokens", hour)), 3, "stated anew")
+    equal(await look(store, lambda view: view.meter("agent", "lead", "tokens", hour)), 3, "stated again")
     forgotten = {**carried, "meters": [], "forgotten": hour_of(NOW + 3600 * SECOND)}
     await append(store, "forgotten", ledger_event("ledger.carried", Place(), "", NOW, forgotten))
     equal(await look(store, lambda view: view.meter("agent", "lead", "tokens", hour)), None, "and forgotten")

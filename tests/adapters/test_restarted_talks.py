@@ -41,12 +41,12 @@ class Till:
 def script(asked: ModelRequest) -> Any:
     """Charge 1 and 2. If the task was begun before, charge only 3: 1 is done, and 2 may be."""
     results = told(asked)
-    if is_anew(asked):
+    if is_restarted(asked):
         return Says(f"finished: {results[0]}") if results else Calls("charge", {"number": 3}, id="d0")
     return Calls("charge", {"number": len(results) + 1}, id=f"c{len(results)}") if len(results) < 2 else Says("done")
 
 
-def is_anew(asked: ModelRequest) -> bool:
+def is_restarted(asked: ModelRequest) -> bool:
     return AGAIN in str(asked.messages)
 
 
@@ -74,7 +74,7 @@ HARM = [(kind, damaged) for kind in KINDS for damaged in DAMAGES if kind != "nat
 
 
 @pytest.mark.rule("talk.lost")
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @pytest.mark.parametrize(("kind", "damaged"), HARM)
 async def test_a_record_that_cannot_be_read_fails_its_task_until_a_person_has_it_begin_again(
     tmp_path, kind: str, damaged: str
@@ -92,17 +92,17 @@ async def test_a_record_that_cannot_be_read_fails_its_task_until_a_person_has_it
             sentence = str(outcome.error)
             assert "the conversation of 'it' with its model cannot be continued: " in sentence
             assert f"remit show {outcome.id} --talk" in sentence
-            assert f"remit retry {outcome.id} --anew" in sentence
-            assert await data_of(rt, "talk.begun_anew") == []
+            assert f"remit retry {outcome.id} --restart" in sentence
+            assert await data_of(rt, "talk.restarted") == []
             assert (till.charged, len(place.server.requests)) == ([1, 2], 2)
 
-            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
+            again = await (await rt.workspace.tasks.retry(outcome.id, restart=True)).wait(PATIENCE)
             assert again.value == "finished: charged 3"
-            assert len(await data_of(rt, "talk.begun_anew")) == 1
+            assert len(await data_of(rt, "talk.restarted")) == 1
         assert (till.charged, len(place.server.requests)) == ([1, 2, 3], 4)
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @kinds
 async def test_a_conversation_begins_again_where_its_agent_allows_it_and_the_model_is_told_what_was_done(
     tmp_path, kind: str
@@ -111,13 +111,13 @@ async def test_a_conversation_begins_again_where_its_agent_allows_it_and_the_mod
     async with served(script) as place:
 
         def team(rt: Runtime) -> None:
-            join(rt, kind, place, tools=[till.charge], on_lost="anew")
+            join(rt, kind, place, tools=[till.charge], on_lost="restart")
 
         await live_until(store, team, till.life)
         damage(store, DAMAGES["cut prompt"])
         async with lived(store, team) as (rt, outcome):
             assert outcome.value == "finished: charged 3"
-            [begun] = await data_of(rt, "talk.begun_anew")
+            [begun] = await data_of(rt, "talk.restarted")
             assert begun == {
                 "turn": "0",
                 "why": "the record of what its model was told cannot be read (JSONDecodeError)",
@@ -135,7 +135,7 @@ async def test_a_conversation_begins_again_where_its_agent_allows_it_and_the_mod
         assert '- **charge({"number":2})**: it was begun and may have been done' in words
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @kinds
 async def test_a_conversation_that_has_begun_again_is_continued_like_any_other(tmp_path, kind: str):
     life, store, used = Life(), tmp_path / "team.db", []
@@ -150,26 +150,26 @@ async def test_a_conversation_that_has_begun_again_is_continued_like_any_other(t
         return f"step {number}"
 
     def steps(asked: ModelRequest) -> Any:
-        number = len(told(asked)) + (3 if is_anew(asked) else 1)
+        number = len(told(asked)) + (3 if is_restarted(asked) else 1)
         return Calls("step", {"number": number}, id=f"c{number}") if number < 5 else Says(" ".join(told(asked)))
 
     async with served(steps) as place:
 
         def team(rt: Runtime) -> None:
-            join(rt, kind, place, tools=[step], on_lost="anew", repeat={"step": "again"})
+            join(rt, kind, place, tools=[step], on_lost="restart", repeat={"step": "again"})
 
         await live_until(store, team, life)
         damage(store, DAMAGES["cut answer"])
         await live_until(store, team, life)
         async with lived(store, team) as (rt, outcome):
             assert outcome.value == "step 3 step 4"
-            assert len(await data_of(rt, "talk.begun_anew")) == 1
+            assert len(await data_of(rt, "talk.restarted")) == 1
             assert len(await data_of(rt, "model.answered")) == 5
         assert used == [1, 2, 3, 4, 4]
-        assert [is_anew(asked) for asked in place.server.requests] == [False, False, True, True, True]
+        assert [is_restarted(asked) for asked in place.server.requests] == [False, False, True, True, True]
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 async def test_a_task_begins_its_conversations_again_no_more_often_than_it_may_be_attempted(tmp_path):
     life, store = Life(), tmp_path / "team.db"
 
@@ -181,23 +181,23 @@ async def test_a_task_begins_its_conversations_again_no_more_often_than_it_may_b
     async with served(lambda asked: Says("x") if told(asked) else Calls("step", {}, id="c1")) as place:
 
         def team(rt: Runtime) -> None:
-            join(rt, "native", place, tools=[step], on_lost="anew", retry=RetryPolicy(attempts=2))
+            join(rt, "native", place, tools=[step], on_lost="restart", retry=RetryPolicy(attempts=2))
 
         await live_until(store, team, life)
-        for generation in ("/0/talk/", "/anew/1/talk/"):
+        for generation in ("/0/talk/", "/restart/1/talk/"):
             damage(store, DAMAGES["cut answer"], place=generation)
             await live_until(store, team, life)
-        damage(store, DAMAGES["cut answer"], place="/anew/2/talk/")
+        damage(store, DAMAGES["cut answer"], place="/restart/2/talk/")
         async with lived(store, team) as (rt, outcome):
             assert outcome.state == "failed"
             assert "cannot be continued" in str(outcome.error)
-            assert len(await data_of(rt, "talk.begun_anew")) == 2
-            again = await (await rt.workspace.tasks.retry(outcome.id, anew=True)).wait(PATIENCE)
+            assert len(await data_of(rt, "talk.restarted")) == 2
+            again = await (await rt.workspace.tasks.retry(outcome.id, restart=True)).wait(PATIENCE)
             assert again.value == "x"
         assert len(place.server.requests) == 5
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @kinds
 async def test_what_an_earlier_conversation_took_in_is_quoted_and_labels_the_next_one(tmp_path, kind: str):
     life, store, paid = Life(), tmp_path / "team.db", []
@@ -215,14 +215,14 @@ async def test_what_an_earlier_conversation_took_in_is_quoted_and_labels_the_nex
         return "waited"
 
     def reading(asked: ModelRequest) -> Any:
-        if is_anew(asked):
+        if is_restarted(asked):
             return Says("done")
         return Calls("wait" if told(asked) else "read_mail", {}, id=f"c{len(told(asked))}")
 
     async with served(reading) as place:
 
         def team(rt: Runtime) -> None:
-            join(rt, kind, place, tools=[read_mail, wait], on_lost="anew")
+            join(rt, kind, place, tools=[read_mail, wait], on_lost="restart")
 
         await live_until(store, team, life)
         damage(store, DAMAGES["cut answer"], 2)
@@ -237,7 +237,7 @@ async def test_what_an_earlier_conversation_took_in_is_quoted_and_labels_the_nex
         assert f"**wait** {quoted}" in words
 
 
-@pytest.mark.rule("talk.anew")
+@pytest.mark.rule("talk.restart")
 @kinds
 async def test_messages_that_the_earlier_conversation_was_told_are_told_again(tmp_path, kind: str):
     life, store = Life(), tmp_path / "team.db"
@@ -254,14 +254,14 @@ async def test_messages_that_the_earlier_conversation_was_told_are_told_again(tm
         return "waited"
 
     def asking(asked: ModelRequest) -> Any:
-        if is_anew(asked):
+        if is_restarted(asked):
             return Says("done")
         return Calls("wait" if told(asked) else "ask_aside", {}, id=f"c{len(told(asked))}")
 
     async with served(asking) as place:
 
         def team(rt: Runtime) -> None:
-            join(rt, kind, place, tools=[ask_aside, wait], asks=["aside"], on_lost="anew")
+            join(rt, kind, place, tools=[ask_aside, wait], asks=["aside"], on_lost="restart")
 
             @rt.agent
             async def aside(turn: Turn) -> str:
