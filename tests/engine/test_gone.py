@@ -1,13 +1,12 @@
 """Processes that were killed: what they held is free as soon as someone needs it, without a worker."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
 from engine.helping import PATIENCE
+from programs import Program
 from remit import Card, Refused, Turn
 from remit.runtime.spending import audit_of
 from teams import echo, team
@@ -27,7 +26,7 @@ rt = remit.Runtime(sys.argv[1])
 async def slow(turn):
     async with turn.paid_call("$0.50", why="call"):
         print(turn.remit.id, flush=True)
-        await asyncio.sleep(1000)
+        await asyncio.Event().wait()
 
 
 async def main():
@@ -48,9 +47,8 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def killed(where: str, how: str) -> str:
     """Run the script until it is in its call, and kill it; gives the id of its task."""
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, where, how], stdout=subprocess.PIPE, text=True)
+    process = Program("-c", SCRIPT, where, how)
     try:
-        assert process.stdout is not None
         return process.stdout.readline().strip()
     finally:
         process.kill()
