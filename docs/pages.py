@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from remit.cli import main as commands
 from remit.config import description
 from remit.core import breaker, kinds, lifecycle
 from remit.core.values import Json
-from remit.engine import asking
+from remit.engine import approvals, asking, finding
 
 NOTE = "Generated from the code: do not edit, run `make docs`.\n"
 
@@ -379,7 +380,7 @@ def _signature(function: Callable[..., object]) -> str:
     """Like `(agent, task, *, session, tier)`: keywords of a TypedDict are spelled out, types are left to the editor."""
     names: list[str] = []
     star = False
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in inspect.signature(function, globals=_names(function), eval_str=True).parameters.items():
         if parameter.annotation is Never:  # taken only to be refused with a sentence
             continue
         if name == "self":
@@ -398,6 +399,12 @@ def _signature(function: Callable[..., object]) -> str:
     return f"({', '.join(names)})"
 
 
+def _names(where: Any) -> dict[str, Any]:
+    """The names in annotations: those of its module, and types that it does not import when it runs."""
+    inner = inspect.unwrap(where)
+    return {**vars(types), **vars(approvals), **vars(finding), **vars(asking), **vars(sys.modules[inner.__module__])}
+
+
 def _spelled(parameter: inspect.Parameter) -> list[str]:
     hint = parameter.annotation
     if get_origin(hint) is Unpack and is_typeddict(get_args(hint)[0]):
@@ -414,7 +421,7 @@ def _default(value: object) -> str:
 
 
 def _fields(kind: type) -> Iterator[tuple[str, object, str]]:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, _names(kind))
     if is_dataclass(kind):
         for field in fields(kind):
             if field.init:

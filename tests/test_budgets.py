@@ -4,6 +4,7 @@ files that are walked through and bytecodes.
 Whoever makes something dearer raises its budget here, in the open, and says why. Whoever makes it cheaper lowers it.
 """
 
+import asyncio
 import gc
 import json
 import re
@@ -229,3 +230,35 @@ def test_the_walks_are_no_longer_than_the_page_on_design_says():
     page = (ROOT / "docs" / "design.md").read_text()
     for name, walk in WALKS.items():
         assert f"| {name} | {walk.calls:,} | {walk.files} | {walk.changes} | {walk.bytecodes:,} |" in page
+
+
+HELLO = """
+import asyncio, remit
+rt = remit.Runtime()
+@rt.agent
+async def hello(turn: remit.Turn) -> str:
+    return "hi"
+asyncio.run(rt.run("hello", "x"))
+"""
+COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwith suppress(SystemExit): main({!r})\n"
+# Modules of remit that are imported, so that a start costs what is used and nothing else.
+IMPORTED = {
+    "import remit": ("import remit", 1),
+    "a hello in memory": (HELLO, 171),
+    "remit --version": (COMMAND.format(["--version"]), 8),
+    "remit ps": (COMMAND.format(["ps"]), 112),
+    "remit show": (COMMAND.format(["show", "last"]), 120),
+}
+
+
+@pytest.mark.rule("speed.budget")
+@pytest.mark.parametrize("start", IMPORTED)
+def test_a_start_imports_only_what_it_uses(start: str, tmp_path: Path):
+    with team(tmp_path / "remit.db") as rt:
+        agents(rt)
+        asyncio.run(delegations(rt))
+    code, budget = IMPORTED[start]
+    code += "\nimport sys; print(*(name for name in sys.modules if name.split('.')[0] == 'remit'), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    imported = done.stderr.splitlines()[-1].split()
+    assert len(imported) <= budget, "\n".join(imported)

@@ -27,6 +27,7 @@ import remit.types
 import remit.verbs
 from programs import ran
 from remit.core.kinds import SHAPES
+from remit.engine import approvals, asking, finding
 from standing_in import standing_in
 
 ROOT = Path(__file__).parent.parent
@@ -214,13 +215,19 @@ def member(owner: object, name: str) -> object:
     found = inspect.getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name)
     if isinstance(found, property | cached_property):
         function = found.fget if isinstance(found, property) else found.func
-        given = get_type_hints(function, vars(sys.modules[function.__module__])).get("return")
+        given = get_type_hints(function, names_in(function)).get("return")
         return given if isinstance(given, type) and given.__module__.startswith("remit") else None
     return found
 
 
+def names_in(function: object) -> dict[str, object]:
+    """The names in its annotations: those of its module, and types that it does not import when it runs."""
+    module = getattr(inspect.unwrap(function), "__module__", "remit")  # pyright: ignore[reportArgumentType]
+    return {**vars(remit.types), **vars(approvals), **vars(finding), **vars(asking), **vars(sys.modules[module])}
+
+
 def takes(function: object) -> tuple[inspect.Signature, set[str]]:
-    signature = inspect.signature(function)  # pyright: ignore[reportArgumentType]
+    signature = inspect.signature(function, globals=names_in(function), eval_str=True)  # pyright: ignore[reportArgumentType]
     taken = [one for one in signature.parameters.values() if one.annotation is not Never]  # else only to be refused
     signature = signature.replace(parameters=taken)
     names = {one.name for one in taken if one.kind is not one.VAR_KEYWORD}

@@ -16,6 +16,7 @@ import remit.ports
 import remit.settings
 import remit.types
 from remit.core import values
+from remit.engine import asking
 
 ROOT = [
     "BOARD",
@@ -116,7 +117,7 @@ def named(hint: object) -> Iterator[type]:
 
 def returned(kind: type) -> Iterator[tuple[str, type]]:
     for name, function in members(kind):
-        names = {**vars(values), **vars(sys.modules[function.__module__])}
+        names = {**vars(remit.types), **vars(asking), **vars(values), **vars(sys.modules[function.__module__])}
         hints = typing.get_type_hints(function, names)
         for found in named(hints.get("return")):
             yield f"{kind.__name__}.{name}", found

@@ -1,12 +1,10 @@
 """Assembling the engine, once for every opened store, and setting the five references that would be import cycles."""
 
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from remit.core.loops import Loops
-from remit.core.secret import Redaction
 from remit.engine.accounts import Accounts
 from remit.engine.acts import Breakers
 from remit.engine.approvals import Approving
@@ -32,7 +30,7 @@ from remit.engine.models.talking import KeptTalks, LostTalks
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.money import Holding, InstalledPrices, MoneyServices, OwnersPrices, Paying, Tariff
 from remit.engine.people import Answers, PeopleServices, Questions
-from remit.engine.plans import PlanRunner, Schemas
+from remit.engine.plans import PlanRunner
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
@@ -42,24 +40,12 @@ from remit.engine.queue.submitting import TaskQueue
 from remit.engine.queue.takeover import Succession
 from remit.engine.queue.worker import ResidentWorker
 from remit.engine.services import Services
-from remit.engine.settings import Policy, Serving, System
+from remit.engine.settings import EngineSettings, System
 from remit.engine.system import SystemClock
 from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
 from remit.engine.upkeep.keys import Coolings, Keys
-from remit.ports import Database, Prices, Store, Vault
-
-
-class EngineSettings(NamedTuple):
-    """The owner's settings of an engine."""
-
-    policy: Policy
-    serving: Serving
-    system: System
-    schemas: Callable[[], Schemas]
-    redaction: Redaction
-    vault: Callable[[], Vault]
-    prices: Callable[[], Prices | None]
+from remit.ports import Database, Store
 
 
 class Engine(NamedTuple):

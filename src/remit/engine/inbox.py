@@ -17,7 +17,6 @@ from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View
 
-INBOX = 32
 TEXT_BYTES = 16_384
 
 
@@ -25,7 +24,7 @@ class Inbox:
     """Sends and takes messages. At most `most` messages of one sender wait for one reader, and one read returns at most
     as many."""
 
-    def __init__(self, ground: Ground, most: int = INBOX) -> None:
+    def __init__(self, ground: Ground, most: int) -> None:
         self.ground = ground
         self._most = most
 

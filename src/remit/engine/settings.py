@@ -1,10 +1,12 @@
 """The settings that the owner of a runtime chooses, as values; one for each section of a team's file."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
 from remit.core.bounds import DEFAULT_HANDOFFS, Classify, tier_by_rules
 from remit.core.breaker import BreakerPolicy
@@ -14,17 +16,21 @@ from remit.core.guards import SENDS, SPAWNED
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
+from remit.core.secret import Redaction
 from remit.core.times import DAY, SECOND, patience, span
 from remit.core.toolgroups import Groups, own_groups
 from remit.core.values import shown
-from remit.engine.approvals import NeedsApproval
-from remit.engine.finding import Embed
-from remit.engine.inbox import INBOX
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
 from remit.ports import Channel, Clock, Ids, Prices, Vault
 
+if TYPE_CHECKING:
+    from remit.engine.approvals import NeedsApproval
+    from remit.engine.finding import Embed
+    from remit.engine.plans import Schemas
+
 HANDS: Final = 100
+INBOX: Final = 32  # messages of one sender that wait for one reader
 SILENCE_SECONDS: Final = 15.0
 _MANY: Final = 1_000_000
 _INBOX_MOST: Final = 10_000
@@ -260,3 +266,15 @@ def _channels(given: object) -> tuple[Channel, ...]:
 def _has(given: object, names: tuple[str, ...], what: str) -> None:
     if not all(callable(getattr(given, name, None)) for name in names):
         raise BadInput(f"{what} with {', '.join(names)}, not {shown(given)}")
+
+
+class EngineSettings(NamedTuple):
+    """The owner's settings of an engine."""
+
+    policy: Policy
+    serving: Serving
+    system: System
+    schemas: Callable[[], Schemas]
+    redaction: Redaction
+    vault: Callable[[], Vault]
+    prices: Callable[[], Prices | None]

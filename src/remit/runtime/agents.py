@@ -44,11 +44,11 @@ class WorkspaceAgents:
 
     async def workers(self) -> Crew:
         """Return the processes with a heartbeat."""
-        return Crew(await self._opening.ground.store.read(lambda view: view.workers()))
+        return Crew(await self._opening.records.read(lambda view: view.workers()))
 
     async def list(self) -> list[Card]:
         """Return the cards of the agents of this process and of those that workers have published, by name."""
-        published = await self._opening.ground.store.read(lambda view: view.cards())
+        published = await self._opening.records.read(lambda view: view.cards())
         cards = {card.name: card for card, _ in published}
         cards |= {card.name: card for card in self._opening.directory.cards()}
         return [cards[name] for name in sorted(cards)]

@@ -23,8 +23,8 @@ class WorkspaceContext:
 
     async def namespaces(self) -> dict[str, int]:
         """Return the namespaces, and the number of live entries in each."""
-        now = self._opening.ground.clock.now()
-        return dict(await self._opening.ground.store.browse(lambda view: view.namespaces(now)))
+        now = self._opening.clock.now()
+        return dict(await self._opening.records.browse(lambda view: view.namespaces(now)))
 
     async def cleanup(self, *, op: str = "", by: str = "") -> int:
         """Remove expired entries. Return their number."""

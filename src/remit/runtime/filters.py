@@ -9,7 +9,6 @@ from remit.core.lifecycle import TRANSITIONS
 from remit.core.tally import Window
 from remit.core.times import moment
 from remit.core.values import INT_LIMIT, NAME_LIMIT, canonical
-from remit.engine import asking
 from remit.errors import BadInput
 from remit.ports import Span, Which
 
@@ -105,7 +104,8 @@ def page(before: object) -> int | None:
 
 
 def _named(verb: str, given: TaskFilter | EventFilter | StatsFilter, takes: type) -> dict[str, Any]:
-    wanted = asking.checked(verb, given, takes)
+    checks.refuse_strange(verb, given, takes.__annotations__.keys())
+    wanted = dict[str, Any](given)
     for name, what in _TEXTS.items():
         if name in wanted:
             checks.text_or_none(wanted[name], what, NAME_LIMIT)

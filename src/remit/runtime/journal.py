@@ -29,7 +29,7 @@ class WorkspaceJournal:
         """Return the events that match all conditions, in order: all of them, or the first `limit`; with `latest=True`,
         the last."""
         span = which_events("history", which, HistoryFilter)
-        return await self._opening.ground.store.browse(lambda view: view.events(span))
+        return await self._opening.records.browse(lambda view: view.events(span))
 
     def follow(self, *, live: bool = True, **which: Unpack[EventFilter]) -> "Follow":
         """Follow the events that match all conditions, written by any process, in lists of at most `limit` [default:
@@ -41,8 +41,8 @@ class WorkspaceJournal:
         """
         checks.yes_or_no(live, "live")
         wanted = which_events("follow", which)
-        ground = self._opening.ground
-        return Follow(ground.store, ground.clock, wanted, live=live, from_now=live and "after" not in which)
+        opening = self._opening
+        return Follow(opening.records, opening.clock, wanted, live=live, from_now=live and "after" not in which)
 
     async def read(self, look: Callable[[View], T], *, long: bool = False) -> T:
         """Call `look` with a view of the store, and return its result. All reads of the view are from one snapshot.
@@ -51,7 +51,7 @@ class WorkspaceJournal:
         """
         checks.callable_(look, "read takes a function that is given a view")
         checks.yes_or_no(long, "long")
-        store = self._opening.ground.store
+        store = self._opening.records
         return await (store.browse(look) if long else store.read(look))
 
 

@@ -97,11 +97,11 @@ class WorkspaceMoney:
         and `until`, the total equals what the account has spent."""
         one_of(by, SPEND_BY, "by")
         window, _ = which_figures(StatsFilter(since=since, until=until))
-        return await self._opening.ground.store.browse(lambda view: spending_of(view, by, window))
+        return await self._opening.records.browse(lambda view: spending_of(view, by, window))
 
     async def limits(self) -> list[LimitUse]:
         """Return the use of each limit of `Policy(limits=...)`: one entry for each unit; for a limit with "*", one for
         each agent or session that has used something."""
         opening = self._opening
-        limits, ground = opening.settings.policy.limits, opening.ground
-        return await ground.store.browse(lambda view: limit_uses(view, limits, ground.clock.now()))
+        limits, now = opening.settings.policy.limits, opening.clock.now()
+        return await opening.records.browse(lambda view: limit_uses(view, limits, now))

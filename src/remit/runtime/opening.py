@@ -1,4 +1,9 @@
-"""A store and its engine, opened on first use."""
+"""A store and its engine, opened on first use.
+
+The engine is imported when it is first needed: a command that only reads a store does not pay for it.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import logging
@@ -9,30 +14,29 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Lock
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from weakref import WeakSet
-
-from anyio import to_thread
 
 from remit import watching
 from remit.core.checks import of_type, refuse_strange
 from remit.core.events import SealKey
 from remit.core.secret import Redaction
 from remit.core.values import NAME_LIMIT, line, shown
-from remit.engine.assembly import Engine, EngineSettings, assembled
-from remit.engine.directory import Directory
-from remit.engine.ground import Ground
-from remit.engine.plans import Schemas
-from remit.engine.presence.insisting import until_there
-from remit.engine.settings import Policy, Serving, System
+from remit.engine.settings import EngineSettings, Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
-from remit.ports import Clock, Database, Prices, Vault
+from remit.ports import Clock, Database, Prices, Store, Vault
 from remit.ports.turn import current_turn
 from remit.report.printable import block, on_one_line
 from remit.stores import forks
 from remit.stores.addresses import is_server
 from remit.stores.opening import database_at
 from remit.stores.threads import OneLoop
+
+if TYPE_CHECKING:
+    from remit.engine.assembly import Engine
+    from remit.engine.directory import Directory
+    from remit.engine.ground import Ground
+    from remit.engine.plans import Schemas
 
 DEFAULT_WORKSPACE: Final = "default"
 KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"
@@ -56,12 +60,12 @@ class LogRedaction(logging.Filter):
         self._lock = Lock()
         self._openings: WeakSet[Opening] = WeakSet()
 
-    def add(self, opening: "Opening") -> None:
+    def add(self, opening: Opening) -> None:
         """Redact the secrets of this workspace; more of them may follow, when a key is decrypted."""
         with self._lock:
             self._openings.add(opening)
 
-    def discard(self, opening: "Opening") -> None:
+    def discard(self, opening: Opening) -> None:
         with self._lock:
             self._openings.discard(opening)
 
@@ -108,7 +112,9 @@ class Opening:
         self.store = store
         self._create = create
         self._database: Database | None = None
+        self._records: Store | None = None
         self._engine: Engine | None = None
+        self._is_announced = False
         self._one = OneLoop()
         self._process = os.getpid()
 
@@ -130,11 +136,33 @@ class Opening:
         if _is_running():
             self._one.enter()
         if self._engine is None:
+            from remit.engine.assembly import assembled
+
             self._engine = assembled(self.database, self.workspace, self.directory, self._told())
-            _LOG_REDACTION.add(self)
-            _log.addFilter(_LOG_REDACTION)
-            watching.tell(self, self._engine.services.ground.store.subscribe)
+            self._announce(self._engine.services.ground.store)
         return self._engine
+
+    @property
+    def records(self) -> Store:
+        """The store of this workspace, to read it: with its engine if there is one, else without."""
+        self._come_home()
+        if self._engine is not None:
+            return self.engine.services.ground.store
+        if _is_running():
+            self._one.enter()
+        if self._records is None:
+            self._records = self.database.store(self.workspace)
+            self._announce(self._records)
+        return self._records
+
+    def _announce(self, store: Store) -> None:
+        """Filter the log and tell the watchers of this process, once: for the first reader or the engine."""
+        if self._is_announced:
+            return
+        self._is_announced = True
+        _LOG_REDACTION.add(self)
+        _log.addFilter(_LOG_REDACTION)
+        watching.tell(self, store.subscribe)
 
     @property
     def clock(self) -> Clock:
@@ -147,6 +175,8 @@ class Opening:
 
     async def wait(self) -> Engine:
         """Return the engine as soon as the store can be opened; wait for a server that is starting."""
+        from remit.engine.presence.insisting import until_there
+
         self._come_home()
         return await until_there(self.settings.system.clock, self._opened)
 
@@ -197,11 +227,12 @@ class Opening:
                 "keep it in a file to share it, or make a new runtime here"
             )
         forks.keep((self._engine, database))
-        self._engine = self._database = None
+        self._engine = self._records = self._database = None
+        self._is_announced = False
         self._one = OneLoop()
         self._process = os.getpid()
 
-    def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
+    def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> Opening:
         """Return the same agents and rules on another store, or with other serving settings."""
         settings = self.settings
         if serving is not None:
@@ -217,15 +248,18 @@ class Opening:
             self._engine.resident.let_go()
             self._engine.services.heartbeat.close()
             self._engine = None
-            _LOG_REDACTION.discard(self)
         if self._database is not None:
+            _LOG_REDACTION.discard(self)
             self._database.close()
-            self._database = None
+            self._records = self._database = None
+            self._is_announced = False
 
 
 async def _opened_beside(open_: Callable[[], Database]) -> Database:
     """Open a database in a thread: a server that does not answer must not block other work, such as stopping. If the
     caller is cancelled meanwhile, nothing stays open."""
+    from anyio import to_thread
+
     given_up = Event()
 
     def opened() -> Database:

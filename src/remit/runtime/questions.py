@@ -28,7 +28,7 @@ class WorkspaceQuestions:
             found = view.question(id)
             return inquiry(view, found) if found is not None else None
 
-        found = await self._opening.ground.store.read(look)
+        found = await self._opening.records.read(look)
         if found is None:
             raise NotFound(f"there is no question {shown(id)} in this workspace; `remit approvals` lists what is open")
         return found
@@ -57,7 +57,7 @@ class WorkspaceQuestions:
             found = [one for one in view.questions(_MOST, before) if not one.is_open]
             return [inquiry(view, question) for question in found[:limit]]
 
-        return await self._opening.ground.store.browse(look)
+        return await self._opening.records.browse(look)
 
     async def _answer(self, question: str, reply: Reply, op: str) -> None:
         await self._opening.engine.services.questions.answers.answer(question, reply, op)

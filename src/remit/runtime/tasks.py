@@ -28,7 +28,7 @@ class WorkspaceTasks:
     async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
         """Return runs, newest first; `before` is the `began` of the last run on the previous page."""
         most, start = checks.limit(limit, most=MOST), page(before)
-        return await self._opening.ground.store.browse(lambda view: view.runs(most, start))
+        return await self._opening.records.browse(lambda view: view.runs(most, start))
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
         """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
@@ -47,7 +47,7 @@ class WorkspaceTasks:
     async def orphans(self, limit: int = 100) -> list[Message]:
         """Return the result messages of spawned tasks whose asker had ended before it could read them."""
         most = checks.limit(limit)
-        return await self._opening.ground.store.read(lambda view: view.orphans(most))
+        return await self._opening.records.read(lambda view: view.orphans(most))
 
     async def list(self, **which: Unpack[TaskFilter]) -> list[Status]:
         """Return the tasks that match all conditions, newest first."""

@@ -1,9 +1,11 @@
 """A workspace as its owner sees it: everything that needs no agents."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
-from typing import Never, Self, Unpack, cast
+from typing import TYPE_CHECKING, Never, Self, Unpack, cast
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
@@ -11,31 +13,28 @@ from remit.core.checks import of_type
 from remit.core.plan import Plan
 from remit.core.times import DAY, SECOND, span
 from remit.core.values import canonical
-from remit.engine import asking
-from remit.engine.acts import ActContent, act_of
-from remit.engine.asking import NO_GOAL, Submitting, SubmittingPlan
 from remit.engine.directory import Directory
-from remit.engine.queue.submitting import Submission
-from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
-from remit.engine.upkeep.doctor import Health, examine
-from remit.engine.upkeep.prune import Pruning, prune
-from remit.engine.upkeep.tallying import figures
 from remit.errors import BadInput
 from remit.ports import Decision, Sink
-from remit.report.stats import Stats, summed
-from remit.report.tree import Node, tree
-from remit.runtime.agents import WorkspaceAgents
-from remit.runtime.contexts import WorkspaceContext
 from remit.runtime.filters import StatsFilter, which_figures
 from remit.runtime.journal import WorkspaceJournal, subscribed
-from remit.runtime.keys import KeyRing
-from remit.runtime.leading import Leader
-from remit.runtime.money import WorkspaceMoney
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
-from remit.runtime.questions import WorkspaceQuestions
-from remit.runtime.tasks import WorkspaceTasks, id_of
 from remit.stores.sqlite.database import MEMORY
+
+if TYPE_CHECKING:
+    from remit.engine.asking import Submitting, SubmittingPlan
+    from remit.engine.queue.submitting import Submission
+    from remit.engine.queue.task import Task
+    from remit.engine.upkeep.doctor import Health
+    from remit.report.stats import Stats
+    from remit.report.tree import Node
+    from remit.runtime.agents import WorkspaceAgents
+    from remit.runtime.contexts import WorkspaceContext
+    from remit.runtime.keys import KeyRing
+    from remit.runtime.money import WorkspaceMoney
+    from remit.runtime.questions import WorkspaceQuestions
+    from remit.runtime.tasks import WorkspaceTasks
 
 _OPENING = attrgetter("_opening")
 _NO_HANDS = Serving(concurrency=0)
@@ -85,6 +84,8 @@ class Workspace:
     @cached_property
     def tasks(self) -> WorkspaceTasks:
         """Its tasks and runs: list, cancel, retry."""
+        from remit.runtime.tasks import WorkspaceTasks
+
         return WorkspaceTasks(self._opening)
 
     @cached_property
@@ -95,26 +96,36 @@ class Workspace:
     @cached_property
     def money(self) -> WorkspaceMoney:
         """Its account: grant money, see the spending, reconcile calls."""
+        from remit.runtime.money import WorkspaceMoney
+
         return WorkspaceMoney(self._opening)
 
     @cached_property
     def questions(self) -> WorkspaceQuestions:
         """The questions of agents to people: list, approve, reject, answer."""
+        from remit.runtime.questions import WorkspaceQuestions
+
         return WorkspaceQuestions(self._opening)
 
     @cached_property
     def agents(self) -> WorkspaceAgents:
         """Its agents and workers: list, find, trip, reset."""
+        from remit.runtime.agents import WorkspaceAgents
+
         return WorkspaceAgents(self._opening)
 
     @cached_property
     def context(self) -> WorkspaceContext:
         """Its shared context: `ws.context()` for the entries, `ws.context.cleanup()`."""
+        from remit.runtime.contexts import WorkspaceContext
+
         return WorkspaceContext(self._opening)
 
     @cached_property
     def keys(self) -> KeyRing:
         """Its own provider keys, and cooldowns of keys and models."""
+        from remit.runtime.keys import KeyRing
+
         return KeyRing(self._opening)
 
     # -- tasks ------------------------------------------------------------------------------------------
@@ -127,6 +138,9 @@ class Workspace:
         With `asker` the request is made in the name of that agent's card, which must allow it; with `under` as a part
         of the task of that id, which the agent holds. `task.existing` says whether the task existed already.
         """
+        from remit.engine import asking
+        from remit.engine.queue.task import Task
+
         self._opening.must_be_outside("submit", "turn.submit")
         engine = self._opening.engine
         if self._opening.settings.policy.classify is not None:
@@ -143,10 +157,12 @@ class Workspace:
     async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
         """Queue a plan, and return its handle. A worker that has all the agents of its steps carries it out, and
         another continues if that one dies. `await task.plan_outcome()` returns the outcome of every step."""
+        from remit.engine import asking
+
         self._opening.must_be_outside("submit_plan", "turn.run_plan")
         asking.nothing_more("submit_plan", "a plan", strange)
         of_type(plan, Plan, "submit_plan takes a Plan(...)")
-        how = await asking.classified(plan.goal or NO_GOAL, how, self._opening.settings.policy.classifier)
+        how = await asking.classified(plan.goal or asking.NO_GOAL, how, self._opening.settings.policy.classifier)
         return await self._led(*asking.submitted_plan(plan, how))
 
     async def submit_team(
@@ -154,22 +170,31 @@ class Workspace:
     ) -> Task:
         """Queue a goal for a team, and return its handle; a worker that has the coordinator leads it. The coordinator's
         plan and its finished steps outlive that worker."""
+        from remit.engine import asking
+
         self._opening.must_be_outside("submit_team", "turn.run_team")
         asking.nothing_more("submit_team", "goal and coordinator", strange)
         how = await asking.classified(goal, how, self._opening.settings.policy.classifier)
         return await self._led(*asking.submitted_team(goal, coordinator, how, plan))
 
     async def _led(self, submission: Submission, session: str) -> Task:
+        from remit.engine.queue.task import Task
+        from remit.runtime.leading import Leader
+
         engine = self._opening.engine
         accepted = await Leader(engine, self._ceiling).submit(submission, session, await self.agents.list())
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
     async def tree(self, run: str) -> Node | None:
         """Return a run as a tree of its tasks, or None if there is no such run."""
+        from remit.report.tree import tree
+
         return tree(await self.journal.history(run=run))
 
     async def wait_all(self, run: str) -> None:
         """Wait until all tasks that a run submitted or spawned have ended, in any process."""
+        from remit.runtime.tasks import id_of
+
         await self._opening.engine.control.settled(id_of(run, "a run's id"))
 
     # -- journal ------------------------------------------------------------------------------------------
@@ -177,8 +202,11 @@ class Workspace:
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
         """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost
         hardly depends on the length of the journal."""
+        from remit.engine.upkeep.tallying import figures
+        from remit.report.stats import summed
+
         window, agent = which_figures(which)
-        found = await figures(self._opening.ground.store, window, agent)
+        found = await figures(self._opening.records, window, agent)
         return summed(found.figures, found.open_runs, agent or "")
 
     # -- upkeep -------------------------------------------------------------------------------------------
@@ -188,6 +216,9 @@ class Workspace:
         of runs. One line for each run stays until it is as old, and idempotency keys stay forever. It works in small
         steps, between which others can work and it can be cancelled; after each step, `told` is called with the number
         of deleted runs."""
+        from remit.engine.acts import ActContent, act_of
+        from remit.engine.upkeep.prune import Pruning, prune
+
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
@@ -198,6 +229,8 @@ class Workspace:
 
     async def check(self) -> Health:
         """Check that the store keeps its promises, in this workspace. Return the findings."""
+        from remit.engine.upkeep.doctor import examine
+
         return await examine(self._opening.database, self._opening.clock.now(), [self.name])
 
     def close(self) -> None:
