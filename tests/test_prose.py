@@ -1,4 +1,4 @@
-"""Pages, docstrings, comments, help texts and SQL use plain words: see "How we write" in CONTRIBUTING.md."""
+"""Pages, docstrings, comments, help texts, names and SQL use plain words: see "How we write" in CONTRIBUTING.md."""
 
 import ast
 import re
@@ -42,6 +42,18 @@ def prose_of(file: Path) -> Iterator[str]:
         yield from (token.string for token in tokenize.tokenize(source.readline) if token.type == tokenize.COMMENT)
 
 
+def names_in(file: Path) -> Iterator[str]:
+    """Yield the names of a module and of its classes and functions, as words."""
+    yield file.stem
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+def as_words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_uses_plain_words(page: Path):
     assert list(words_in(page.read_text())) == []
@@ -59,6 +71,18 @@ def test_docstrings_and_comments_use_plain_words(room: Path):
     assert found == []
 
 
+@pytest.mark.parametrize("room", [*sorted(ROOMS), ROOT / "tests"], ids=lambda room: room.name)
+def test_names_use_plain_words(room: Path):
+    files = sorted(room.rglob("*.py")) if room.is_dir() else [room]
+    found = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in files
+        for name in names_in(file)
+        if BANNED.search(as_words(name))
+    ]
+    assert found == []
+
+
 def test_comments_of_queries_use_plain_words():
     files = [file for file in (SOURCE / "stores").rglob("*.sql") if file.parent.name != "migrations"]
     assert files
@@ -70,6 +94,16 @@ def test_comments_of_queries_use_plain_words():
 )
 def test_a_banned_word_is_found(text: str):
     assert list(words_in(text))
+
+
+@pytest.mark.parametrize("name", ["BegunAnew", "test_whoever_asks", "_came_of", "kept_for_ever"])
+def test_a_banned_word_in_a_name_is_found(name: str):
+    assert BANNED.search(as_words(name))
+
+
+@pytest.mark.parametrize("name", ["became_of", "for_every_agent", "renewed"])
+def test_a_name_that_contains_the_letters_of_a_banned_word_is_allowed(name: str):
+    assert not BANNED.search(as_words(name))
 
 
 @pytest.mark.parametrize("text", ['| `remit retry --anew`, `on_lost="anew"` | `--restart` |', "forever"])

@@ -75,7 +75,7 @@ def calling(*calls: Calls) -> Callable[[ModelRequest], Any]:
     return script
 
 
-def for_ever(name: str, **given: Any) -> Callable[[ModelRequest], Any]:
+def without_end(name: str, **given: Any) -> Callable[[ModelRequest], Any]:
     """Make the same call again and again."""
     return lambda asked: Calls(name, given, id=f"c{len(told(asked))}")
 
@@ -108,8 +108,8 @@ STORIES: dict[str, Story] = {
         {"writes": ["notes"]},
     ),
     "iterations": Story(steps, {"iterations": 3}),
-    "repeats": Story(for_ever("stand")),
-    "unknown tool": Story(for_ever("fly")),
+    "repeats": Story(without_end("stand")),
+    "unknown tool": Story(without_end("fly")),
     "trim": Story(too_long),
     "answers that do not fit": Story(lambda _: Says("a word"), {"output": int}, ("native", "pydantic-ai")),
 }

@@ -123,7 +123,7 @@ async def test_how_an_agent_is_put_together_can_be_looked_at(kind: str):
 @pytest.mark.rule("guest.verbs")
 @kinds
 @both
-async def test_verbs_are_tools_of_whoever_may_ask_and_a_refusal_is_a_sentence(kind: str, dialect: str):
+async def test_verbs_are_tools_of_agents_that_may_ask_and_a_refusal_is_a_sentence(kind: str, dialect: str):
     asks = [Calls("call_agent", {"agent": name, "task": "look"}) for name in ("reviewer", "boss")]
     replies = [Calls("list_agents", {}), *asks, Says("done"), Says("alone")]
     async with served(replies, dialect) as place, Runtime() as rt:
@@ -223,7 +223,7 @@ async def test_a_task_that_is_tried_again_reads_what_it_was_told_and_asks_nothin
 @pytest.mark.rule("guest.stream", "stream.order")
 @kinds
 @both
-async def test_whoever_listens_hears_the_text_as_it_comes(kind: str, dialect: str):
+async def test_a_listener_gets_the_text_as_it_comes(kind: str, dialect: str):
     said = "the answer is three, of course"
     async with served([Calls("add", {"a": 1, "b": 2}), Says(said, usage=(9, 4))], dialect) as place, Runtime() as rt:
         join(rt, kind, place, tools=[add])

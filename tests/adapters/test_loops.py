@@ -307,7 +307,7 @@ async def test_other_loops_have_ended_as_soon(loop: Loop, text: str, most: int):
 
 
 @pytest.mark.rule("loops.refusals", "loops.strikes")
-async def test_whoever_asks_on_is_told_why_it_was_stopped():
+async def test_a_model_that_goes_on_asking_is_told_why_it_was_stopped():
     found = await play(LOOPS["two ask each other"], "changing")
     assert str(found.outcome.error).startswith("'a' was stopped: it was refused again and again: 'b' is not asked in")
 

@@ -172,7 +172,7 @@ async def test_a_call_has_its_time(server: Make):
 
 
 @pytest.mark.rule("mcp.lifetime")
-async def test_a_process_that_dies_fails_what_is_under_way_and_is_started_anew(tmp_path: Path):
+async def test_a_process_that_dies_fails_the_calls_in_flight_and_is_restarted(tmp_path: Path):
     one = MCPServer("served", served(tmp_path), allow=["wait", "add"])
     tools = await tools_of(one)
     failures: list[str] = []
@@ -199,7 +199,7 @@ async def test_a_process_that_dies_fails_what_is_under_way_and_is_started_anew(t
 
 @pytest.mark.rule("mcp.lifetime")
 @pytest.mark.parametrize("how", ["http", "json"])
-async def test_an_address_that_goes_away_and_comes_back_is_connected_anew(tmp_path: Path, how: str):
+async def test_an_address_that_goes_away_and_comes_back_is_connected_again(tmp_path: Path, how: str):
     with listening(tmp_path, how) as first:
         one = MCPServer("served", url=first.url, allow=["wait", "add"])
         tools = await tools_of(one)

@@ -561,7 +561,7 @@ async def test_a_completion_model_and_a_request_that_blocks_the_loop_are_refused
 
 @pytest.mark.rule("guest.ungoverned")
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-async def test_whoever_says_so_runs_agents_in_tools_as_before(framework: str):
+async def test_a_guest_with_ungoverned_allow_runs_agents_in_tools_as_before(framework: str):
     async with house(framework) as there, Runtime() as rt:
         rt.add(a_writer(there), ungoverned="allow")
         assert await rt.run("writer", "write") == "told: It was opened in 1937."

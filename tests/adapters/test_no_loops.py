@@ -252,7 +252,7 @@ async def test_a_model_may_map_over_many_without_waiting():
 
 
 @pytest.mark.rule("loops.stale")
-async def test_the_same_long_answer_from_whoever_uses_no_tools_is_refused_after_eight_times():
+async def test_the_same_long_answer_of_an_agent_without_tools_is_refused_after_eight_times():
     found = await mapped(itertools.repeat(LONG))
     assert found.requests <= 20
     assert found.told() >= 4
@@ -310,7 +310,7 @@ async def test_a_standup_asks_the_same_twelve_times(question: str):
 
 
 @pytest.mark.rule("loops.same-ask")
-async def test_whoever_never_has_news_is_not_asked_any_more_and_the_standup_goes_on():
+async def test_an_agent_without_news_is_not_asked_any_more_and_the_standup_goes_on():
     def plays(me: str, _request: ModelRequest) -> ModelReply:
         if me == "a":
             return next(calls, Says("that was it"))
@@ -359,7 +359,7 @@ async def test_one_question_may_go_to_three_agents():
     assert unhindered(await played(plays, {"a": ["b", "c", "d"], "b": [], "c": [], "d": []}))
 
 
-async def test_whoever_is_refused_once_and_does_something_else_goes_on():
+async def test_an_agent_that_is_refused_once_and_does_something_else_goes_on():
     replies = then_says(
         Calls("call_agent", {"agent": "nobody", "task": "go"}),
         Calls("call_agent", {"agent": "a", "task": "go"}),

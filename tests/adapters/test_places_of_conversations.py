@@ -142,7 +142,7 @@ async def test_agents_that_a_tool_runs_go_on_with_their_own_answers(tmp_path: Pa
 
 @pytest.mark.rule("talk.position")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_whoever_a_task_was_handed_to_goes_on_with_its_own_answers(tmp_path: Path, kind: str):
+async def test_the_agent_that_a_task_was_handed_to_goes_on_with_its_own_answers(tmp_path: Path, kind: str):
     """Both conversations begin with the same task; the first life ends in the turn of the second agent."""
     work = Work("b")
 

@@ -187,7 +187,7 @@ def test_an_override_prices_what_nobody_else_knows_and_the_nearest_one_wins():
 
 
 @pytest.mark.rule("prices.override")
-def test_whoever_changes_the_overrides_later_changes_nothing():
+def test_changing_the_overrides_later_changes_nothing():
     overrides = {"gpt-4o": Price("$1", "$2")}
     known = KnownPrices(overrides)
     overrides.clear()

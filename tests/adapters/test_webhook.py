@@ -403,7 +403,7 @@ async def test_what_is_no_request_that_means_one_thing_is_refused(office: Office
 
 
 @pytest.mark.rule("channel.server")
-async def test_whoever_says_nothing_is_not_waited_for(clock):
+async def test_a_silent_client_is_not_waited_for(clock):
     server = AnswerServer(SECRET, port=0, timeout=0.05)
     with crew(":memory:", clock, server) as rt:
         async with rt.serving():

@@ -106,7 +106,7 @@ def test_a_file_can_be_what_is_said(folder: Path):
 
 
 @pytest.mark.rule("chat.session")
-def test_whoever_is_not_there_cannot_be_talked_to(folder: Path):
+def test_a_chat_with_an_unknown_agent_is_refused(folder: Path):
     done = said(folder, "hello", words=("nobody",))
     assert (done.returncode, done.stderr) == (4, "remit: there is no agent 'nobody'; there are echo, slow\n")
 

@@ -29,7 +29,7 @@ def remit(folder: Path, *words: str, value: str = "", master: str = OLD, **more:
 
 
 @pytest.mark.rule("keys.write-only", "keys.rotate", "keys.told")
-def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
+def test_a_key_is_put_in_listed_encrypted_again_and_removed(tmp_path: Path):
     put = remit(tmp_path, "set", "OpenAI", "--by", "ann", value=f"{CANARY}\n")
     assert put.stdout == f"the key 'openai' is stored, encrypted with master key {OLD_ID}\n"
     told = json.loads(remit(tmp_path, "list", "--json", master="").stdout)

@@ -212,7 +212,7 @@ async def until(shown: Shown, text: str) -> None:
             await shown.written.wait()
 
 
-def test_a_screen_can_be_paused_and_is_drawn_anew():
+def test_a_screen_can_be_paused_and_is_drawn_again():
     shown = io.StringIO()
     drawing = on_screen(Screen(), Console(file=shown, force_terminal=True))
     with drawing.paused():

@@ -52,7 +52,7 @@ def handing(rt: Runtime) -> None:
 
 @pytest.mark.rule("show.who")
 @pytest.mark.case("refused_then_handed")
-async def test_whoever_held_the_task_then_is_named_for_what_it_did():
+async def test_events_name_the_agent_that_held_the_task_at_the_time():
     with team() as rt:
         handing(rt)
         await rt.run("a", "go")

@@ -249,7 +249,7 @@ def test_agents_are_found_in_a_store_and_in_a_module(cli, tmp_path: Path, module
     assert "no clear match" in cli("find", "careless parent").out
 
 
-def test_whoever_finds_nobody_is_told_so(cli, tmp_path: Path):
+def test_a_search_that_finds_no_agent_says_so(cli, tmp_path: Path):
     carried_out(tmp_path)
     assert cli("find", "quantum physics")[:2] == (4, "no agent here can do 'quantum physics'\n")
     assert cli("find", "quantum physics", "--json")[:2] == (4, "[]\n")

@@ -180,7 +180,7 @@ def test_chance_adds_up_to_a_fifth_and_never_takes_away(tries, chance):
     assert plain <= delay(tries, chance) <= plain * 6 // 5
 
 
-def test_a_task_is_tried_four_times_unless_told_otherwise():
+def test_a_task_has_four_attempts_by_default():
     assert ATTEMPTS == 4
 
 

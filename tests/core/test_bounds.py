@@ -317,7 +317,7 @@ def test_equal_bounds_have_equal_data_and_it_is_json(a, b):
     assert checked((a & b).data, "bounds") == (b & a).data
 
 
-def test_whoever_changes_the_data_does_not_change_the_bounds():
+def test_changing_the_data_does_not_change_the_bounds():
     ceiling = Bounds(agents=["a"], depth=1)
 
     ceiling.data["depth"] = 99

@@ -129,7 +129,7 @@ def test_a_probe_that_reports_after_another_took_its_place_is_not_heard():
 
 @pytest.mark.rule("breaker.expires")
 @given(breakers, st.integers(0, 1000 * SECOND))
-def test_no_state_is_for_ever_except_the_one_an_operator_chose(breaker, later):
+def test_no_state_is_permanent_except_the_one_an_operator_chose(breaker, later):
     ends = max(NOW + later, breaker.until)
 
     assert (admits(breaker, ends) == "no") == (breaker.until == UNTIL_RESET and ends < UNTIL_RESET)
@@ -140,7 +140,7 @@ def test_no_state_is_for_ever_except_the_one_an_operator_chose(breaker, later):
 
 @pytest.mark.rule("breaker.operator")
 @given(breakers, st.integers(0, 10**9))
-def test_what_an_operator_took_out_stays_out_whoever_reports(breaker, seconds):
+def test_an_agent_that_an_operator_took_out_stays_out_whatever_is_reported(breaker, seconds):
     out = tripped(breaker, "under repair")
 
     assert out == Breaker("open", breaker.failures, UNTIL_RESET, "", "under repair")
@@ -167,7 +167,7 @@ def test_a_breaker_says_why_not_and_what_to_do(breaker, now, words):
 
 
 @given(st.integers(0, 60 * SECOND - 1))
-def test_whoever_waits_as_long_as_it_says_is_let_through(later):
+def test_a_caller_that_waits_as_long_as_the_breaker_says_is_admitted(later):
     words = sentence("kik", OPEN, NOW + later)
 
     seconds = int(words.split("rests for ")[1].split(" s more")[0])
@@ -310,7 +310,7 @@ class Life(RuleBasedStateMachine):
         assert self.breaker.probe == self.trying
 
     @invariant()
-    def it_is_not_shut_for_ever_unless_an_operator_said_so(self):
+    def only_an_operator_shuts_it_permanently(self):
         if self.breaker.until != UNTIL_RESET:
             assert self.breaker.until <= self.now + 20
             assert admits(self.breaker, max(self.now, self.breaker.until)) != "no"

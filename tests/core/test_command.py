@@ -391,7 +391,7 @@ def test_the_content_is_named_by_a_digest_that_is_the_same_in_every_process():
 
 
 @pytest.mark.rule("handoff.limit")
-def test_a_task_changes_hands_five_times_unless_told_otherwise():
+def test_a_task_may_be_handed_over_five_times_by_default():
     assert DEFAULT_HANDOFFS == 5
 
 

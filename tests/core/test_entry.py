@@ -138,7 +138,7 @@ def test_a_second_write_replaces_value_author_and_expiry_and_keeps_the_beginning
 
 
 @pytest.mark.rule("entry.upsert", "entry.expiry")
-def test_writing_over_an_expired_entry_begins_anew_but_the_version_goes_on():
+def test_writing_over_an_expired_entry_creates_it_again_but_the_version_goes_on():
     old = entry(lifetime=10)
 
     found = written(old, draft("new"), Writer("coder"), NOW + 10)

@@ -104,7 +104,7 @@ def test_no_operation_is_told_from_one_that_is_called_none(field):
 
 @pytest.mark.rule("journal.chain")
 @given(journals(2), st.data())
-def test_an_event_sealed_anew_breaks_the_one_after_it(events, data):
+def test_an_event_that_is_hashed_again_breaks_the_one_after_it(events, data):
     index = data.draw(st.integers(0, len(events) - 2))
     old = events[index]
     head = Head(old.seq - 1, events[index - 1].hash if index else GENESIS)
@@ -129,7 +129,7 @@ def test_a_removed_event_is_found_where_it_is_missing(events, data):
 
 @pytest.mark.rule("journal.chain")
 @given(journals(2), st.data())
-def test_a_removed_event_is_found_even_if_the_rest_is_numbered_anew(events, data):
+def test_a_removed_event_is_found_even_if_the_rest_is_renumbered(events, data):
     index = data.draw(st.integers(0, len(events) - 2))
 
     rest = events[:index] + [event._replace(seq=event.seq - 1) for event in events[index + 1 :]]

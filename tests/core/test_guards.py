@@ -287,7 +287,7 @@ def test_a_hop_is_refused_exactly_when_there_are_as_many_hops_as_allowed(length,
 
 
 @pytest.mark.rule("chain.depth")
-def test_three_hops_are_allowed_unless_told_otherwise():
+def test_three_hops_are_allowed_by_default():
     assert DEFAULT_DEPTH == 3
 
 
@@ -447,7 +447,7 @@ def test_a_task_does_not_go_up_to_someone_who_waits_for_it():
 
 @pytest.mark.rule("handoff.back")
 @given(st.lists(st.sampled_from(["tester", "writer", "poet"]), max_size=6), st.booleans())
-def test_a_task_may_go_back_to_whoever_held_it_before(holders, below):
+def test_a_task_may_go_back_to_the_agent_that_held_it_before(holders, below):
     remit = remit_along("lead", "coder") if below else first_remit("coder")
     earlier = ["coder"]
     for holder in holders:

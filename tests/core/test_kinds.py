@@ -139,7 +139,7 @@ def test_a_task_that_moves_says_what_the_engine_says_about_it():
     assert found == Unsealed("task.cancelling", NOW, {"why": "enough"}, "t1", "s1", "t2", "coder")
 
 
-def test_an_effect_is_told_with_its_name_and_what_came_of_it():
+def test_an_effect_is_recorded_with_its_name_and_result():
     found = kinds.effect_done(remit_along("lead", "coder"), "charge", "abc", {"id": 7}, NOW)
 
     data = {"key": "charge", "result": {"id": 7}, "args": "abc"}

@@ -367,7 +367,7 @@ def test_a_lease_closes_when_its_owner_has_ended_and_nobody_uses_it_any_more():
 
 
 @pytest.mark.rule("money.outlives")
-def test_whoever_leaves_last_closes_what_only_waited_for_it_all_the_way_up():
+def test_the_last_task_to_end_closes_all_leases_above_that_waited_for_it():
     top = lease("top", lent=100)
     middle = lease("mid", above=("top",), users=1)
     found = book(top, middle)

@@ -131,7 +131,7 @@ def test_the_third_answer_in_vain_says_that_it_is_the_last_and_the_fourth_is_ref
 
 
 @pytest.mark.rule("loops.any-ask")
-def test_the_fourteenth_time_is_refused_whatever_came_of_it():
+def test_the_fourteenth_time_is_refused_whatever_the_outcomes():
     rows = asked(12, "", came=True)
     assert loops.not_asked(RULES, ASK, rows) == ""
     rows |= loops.learned(ASK, rows, "", True).rows
@@ -165,7 +165,7 @@ def test_what_is_kept_of_a_request_is_named_by_who_asks_whom_and_what():
     assert ASK._replace(later=True).keys == ASK.keys
 
 
-def test_what_came_of_it_below_says_more_than_the_answer():
+def test_the_outcomes_of_subtasks_say_more_than_the_answer():
     assert not loops.learned(ASK, {}, "an answer that was never given before", False).new
     rows = asked(3, "the same answer each time to the same", came=True)
     assert loops.not_asked(RULES, ASK, rows) == ""
@@ -189,7 +189,7 @@ def test_an_agent_that_was_stopped_twice_is_not_asked_and_after_once_not_without
 
 
 @pytest.mark.rule("loops.strikes")
-def test_one_of_use_in_between_and_the_strikes_count_anew():
+def test_a_useful_outcome_in_between_resets_the_strikes():
     once = {"!b": AskCount(1)}
     assert loops.learned(ASK, once, "well", None).rows["!b"] == AskCount()
     assert "!b" not in loops.learned(ASK._replace(later=True), once, "well", True).rows
@@ -217,19 +217,19 @@ def test_as_many_calls_as_there_is_room_for_are_remembered():
     seen = SeenOutcomes()
     for number in range(loops.CALLS + 1):
         seen.is_new(f"read {number}", "text")
-        seen.came_of(f"task {number}", "", new=True)
+        seen.note_progress(f"task {number}", "", new=True)
     assert seen.is_new("read 0", "text") is True
     assert seen.is_new(f"read {loops.CALLS}", "text") is False
     assert seen.came("task 0", "") is None
     assert seen.came(f"task {loops.CALLS}", "") is True
 
 
-def test_what_came_of_a_request_is_told_once():
+def test_the_outcome_of_a_request_is_told_once():
     seen = SeenOutcomes()
-    seen.came_of("t", "the weather", new=False)
-    seen.came_of("t", "the weather", new=True)
-    seen.came_of("t", "the weather", new=False)
-    seen.came_of("t", "the news", new=False)
+    seen.note_progress("t", "the weather", new=False)
+    seen.note_progress("t", "the weather", new=True)
+    seen.note_progress("t", "the weather", new=False)
+    seen.note_progress("t", "the news", new=False)
     assert [seen.came("t", "the weather"), seen.came("t", "the weather"), seen.came("t", "the news")] == [
         True,
         None,
@@ -262,7 +262,7 @@ def test_refusals_of_the_same_are_counted_by_round_and_whatever_is_new_forgets_t
 
 
 @pytest.mark.rule("loops.refusals")
-def test_what_is_refused_whoever_is_asked_is_the_same_and_what_passes_is_not_counted():
+def test_refusals_count_for_all_agents_together_and_temporary_ones_do_not_count():
     rounds = Rounds()
     assert [rounds.refused("depth", name, number) for number, name in enumerate("bcd")] == [1, 2, 3]
     assert [rounds.refused(rule, "b", 9) for rule in ("concurrency", "spawn", "over")] == [0, 0, 0]

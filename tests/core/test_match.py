@@ -80,7 +80,7 @@ def test_a_match_says_why():
     assert rank("remember", HOUSE)[0].why == "its role says remember"
 
 
-def test_whoever_can_do_anything_is_asked_when_no_one_can_do_just_this():
+def test_an_agent_that_can_do_anything_is_asked_when_no_other_can_do_just_this():
     handy, painter = Card("handy", can="*"), Card("painter", can="paint walls")
 
     assert names("paint walls", [handy, painter]) == ["painter", "handy"]
@@ -170,7 +170,7 @@ def test_more_than_enough_are_not_listed():
     assert names("paint", cards) == [card.name for card in cards[:MATCHES]]
 
 
-def test_whoever_can_do_anything_is_listed_behind_all_others():
+def test_an_agent_that_can_do_anything_is_listed_behind_all_others():
     cards = [Card(f"painter {at:02}", can="paint walls and doors") for at in range(30)]
 
     assert names("paint", [Card("handy", can="*"), *cards])[-1] == "handy"
@@ -186,7 +186,7 @@ def test_whatever_is_written_is_plain_text(wanted: str, roles: list[str]):
     assert all(0 < match.score <= 1 and match.why for match in found)
 
 
-def test_words_of_questions_are_not_remembered_for_ever():
+def test_words_of_questions_are_not_remembered_without_limit():
     index = Index([Card("painter", can="paint")])
     for at in range(200):
         index.rank(" ".join(f"word{at}x{word}" for word in range(60)))
@@ -316,7 +316,7 @@ def test_how_sure_it_must_be_is_a_setting():
 
 
 @pytest.mark.rule("asks.free")
-def test_whoever_cannot_be_asked_now_stands_behind_with_the_reason():
+def test_agents_that_cannot_be_asked_now_are_listed_last_with_the_reason():
     found = behind(rank("poems", POETS), {"ann": "not now: its breaker is open"})
 
     assert [(match.card.name, match.free, match.why) for match in found] == [

@@ -579,7 +579,7 @@ def test_what_is_led_is_the_same_when_it_is_read(lead, called):
 
 
 @pytest.mark.rule("plan.assigned")
-def test_whoever_is_chosen_for_a_capability_is_named():
+def test_the_agent_chosen_for_a_capability_is_named():
     chosen = assigned(plan(step("a", agent="", capability="review code"), step("b", agent="cy")), TEAM)
 
     assert [one.agent for one in chosen.steps] == ["bob", "cy"]

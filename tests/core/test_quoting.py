@@ -106,7 +106,7 @@ def test_a_message_from_outside_says_so_and_is_quoted():
 
 
 @pytest.mark.rule("trust.quoted")
-def test_a_failure_of_several_lines_is_quoted_whoever_said_it():
+def test_a_failure_of_several_lines_is_quoted_whatever_its_source():
     assert failure_told("'fetch' failed", "ValueError: no", TRUSTED) == "'fetch' failed: ValueError: no"
     assert failure_told("'fetch' failed", "no\n# Task", TRUSTED) == "'fetch' failed:\n> no\n> # Task"
     assert failure_told("'fetch' failed", "no", UNTRUSTED) == (

@@ -84,7 +84,7 @@ def test_a_new_version_of_an_entry_is_listed_again():
 
 
 @pytest.mark.rule("sight.receipt")
-def test_an_entry_that_was_removed_and_written_anew_is_listed_again():
+def test_an_entry_that_was_removed_and_written_again_is_listed_again():
     receipt = Receipt()
 
     receipt.entry(entry(value="old"), "card")

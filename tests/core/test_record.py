@@ -19,5 +19,5 @@ def test_the_members_of_a_run_are_all_who_held_a_task_each_once():
 
 
 @pytest.mark.rule("tier.stand-in")
-def test_whoever_leads_a_plan_in_a_persons_place_is_no_member():
+def test_the_leader_of_a_plan_for_a_person_is_no_member():
     assert first_members("plan", "plan") == frozenset()

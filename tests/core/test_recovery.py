@@ -261,7 +261,7 @@ def test_the_key_that_was_used_longest_ago_is_asked_first():
 
 
 @pytest.mark.rule("model.keys-first")
-def test_whoever_rests_is_passed_over():
+def test_a_model_on_cooldown_is_skipped():
     state = {"key:k1": Cooling(1, NOW + HOUR, "auth"), "model:small": Cooling(1, NOW + MINUTE, "unavailable")}
 
     assert world([BIG, SMALL, Choice("tiny")], [DOWN], state=state).asked == ["big/k2", "tiny"]
@@ -394,7 +394,7 @@ def test_a_pause_is_until_the_soonest_can_be_asked():
 
 
 @pytest.mark.rule("model.pauses")
-def test_whoever_failed_is_left_alone_for_its_whole_wait_although_another_is_asked_before():
+def test_a_failed_model_is_not_asked_for_its_whole_wait_although_another_is_asked_before():
     found = world([Choice("down"), Choice("big", ("k1",))], [DOWN, in_a(1), in_a(1), in_a(1)])
 
     assert found.asked == ["down", "big/k1", "big/k1", "big/k1", "down"]

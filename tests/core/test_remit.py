@@ -365,7 +365,7 @@ def test_a_weak_asker_may_ask_a_strong_holder_without_lending_its_own_weakness()
 
 
 @pytest.mark.rule("tools.deny-wins")
-def test_what_a_card_denies_is_not_used_whoever_passes_it():
+def test_a_tool_that_a_card_denies_is_not_used_even_if_an_asker_passes_it():
     child = remit_along("lead", "coder")._replace(tools=frozenset(("exec", "deploy")))
     card = Card("coder", tools=["read_file", "exec"], deny=["group:exec"])
 

@@ -69,7 +69,7 @@ def test_changing_outcomes_are_progress_and_never_blocked(actions):
 
 
 @pytest.mark.rule("repeat.progress")
-def test_one_change_begins_the_count_anew():
+def test_one_change_resets_the_count():
     repeats = Repeats()
     signs(repeats, ["a"] * 15)
 
@@ -99,7 +99,7 @@ def test_what_was_done_in_between_does_not_hide_a_repeat_and_what_is_long_ago_do
 
 
 @pytest.mark.rule("repeat.same")
-def test_what_is_blocked_before_anything_came_of_it_counts_too():
+def test_a_request_that_is_blocked_before_any_outcome_counts_too():
     repeats = Repeats()
     repeats.blocked("a")
 

@@ -168,7 +168,7 @@ def test_skipping_a_step_skips_those_who_wait_for_it():
 
 
 @pytest.mark.rule("plan.failure")
-def test_of_two_causes_the_first_counts_and_whoever_is_given_up_never_starts():
+def test_of_two_causes_the_first_counts_and_the_failed_step_never_starts():
     schedule = Schedule(plan(a="", b="", c="", d="a b c"))
 
     assert [one.id for one in schedule.fail("a")] == ["d"]

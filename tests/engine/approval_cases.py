@@ -240,7 +240,7 @@ async def nobody_takes_up_what_is_parked(place: Place) -> bool:
     return False
 
 
-async def whoever_is_parked_goes_on_without_an_answer(place: Place) -> bool:
+async def a_parked_task_goes_on_without_an_answer(place: Place) -> bool:
     with doomed(place.folder / "team.db", place.clock) as first, place.team() as heir:
         for rt in (first, heir):
             asking(rt, "lead", "last")

@@ -16,6 +16,7 @@ from engine.approval_cases import (
     Place,
     a_deadline_comes_after_an_answer,
     a_line_waits_longer_than_its_timers,
+    a_parked_task_goes_on_without_an_answer,
     a_question_ends_with_the_deadline,
     a_question_is_withdrawn_with_its_task,
     an_answer_from_elsewhere_wakes,
@@ -28,7 +29,6 @@ from engine.approval_cases import (
     two_stop_the_clock_until_the_second,
     who_hangs_beside_a_question_is_stopped,
     who_has_tools_is_asked_about,
-    whoever_is_parked_goes_on_without_an_answer,
 )
 from engine.helping import PATIENCE
 from inside import without
@@ -151,7 +151,7 @@ SAFEGUARDS: dict[str, tuple[Removed, Case]] = {
         nobody_takes_up_what_is_parked,
     ),
     "putting back by the answer": (((f"{_PARKING}:unparked", no_events),), nobody_takes_up_what_is_parked),
-    "putting back without one": (((f"{_PARKING}:unparked", no_events),), whoever_is_parked_goes_on_without_an_answer),
+    "putting back without one": (((f"{_PARKING}:unparked", no_events),), a_parked_task_goes_on_without_an_answer),
     "expiry by the caretaker": (
         ((f"{_ANSWERS}:Answers.expire_all", does_nothing),),
         it_expires_although_nobody_waits,

@@ -108,7 +108,7 @@ async def test_a_rejection_is_a_sentence_to_the_agent(rt: Runtime, door: Door):
 
 
 @pytest.mark.rule("approval.rejected")
-async def test_whoever_is_not_approved_can_go_on_without_it(rt: Runtime):
+async def test_an_agent_whose_request_is_rejected_can_go_on_without_it(rt: Runtime):
     deployer(rt)
 
     @rt.agent(asks="*")

@@ -37,7 +37,7 @@ def chain(rt: Runtime) -> None:
 
 
 @pytest.mark.rule("ask.slot")
-async def test_whoever_asks_holds_no_slot(clock: FakeClock, tmp_path):
+async def test_a_task_that_asks_a_person_holds_no_slot(clock: FakeClock, tmp_path):
     """One hand, one place in the workspace, one of each agent: a question is open, and the others go on."""
     with team(tmp_path / "team.db", clock=clock, hands=1, concurrency=1) as rt:
         deployer(rt)
@@ -214,7 +214,7 @@ async def test_two_questions_at_once_stop_the_clock_once(rt: Runtime, clock: Fak
 
 
 @pytest.mark.rule("ask.clock")
-async def test_whoever_is_not_asked_about_has_no_more_time_than_before(rt: Runtime, clock: FakeClock):
+async def test_a_task_without_a_question_has_no_more_time_than_before(rt: Runtime, clock: FakeClock):
     """One of two waits for a person; the other one hangs, and its time is up all the same."""
     hangs, stopped = anyio.Event(), anyio.Event()
 

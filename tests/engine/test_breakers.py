@@ -218,7 +218,7 @@ async def test_handing_over_is_a_success_of_who_hands_over(rt: Runtime, clock: F
 
 
 @pytest.mark.rule("breaker.shared")
-def test_a_probe_whose_process_is_killed_does_not_block_the_agent_for_ever(tmp_path):
+def test_a_probe_whose_process_is_killed_does_not_block_the_agent_forever(tmp_path):
     """The killed process is real; the wait is the breaker's own, shortened by its policy."""
     script = """
 import sys, os, signal

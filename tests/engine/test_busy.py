@@ -162,7 +162,7 @@ async def test_two_narrow_agents_that_ask_each_others_kind_do_not_block_each_oth
 
 
 @pytest.mark.rule("concurrency.wait")
-async def test_whoever_waits_for_a_busy_agent_holds_no_slot_meanwhile(clock):
+async def test_a_task_that_waits_for_a_busy_agent_holds_no_slot_meanwhile(clock):
     """The only slot of the workspace is with one who waits for a busy agent; another task gets it meanwhile."""
     hold, holds = anyio.Event(), anyio.Event()
     with team(clock=clock, concurrency=1) as rt:

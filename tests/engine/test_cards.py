@@ -29,7 +29,9 @@ async def published(owner: Workspace, name: str) -> Card:
 
 
 @pytest.mark.rule("workspace.cards")
-async def test_cards_that_a_worker_publishes_can_be_asked_by_whoever_has_the_store(tmp_path: Path, clock: FakeClock):
+async def test_cards_that_a_worker_publishes_can_be_read_by_every_process_with_the_store(
+    tmp_path: Path, clock: FakeClock
+):
     path = tmp_path / "team.db"
     with team(path, clock=clock) as worker, Workspace(path, system=System(clock=clock)) as owner:
         worker.add(Card("coder", role="writes code", can="code"), echo)

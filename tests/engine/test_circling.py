@@ -90,7 +90,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.rule("loops.kept")
-async def test_whoever_takes_a_task_over_goes_on_counting(where, clock):
+async def test_an_agent_that_takes_a_task_over_continues_the_count(where, clock):
     told: list[str] = []
     asked_thrice = anyio.Event()
 

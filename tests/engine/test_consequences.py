@@ -47,7 +47,9 @@ def place(record: Record) -> Place:
 
 @pytest.mark.rule("consequences.every-end")
 @pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
-async def test_an_end_brings_announcement_children_and_lesson_whoever_writes_it(tmp_path, clock: FakeClock, kind: str):
+async def test_an_end_brings_announcement_children_and_lesson_whichever_process_writes_it(
+    tmp_path, clock: FakeClock, kind: str
+):
     """A spawned task that was taken over, with a child that it had delegated: one bare event ends it."""
     with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         inside = anyio.Event()

@@ -47,7 +47,7 @@ async def test_state_changed_in_place_is_handed_to_nobody_also_not_on_a_retry(rt
 
 
 @pytest.mark.rule("copies.turn")
-async def test_whoever_keeps_its_command_changes_nothing_with_it(rt: Runtime):
+async def test_changing_a_command_after_it_was_returned_changes_nothing(rt: Runtime):
     kept: list[Command] = []
 
     @rt.agent(asks="*")

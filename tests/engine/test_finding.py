@@ -48,7 +48,7 @@ async def test_whose_breaker_is_open_stands_behind_and_another_is_asked(rt: Runt
 
 
 @pytest.mark.rule("asks.free")
-async def test_whoever_has_no_room_stands_behind(rt: Runtime):
+async def test_agents_without_room_are_listed_last(rt: Runtime):
     begun, enough = anyio.Event(), anyio.Event()
 
     async def ann(turn: Turn) -> str:

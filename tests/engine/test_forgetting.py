@@ -59,7 +59,7 @@ async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
 
 @pytest.mark.no_cover
 @pytest.mark.rule("memory.flat")
-async def test_what_is_open_stays_whole_and_what_ended_of_late_too(rt: Runtime):
+async def test_open_runs_stay_whole_and_runs_that_ended_recently_too(rt: Runtime):
     inside, go = anyio.Event(), anyio.Event()
 
     @rt.agent(asks="*")

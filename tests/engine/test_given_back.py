@@ -62,7 +62,7 @@ async def test_a_task_that_may_change_hands_no_more_has_failed():
 
 
 @pytest.mark.rule("handoff.given-back")
-async def test_whoever_failed_without_a_handoff_has_failed():
+async def test_a_task_that_failed_without_a_handoff_has_failed():
     rt = Runtime(policy=BACK)
     crew(rt)
     with pytest.raises(remit.Failed, match="no such form"):

@@ -375,7 +375,7 @@ async def test_a_deadline_covers_every_holder(rt: Runtime, clock):
     assert root.state == "failed"
 
 
-async def test_cancelling_reaches_whoever_holds_the_task_now(rt: Runtime):
+async def test_cancelling_reaches_the_agent_that_holds_the_task_now(rt: Runtime):
     @rt.agent(asks="*")
     async def first(turn: Turn) -> Command:
         return Command("second")

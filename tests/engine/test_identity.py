@@ -136,7 +136,7 @@ async def test_a_runtime_with_a_lower_ceiling_is_not_answered_from_under_a_highe
 
 
 @pytest.mark.rule("key.guards-first")
-async def test_what_would_be_refused_is_refused_whoever_asked_for_it_before(rt: Runtime):
+async def test_a_request_that_would_be_refused_is_refused_whichever_agent_made_it_before(rt: Runtime):
     rt.add(Card("pay"), echo)
     rt.add(Card("stranger"), echo)
     first = await rt.submit("pay", "x", key="k")

@@ -141,7 +141,7 @@ async def test_a_childs_end_is_told_until_it_is_kept_and_its_slot_is_free_again(
 
 
 @pytest.mark.rule("end.kept")
-async def test_whoever_cannot_wait_is_not_kept_waiting_and_the_end_is_told_beside_it(path, clock, holder, caplog):
+async def test_a_caller_that_cannot_wait_does_not_wait_and_the_end_is_written_concurrently(path, clock, holder, caplog):
     with impatient(path, clock) as rt:
         inside = anyio.Event()
 

@@ -358,7 +358,7 @@ async def test_what_the_task_was_passed_by_name_and_what_the_command_gives_goes_
 
 
 @pytest.mark.rule("handoff.narrows")
-async def test_what_a_fan_out_passes_on_reaches_its_members_and_whoever_joins(rt: Runtime):
+async def test_context_passed_to_a_fan_out_reaches_its_members_and_the_agent_that_joins(rt: Runtime):
     for where in ("spec", "hr"):
         await rt.workspace.context("s").set(where, "k", f"of {where}")
     await rt.workspace.context("s").board.set("k", "on the board")

@@ -261,7 +261,7 @@ async def test_the_same_plan_is_the_same_task_and_another_is_not(rt: Runtime):
 
 
 @pytest.mark.rule("plan.assigned")
-async def test_a_step_for_a_capability_is_done_by_whoever_was_chosen_when_the_plan_was_submitted(tmp_path, clock):
+async def test_a_step_for_a_capability_is_done_by_the_agent_chosen_when_the_plan_was_submitted(tmp_path, clock):
     plan = Plan([Step("a", "A", capability="job ann")])
     with team(tmp_path / "team.db", clock=clock, hands=0) as asker, team(tmp_path / "team.db", clock=clock) as worker:
         listening(asker, "ann")
@@ -301,7 +301,7 @@ async def test_only_a_process_that_has_all_members_takes_a_plan(tmp_path, clock)
 
 
 @pytest.mark.rule("tier.stand-in")
-async def test_whoever_carries_out_a_submitted_plan_counts_neither_as_an_agent_nor_as_a_hop(rt: Runtime):
+async def test_the_leader_of_a_submitted_plan_counts_neither_as_an_agent_nor_as_a_hop(rt: Runtime):
     listening(rt, "ann", "bob")
     alone = Plan([Step("a", "A", agent="ann"), Step("b", "B", agent="ann", after=["a"])])
     task = await rt.submit_plan(alone, tier="simple", within=remit.Bounds(tasks=2))
@@ -311,7 +311,7 @@ async def test_whoever_carries_out_a_submitted_plan_counts_neither_as_an_agent_n
 
 
 @pytest.mark.rule("plan.stand-in")
-async def test_nobody_can_ask_whoever_carries_out_a_plan(rt: Runtime):
+async def test_no_agent_can_ask_the_leader_of_a_plan(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> object:
         with pytest.raises(Refused, match="there is no agent 'plan'"):

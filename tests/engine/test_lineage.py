@@ -149,7 +149,7 @@ async def test_each_of_several_that_failed_is_tried_again_for_itself(rt: Runtime
 
 
 @pytest.mark.rule("lineage.below")
-async def test_what_completed_is_asked_for_anew_when_it_is_asked_for_twice(rt: Runtime, clock):
+async def test_a_completed_delegation_runs_again_when_it_is_requested_twice(rt: Runtime, clock):
     """Asking the same again after a success is another question; tried again, both have their own answer."""
     rolled: list[int] = []
 
@@ -316,7 +316,7 @@ async def test_a_run_that_may_still_be_retried_keeps_those_it_came_from(rt: Runt
 
 @pytest.mark.rule("lineage.told")
 @pytest.mark.case("resume/announce_retry")
-async def test_an_announcement_is_found_by_whoever_is_tried_again(rt: Runtime):
+async def test_an_announcement_is_found_by_a_retried_task(rt: Runtime):
     did = {"lead": 0, "scout": 0}
     waits = anyio.Event()
 
@@ -458,7 +458,7 @@ class Interrupted(Wrapped):
 
 
 @pytest.mark.rule("lineage.unheard")
-async def test_one_that_was_stopped_with_its_asker_is_asked_for_anew(tmp_path, clock):
+async def test_a_task_that_was_stopped_with_its_asker_is_requested_again(tmp_path, clock):
     """Its end is on record when the process dies, and that of its asker is not: nobody ever heard of it."""
     inside, stopped = anyio.Event(), anyio.Event()
     did: list[str] = []

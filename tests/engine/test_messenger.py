@@ -156,7 +156,7 @@ async def test_a_channel_that_is_down_is_tried_again_ever_more_slowly(clock, cap
 
 
 @pytest.mark.rule("channel.down")
-async def test_whoever_asks_to_be_left_alone_is_for_all_questions(clock):
+async def test_a_channel_that_asks_for_a_pause_is_paused_for_all_questions(clock):
     post = Post(Down(retry_after=40.0), "m1")
     post.clock = clock
     with asking(":memory:", clock, post) as rt:

@@ -131,7 +131,7 @@ async def test_a_task_that_is_cancelled_while_it_goes_out_in_parts_ends(rt: Runt
 
 
 @pytest.mark.rule("trust.flows")
-async def test_what_came_of_parts_that_nobody_may_join_is_taken_in_by_whoever_sent_them_out(rt: Runtime):
+async def test_the_results_of_parts_that_no_agent_may_join_go_to_the_agent_that_sent_them_out(rt: Runtime):
     @rt.agent(asks=["reader", "closer"])
     async def lead(turn: Turn) -> object:
         if turn.handoff.refused:

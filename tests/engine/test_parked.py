@@ -159,7 +159,7 @@ async def test_a_run_of_the_foreground_is_parked_and_goes_on_from_the_queue(tmp_
 
 
 @pytest.mark.rule("ask.parked", "ask.clock")
-async def test_what_goes_on_after_the_night_has_its_time_anew(tmp_path, clock: FakeClock):
+async def test_a_task_that_resumes_after_the_night_has_its_whole_time_again(tmp_path, clock: FakeClock):
     crew, again, done = Crew(), anyio.Event(), anyio.Event()
     async with left_alone(tmp_path, clock, "ask", crew=crew) as (heir, parked, question):
         clock.advance(NIGHT)
@@ -225,7 +225,7 @@ async def test_what_is_parked_is_cancelled_whole(tmp_path, clock: FakeClock):
 
 
 @pytest.mark.rule("ask.parked", "ask.withdrawn")
-async def test_whoever_is_parked_goes_on_when_the_one_that_asked_is_cancelled(tmp_path, clock: FakeClock):
+async def test_a_parked_task_goes_on_when_the_task_that_asked_is_cancelled(tmp_path, clock: FakeClock):
     """Nobody will answer any more, so nobody waits for an answer."""
     crew = Crew()
     async with left_alone(tmp_path, clock, "ask", crew=crew) as (heir, parked, question):

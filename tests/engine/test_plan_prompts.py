@@ -72,7 +72,7 @@ async def test_memory_scope_all_is_a_summary_of_everything_so_far(rt: Runtime):
 
 
 @pytest.mark.rule("plan.transitive")
-async def test_a_summary_is_in_the_order_of_the_plan_whoever_was_quicker(rt: Runtime):
+async def test_a_summary_is_in_the_order_of_the_plan_whichever_step_was_quicker(rt: Runtime):
     told = listening(rt, "zed")
     quick = anyio.Event()
 

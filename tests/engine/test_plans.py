@@ -39,7 +39,7 @@ async def test_a_plan_with_a_fault_starts_nothing(rt: Runtime, steps: list[Step]
     assert "plan.started" not in [event.kind for event in await rt.workspace.journal.history()]
 
 
-async def test_a_step_can_be_for_whoever_has_the_capability(rt: Runtime):
+async def test_a_step_can_be_for_any_agent_with_the_capability(rt: Runtime):
     told = listening(rt, "ann", "bob")
     outcome = await rt.run_plan(Plan([Step("a", "A", capability="job bob")]))
     assert outcome.steps["a"].agent == "bob"

@@ -79,7 +79,7 @@ def test_how_long_a_silent_process_is_waited_for_depends_on_what_is_known_of_it(
 
 
 @pytest.mark.rule("presence.watch")
-def test_whoever_could_not_look_for_a_while_begins_to_watch_anew(clock):
+def test_heartbeat_timeouts_restart_after_a_pause_in_polling(clock):
     peers = Peers(clock, SILENCE, 1)
     assert watched(clock, peers, SILENCE - 1, Beat("w", FAR, 1)) == []
     clock.advance(SILENCE / 2 + 1)
@@ -97,7 +97,7 @@ def test_a_short_silence_is_watched_with_rounds_that_are_not_shorter(clock):
 
 
 @pytest.mark.rule("presence.unseen")
-def test_whoever_has_something_and_never_said_that_it_is_there_is_watched_like_a_silent_one(clock):
+def test_a_worker_that_holds_tasks_without_any_heartbeat_is_watched_like_a_silent_one(clock):
     peers = Peers(clock, SILENCE, 1)
     assert watched(clock, peers, SILENCE - 1, unseen=("w",)) == []
     assert watched(clock, peers, 1, unseen=("w",)) == ["w"]
@@ -268,7 +268,7 @@ class Full(Wrapped):
 
 
 @pytest.mark.rule("presence.leave")
-async def test_whoever_cannot_say_that_it_leaves_leaves_all_the_same(tmp_path, clock, caplog):
+async def test_a_worker_that_cannot_report_its_exit_exits_all_the_same(tmp_path, clock, caplog):
     full = Full(tmp_path / "team.db")
     with team(full, clock=clock) as rt:
         rt.add(Card("coder"), echo)

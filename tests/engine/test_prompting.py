@@ -89,7 +89,7 @@ async def test_how_a_task_was_handed_over_is_told(rt: Runtime):
 
 
 @pytest.mark.rule("prompt.remit")
-async def test_what_came_of_the_parts_is_told_to_whoever_joins_them(rt: Runtime):
+async def test_the_agent_that_joins_the_parts_is_told_their_results(rt: Runtime):
     telling(rt, "joiner")
 
     async def broken(turn: Turn) -> str:

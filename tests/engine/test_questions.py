@@ -105,7 +105,7 @@ async def test_a_loop_over_a_list_that_changed_is_right_or_told(tmp_path, clock,
 
 
 @pytest.mark.rule("effect.leftover")
-async def test_whoever_waits_in_vain_for_others_to_come_to_what_was_kept_is_told(rt: Runtime, clock):
+async def test_an_agent_that_waits_in_vain_for_others_to_reach_a_stored_result_gets_an_error(rt: Runtime, clock):
     """Both flows pay another amount than before: neither is done, whichever comes first."""
     paid: list[int] = []
 
@@ -328,7 +328,7 @@ def title(turn: Turn) -> str:
 
 @pytest.mark.rule("plan.identity")
 @pytest.mark.case("resume/pairing")
-async def test_a_plan_written_anew_gets_the_answers_to_its_own_questions(tmp_path, clock):
+async def test_a_rewritten_plan_gets_the_answers_to_its_own_questions(tmp_path, clock):
     def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list:
             one, other = ("France", "Spain") if stage.first else ("Spain", "France")

@@ -73,7 +73,7 @@ async def test_what_nobody_has_hands_for_waits_until_someone_has(tmp_path, clock
 
 
 @pytest.mark.rule("task.submit")
-async def test_a_failure_is_told_to_whoever_waits(rt: Runtime):
+async def test_a_failure_is_told_to_the_caller_that_waits(rt: Runtime):
     @rt.agent
     async def coder(turn: Turn) -> str:
         raise ValueError("no such module")

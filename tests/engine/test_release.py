@@ -75,7 +75,7 @@ async def test_what_is_being_submitted_while_draining_is_not_begun_after_it(tmp_
 
 
 @pytest.mark.rule("crash.release")
-async def test_whoever_leaves_leaves_nothing_behind_that_it_never_began(tmp_path, clock):
+async def test_draining_requeues_a_task_whose_submitter_left_before_it_started(tmp_path, clock):
     """Whoever submits it goes away while the store answers: it is on record as ours, and nobody here knows of it."""
     slow = Slow(tmp_path / "team.db")
     with team(slow, clock=clock) as rt:
@@ -381,7 +381,7 @@ async def test_cancelling_serve_stops_a_worker_that_was_lent_before(rt: Runtime)
 
 
 @pytest.mark.rule("drain.starting")
-async def test_draining_stops_whoever_still_waits_for_its_store():
+async def test_draining_stops_tasks_that_still_wait_for_the_store():
     with team("postgresql://127.0.0.1:1/nowhere") as rt:
         waiting = asyncio.ensure_future(rt.serve())
         await a_few_rounds()

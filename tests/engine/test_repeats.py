@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.rule("chain.loop")
-async def test_two_agents_that_delegate_to_each_other_for_ever_are_called_once_each(rt: Runtime):
+async def test_two_agents_that_delegate_to_each_other_without_end_are_called_once_each(rt: Runtime):
     called: list[str] = []
 
     async def ask_the_other(turn: Turn) -> str:
@@ -71,7 +71,7 @@ async def test_the_same_delegation_with_the_same_result_is_refused_at_twenty_and
 
 
 @pytest.mark.rule("repeat.same")
-async def test_whoever_answers_once_it_is_told_has_answered(rt: Runtime):
+async def test_an_agent_that_returns_after_a_refusal_completes(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> int:
         for number in range(100):
@@ -160,7 +160,7 @@ async def test_failures_and_refusals_that_do_not_change_are_repeats_but_what_pas
 
 
 @pytest.mark.rule("repeat.same")
-async def test_whoever_asks_for_what_is_refused_thirty_times_is_stopped(rt: Runtime):
+async def test_an_agent_that_makes_a_refused_request_thirty_times_is_stopped(rt: Runtime):
     said: list[str] = []
 
     @rt.agent
@@ -179,7 +179,7 @@ async def test_whoever_asks_for_what_is_refused_thirty_times_is_stopped(rt: Runt
 
 @pytest.mark.rule("repeat.same")
 @pytest.mark.parametrize("way", ["delegate", "submit", "hand_off", "send"])
-async def test_whoever_asks_in_vain_for_ever_is_stopped_and_holds_up_nobody(way: str):
+async def test_an_agent_that_asks_in_vain_without_end_is_stopped_and_delays_no_other(way: str):
     with Runtime() as rt:  # on a real clock: there is nobody to move another
         rt.add(Card("worker"), echo)
 
@@ -199,7 +199,7 @@ async def test_whoever_asks_in_vain_for_ever_is_stopped_and_holds_up_nobody(way:
 
 @pytest.mark.rule("truth.late")
 @pytest.mark.parametrize("way", ["delegate", "submit", "send", "once", "inbox"])
-async def test_whoever_will_not_hear_that_its_time_is_up_is_cancelled(way: str):
+async def test_an_agent_that_ignores_its_timeout_is_cancelled(way: str):
     """It lets nothing else run, so not even its own timer."""
     words = {"once": ("n", len, "x"), "inbox": ()}
     told: list[str] = []

@@ -160,7 +160,7 @@ async def test_submitted_and_spawned_children_are_asked_for_once(tmp_path, clock
 
 
 @pytest.mark.rule("crash.replay", "concurrency.queue")
-async def test_whoever_was_waiting_waits_again_without_a_slot(tmp_path, clock):
+async def test_a_task_that_was_waiting_waits_again_without_a_slot(tmp_path, clock):
     """One slot in the workspace, and the child has not begun: the heir must not sit on the slot while it waits."""
     with (
         doomed(tmp_path / "team.db", clock, concurrency=1) as dead,

@@ -193,7 +193,7 @@ async def test_the_attempts_of_one_task_never_open_its_agents_breaker(clock):
 
 
 @pytest.mark.rule("retry.timeout")
-async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew(rt: Runtime, clock):
+async def test_the_time_of_an_attempt_ends_the_code_and_the_next_attempt_has_its_own_time(rt: Runtime, clock):
     stopped: list[str] = []
     tries: list[int] = []
 

@@ -121,7 +121,7 @@ async def test_asking_first_whether_so_many_may_be_sent_raises(rt: Runtime):
 @pytest.mark.rule("handoff.deadlock", "handoff.parallel")
 @pytest.mark.parametrize("first", ["ghost", "chief", "worker", "stranger"])
 @pytest.mark.case("ghost_fan_out")
-async def test_going_out_in_the_same_parts_again_is_refused_whoever_comes_first(rt: Runtime, first: str):
+async def test_going_out_in_the_same_parts_again_is_refused_whichever_part_is_first(rt: Runtime, first: str):
     turns: list[str] = []
 
     @rt.agent(asks=["worker"])
@@ -199,7 +199,7 @@ async def test_how_often_one_task_changes_hands_is_the_owners_to_say():
 
 @pytest.mark.rule("tier.stand-in")
 @pytest.mark.case("stand_in")
-async def test_whoever_leads_a_plan_for_a_person_is_neither_an_agent_nor_a_hop(rt: Runtime):
+async def test_the_leader_of_a_plan_for_a_person_is_neither_an_agent_nor_a_hop(rt: Runtime):
     @rt.agent(asks=["helper"])
     async def worker(turn: Turn) -> int:
         return turn.remit.chain.depth

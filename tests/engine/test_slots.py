@@ -53,7 +53,7 @@ async def test_neither_an_agent_nor_the_workspace_does_more_at_a_time_than_allow
 @pytest.mark.rule("concurrency.queue")
 @pytest.mark.parametrize("how", ["workspace", "agent"])
 @pytest.mark.parametrize("hands", [1, 4, 100])
-async def test_whoever_waits_holds_no_slot(clock, how: str, hands: int):
+async def test_a_waiting_task_holds_no_slot(clock, how: str, hands: int):
     """Forty that wait for three each, four at a time: all of them end, and four is never exceeded."""
     crowd = Crowd()
 

@@ -117,7 +117,7 @@ async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtim
 
 
 @pytest.mark.rule("spawn.limit", "concurrency.queue")
-async def test_whoever_waits_for_a_slot_to_spawn_holds_none_itself(clock):
+async def test_a_task_that_waits_for_a_slot_to_spawn_holds_none_itself(clock):
     """The only slot of the workspace: were the asker to keep it while it waits, nothing could ever end."""
     with team(clock=clock, concurrency=1) as rt:
         rt.add(Card("coder"), echo)
@@ -299,7 +299,7 @@ async def test_two_runs_of_one_agent_in_one_session_never_get_each_others(rt: Ru
 
 
 @pytest.mark.rule("spawn.announce")
-async def test_whoever_the_task_was_handed_to_gets_the_announcement(rt: Runtime):
+async def test_the_agent_that_the_task_was_handed_to_gets_the_announcement(rt: Runtime):
     go = anyio.Event()
 
     @rt.agent(asks="*")

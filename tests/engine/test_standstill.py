@@ -121,7 +121,7 @@ def test_a_stop_is_left_out_but_for_the_second_in_which_it_could_not_be_noticed(
 
 
 @pytest.mark.rule("clock.stopped")
-def test_whoever_computes_for_long_without_letting_others_run_has_used_that_time(system: Machine):
+def test_an_agent_that_blocks_the_loop_for_long_has_used_that_time(system: Machine):
     usable = UsableTime(system)
     usable.enter()
     before = usable.ticks()

@@ -66,7 +66,7 @@ async def test_events_and_words_come_as_they_happen_and_the_outcome_is_last(rt: 
 
 
 @pytest.mark.rule("stream.begins")
-async def test_a_try_that_failed_half_way_begins_anew(rt: Runtime):
+async def test_a_try_that_failed_half_way_starts_again(rt: Runtime):
     def half(_attempt: ModelTry) -> Exception:
         return Down("connection")
 
@@ -79,7 +79,7 @@ async def test_a_try_that_failed_half_way_begins_anew(rt: Runtime):
 
 
 @pytest.mark.rule("stream.leave")
-async def test_whoever_leaves_stops_the_run(clock):
+async def test_leaving_the_stream_stops_the_run(clock):
     inside, stopped = anyio.Event(), anyio.Event()
     with team(clock=clock) as rt:
 

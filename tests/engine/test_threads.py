@@ -205,7 +205,7 @@ def test_what_is_in_the_memory_of_the_parent_is_not_shared_with_a_child(open_tea
 
 
 @pytest.mark.rule("runtime.fork")
-def test_a_runtime_that_was_never_used_belongs_to_whoever_uses_it(where: str, open_team):
+def test_a_runtime_that_was_never_used_belongs_to_the_first_thread_that_uses_it(where: str, open_team):
     rt = open_team(where)
     assert in_a_fork(lambda: remit.run(rt, "echo", "child")) == "child"
 

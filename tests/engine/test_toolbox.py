@@ -77,7 +77,7 @@ async def test_a_tool_that_may_not_be_used_is_a_sentence_each_time(rt: Runtime):
 
 
 @pytest.mark.rule("tools.deny-wins")
-async def test_what_a_card_denies_is_not_used_whoever_passes_it(rt: Runtime):
+async def test_a_tool_that_a_card_denies_is_not_used_even_if_an_asker_passes_it(rt: Runtime):
     tool = Tool()
     told = using(rt, tool, look(), card=Card("coder", deny=["look"]))
 
@@ -454,7 +454,7 @@ async def test_hooks_come_before_the_approval_and_what_was_approved_is_what_is_u
 
 @pytest.mark.rule("approval.exact", "approval.used")
 @pytest.mark.parametrize("changes", [False, True], ids=["the same", "other arguments"])
-async def test_a_hook_that_changes_its_mind_after_a_restart_has_its_call_approved_anew(tmp_path, clock, changes: bool):
+async def test_a_call_that_a_hook_changes_after_a_restart_needs_a_new_approval(tmp_path, clock, changes: bool):
     """The first process dies between the approval and the tool. An approval that it had counts for those arguments."""
     begun = anyio.Event()
     lives: list[int] = []

@@ -26,7 +26,7 @@ async def test_what_the_turn_under_way_has_used_counts_for_the_next_hop(rt: Runt
 
 
 @pytest.mark.rule("tier.at-once")
-async def test_whoever_uses_more_than_the_run_may_is_stopped_and_what_was_used_is_on_record(rt: Runtime):
+async def test_an_agent_that_uses_more_than_the_run_may_is_stopped_and_its_usage_is_on_record(rt: Runtime):
     @rt.agent
     async def solo(turn: Turn) -> str:
         await turn.report_tokens(50_000)
@@ -39,7 +39,7 @@ async def test_whoever_uses_more_than_the_run_may_is_stopped_and_what_was_used_i
 
 
 @pytest.mark.rule("tier.at-once")
-async def test_whoever_catches_it_answers_with_what_it_has(rt: Runtime):
+async def test_an_agent_that_catches_the_refusal_returns_what_it_has(rt: Runtime):
     @rt.agent
     async def solo(turn: Turn) -> str:
         try:

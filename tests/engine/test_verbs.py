@@ -150,7 +150,7 @@ async def test_tasks_are_given_away_looked_at_and_cancelled(rt: Runtime):
 
 
 @pytest.mark.rule("verbs.status")
-async def test_whoever_looks_is_told_how_long_it_has_been_running(clock: FakeClock):
+async def test_the_status_of_a_task_says_how_long_it_has_been_running(clock: FakeClock):
     inside = anyio.Event()
 
     async def lead(turn: Turn) -> list[Any]:

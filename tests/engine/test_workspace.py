@@ -125,7 +125,7 @@ async def test_following_from_a_number_misses_nothing_and_repeats_nothing(rt: Ru
 
 
 @pytest.mark.rule("workspace.follow")
-async def test_following_begins_now_unless_told_otherwise(rt: Runtime):
+async def test_following_starts_now_by_default(rt: Runtime):
     rt.add(Card("coder"), echo)
     await rt.run("coder", "before")
     seen: list[Event] = []

@@ -51,7 +51,7 @@ def test_a_task_says_what_it_is_who_asked_and_how_often_it_may_be_tried():
     assert told(kinds.started(CODER, NOW)).attempts == 1
 
 
-def test_a_task_that_has_ended_says_what_came_of_it():
+def test_a_task_that_has_ended_has_its_outcome():
     done = kinds.ended(CODER, "task.completed", NOW, {"result": {"lines": 40}})
     broken = kinds.ended(CODER, "task.failed", NOW, {"error": "it broke", "type": "OSError"})
 

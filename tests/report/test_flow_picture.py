@@ -225,7 +225,7 @@ def test_svg_bars_show_work_and_a_thin_line_shows_queueing():
     assert texts(drawn).count("not begun") == 2
 
 
-def test_svg_marks_an_attempt_on_the_bar_of_whoever_made_it():
+def test_svg_marks_an_attempt_on_the_bar_of_the_agent_that_made_it():
     root = relay()
     root.attempts, root.retries, root.asked_how, root.asked_at = 3, [retry(0.5), retry(7, 2, turn=2)], "submit", -SECOND
     rows = [group for group in picture(root).iter(f"{SVG}g") if drawn_with(group, "bar")]

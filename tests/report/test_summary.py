@@ -67,7 +67,7 @@ def test_the_sentence_of_a_task_that_came_back():
     assert summary(run_of(*told, completed(LEAD))).tokens_seen == 2 * 4
 
 
-def test_whoever_submits_goes_on_and_whoever_delegates_waits():
+def test_a_task_that_submits_goes_on_and_one_that_delegates_waits():
     told = [kinds.started(LEAD, NOW), submitted(TESTER, NOW), claimed(TESTER, NOW)]
 
     assert sentence(run_of(*told)) == "lead asked 1 agent; lead, tester still working"

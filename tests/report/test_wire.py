@@ -171,7 +171,7 @@ def test_a_task_says_where_it_stands_as_far_as_can_be_told_from_here():
     assert wire.task(RECORD, "part 2", state="lost", where="gone") == TASK
 
 
-def test_a_task_in_detail_says_what_came_of_it_too():
+def test_a_task_in_detail_has_its_outcome_too():
     earlier = (EarlierAttempt("failed", NOW, 5, "no disk"),)
     found = Detail(RECORD, "part 2", "lead", 4, earlier, Counter(running=2), {"lines": 40}, "", "enough")
 

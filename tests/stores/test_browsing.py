@@ -77,7 +77,9 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(database: SqliteDatab
 
 
 @pytest.mark.rule("store.browse")
-async def test_closing_the_store_stops_long_looks_and_tells_whoever_waits(database: SqliteDatabase, where: Path):
+async def test_closing_the_store_stops_long_reads_and_tells_the_callers_that_wait(
+    database: SqliteDatabase, where: Path
+):
     look = Endless()
     waiting = asyncio.ensure_future(database.store("one").browse(look))
     await look.has_begun()
@@ -109,7 +111,7 @@ async def test_a_look_that_asks_nothing_cannot_hold_up_a_close(tmp_path: Path):
 
 @pytest.mark.rule("store.browse")
 @pytest.mark.rule("runtime.fork")
-async def test_a_long_look_begins_anew_after_a_fork(database: SqliteDatabase, where: Path):
+async def test_a_long_read_starts_again_after_a_fork(database: SqliteDatabase, where: Path):
     """The file is closed meanwhile, so the child may open it."""
     look = Endless()
     waiting = asyncio.ensure_future(database.store("one").browse(look))

@@ -87,7 +87,7 @@ async def test_a_worker_has_few_connections_however_much_it_does(address: str):
 
 
 @pytest.mark.rule("postgres.connections")
-async def test_whoever_browses_has_two_connections_more_however_many_do(address: str):
+async def test_browsing_uses_two_more_connections_however_many_browse(address: str):
     rt = team(as_url(address))
     with anyio.fail_after(PATIENCE), counted(address) as counting:
         async with rt:

@@ -51,7 +51,7 @@ def plan(database: SqliteDatabase, name: str) -> list[str]:
     return [row[3] for row in rows]
 
 
-def test_no_query_is_planned_anew_each_time_it_is_asked(database: SqliteDatabase):
+def test_no_query_is_planned_again_each_time_it_runs(database: SqliteDatabase):
     """SQLite does so when a value decides which partial index may be used: that takes longer than the answer."""
     connection = database.writer.connection
     planned: list[int] = []

@@ -135,7 +135,7 @@ async def test_two_databases_count_the_same_run(opened: Open):
     await healthy(opened())
 
 
-async def test_batches_over_many_workspaces_do_not_wait_for_each_other_for_ever(opened: Open):
+async def test_batches_over_many_workspaces_do_not_deadlock(opened: Open):
     databases = [opened(), opened()]
     names = [f"workspace {n}" for n in range(12)]
 
@@ -277,7 +277,7 @@ def test_without_its_packages_it_says_what_to_install():
 
 
 @pytest.mark.rule("store.op")
-async def test_a_killed_connection_is_made_anew_in_the_middle_of_an_operation(opened: Open, address: str):
+async def test_a_connection_killed_during_an_operation_is_replaced(opened: Open, address: str):
     store = opened().store("w")
     await store.tx("first", adding)
     killed: list[int] = []

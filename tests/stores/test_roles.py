@@ -72,7 +72,7 @@ def test_a_schema_that_a_stranger_made_first_is_refused(address: str, role: Role
 
 @pytest.mark.rule("postgres.owner")
 @pytest.mark.parametrize("statement", ["GRANT CREATE ON SCHEMA remit TO {}", "ALTER TABLE remit.task OWNER TO {}"])
-def test_whoever_may_plant_something_in_the_schema_is_named(address: str, role: Role, statement: str):
+def test_roles_that_may_create_objects_in_the_schema_are_named(address: str, role: Role, statement: str):
     mallory = role("mallory")
     PostgresDatabase(address).close()
     run(address, statement.format(user(mallory)))

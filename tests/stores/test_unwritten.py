@@ -48,7 +48,7 @@ def figures(view: View) -> tuple[int, int, int]:
 
 
 @pytest.mark.rule("money.balanced")
-async def test_whoever_decides_in_the_same_transaction_sees_what_is_not_written_yet():
+async def test_decisions_in_one_transaction_see_rows_that_are_not_written_yet():
     with team() as rt:
         store = opening_of(rt.workspace).ground.store
         await write(store, "grant", granted(100))

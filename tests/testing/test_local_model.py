@@ -128,7 +128,7 @@ async def test_words_are_streamed_as_they_are_made_or_told_as_a_whole():
 
 
 @pytest.mark.rule("local.streams")
-async def test_whoever_hangs_up_stops_it():
+async def test_a_client_that_hangs_up_stops_it():
     engine = Endless("and ")
     async with served(engine) as (_, client):
         body = {"model": "small", "messages": ASKED, "stream": True}

@@ -669,7 +669,7 @@ async def test_there_are_only_so_many_connections():
 
 
 @pytest.mark.rule("script.refuses")
-async def test_whoever_comes_when_as_many_are_turned_away_is_reset():
+async def test_a_connection_above_the_number_that_may_be_turned_away_is_reset():
     async with model_server(connections=1) as server:
         held = [await connect(server) for _ in range(2)]
         assert b"503 Service Unavailable" in await held[1][0].readline()

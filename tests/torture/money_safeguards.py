@@ -74,11 +74,11 @@ def only_at_ends(happening: Any, event: Any, standing: Any) -> Any:
     return holds_resolve(happening.view, event, standing) if event.kind in lifecycle.ENDS else ()
 
 
-def whoever_uses_it(self: Any) -> bool:
+def idle_even_if_used(self: Any) -> bool:
     return not (self.lent or self.reserved)
 
 
-def whoever_was_lent(self: Any) -> bool:
+def idle_even_if_lent(self: Any) -> bool:
     return not (self.users or self.reserved)
 
 
@@ -250,9 +250,9 @@ SAFEGUARDS: Final = (
     _one("calls end when a task is taken away", "remit.engine.consequences:calls_end", only_at_ends, _ZOMBIE),
     _one("leases close", f"{_DOOR}:leases_close", empty, _ENDS),
     _one("leases close, at random", f"{_DOOR}:leases_close", empty, "seeds"),
-    _one("users keep a lease open", f"{_LEASES}:Lease.is_idle", whoever_uses_it, _OUTLIVES),
-    _one("what is lent keeps a lease open", f"{_LEASES}:Lease.is_idle", whoever_was_lent, _OUTLIVES),
-    _one("what is lent, at random", f"{_LEASES}:Lease.is_idle", whoever_was_lent, "seeds"),
+    _one("users keep a lease open", f"{_LEASES}:Lease.is_idle", idle_even_if_used, _OUTLIVES),
+    _one("what is lent keeps a lease open", f"{_LEASES}:Lease.is_idle", idle_even_if_lent, _OUTLIVES),
+    _one("what is lent, at random", f"{_LEASES}:Lease.is_idle", idle_even_if_lent, "seeds"),
     _one("closing goes upwards", f"{_BOOK}.close", alone, _OUTLIVES),
     _one("sharers leave", f"{_DOOR}:_shared", nobody_shares, _OUTLIVES),
     _one(

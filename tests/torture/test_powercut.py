@@ -134,7 +134,7 @@ TAMPERED = {
 
 @needs_recording
 @pytest.mark.parametrize("statement", TAMPERED)
-def test_whoever_looks_from_outside_sees_what_is_wrong(two: Recording, folder: Path, statement: str):
+def test_the_outside_checker_sees_what_is_wrong(two: Recording, folder: Path, statement: str):
     store = Path(shutil.copy(two.path.with_name("store.db"), folder))
     said = two.said(len(two.records))
     assert looked_at(store, said) == Broken([], [])

@@ -61,7 +61,9 @@ async def accounted(crew: Crew, rt: Runtime) -> None:
     [(signal.SIGKILL, "ask"), (signal.SIGKILL, "hop"), (signal.SIGTERM, "hop"), (signal.SIGINT, "ask")],
     ids=["killed while it asks", "killed while it wants an approval", "drained", "ctrl-c"],
 )
-async def test_whoever_asked_is_gone_and_another_goes_on_after_the_answer(team: Crew, end: signal.Signals, stage: str):
+async def test_another_process_goes_on_after_the_answer_if_the_asking_one_is_gone(
+    team: Crew, end: signal.Signals, stage: str
+):
     """Nobody goes on before the answer is there."""
     first = team.start(silence=1)
     await team.ready(first)
@@ -105,7 +107,7 @@ async def test_where_there_is_no_process_the_answer_is_kept_for_the_next_one(tea
 
 
 @pytest.mark.rule("ask.answered", "waking.processes")
-async def test_whoever_waits_hears_at_once_of_an_answer_from_another_process(team: Crew):
+async def test_a_waiting_task_is_woken_at_once_by_an_answer_from_another_process(team: Crew):
     await team.ready(team.start())
     with team.runtime() as rt:
         task = await rt.submit("chief", "release")

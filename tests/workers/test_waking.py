@@ -30,7 +30,9 @@ async def published(rt: Runtime, agent: str) -> None:
 @pytest.mark.rule("waking.processes")
 @pytest.mark.parametrize("where", ["file", "postgres"])
 @pytest.mark.parametrize("how", ["submit", "delegate", "person"])
-async def test_whoever_waits_for_another_process_is_woken_at_once(request: pytest.FixtureRequest, where: str, how: str):
+async def test_a_caller_that_waits_for_another_process_is_woken_at_once(
+    request: pytest.FixtureRequest, where: str, how: str
+):
     crew: Crew = request.getfixturevalue("crew" if where == "postgres" else "crew_on_file")
     database: Any = PostgresDatabase(crew.address, poll=SELDOM) if where == "postgres" else database_at(crew.address)
     woken: list[int] = []
@@ -61,7 +63,7 @@ async def test_whoever_waits_for_another_process_is_woken_at_once(request: pytes
 
 @pytest.mark.rule("waking.processes", "concurrency.wait")
 @pytest.mark.parametrize("where", ["file", "postgres"])
-async def test_whoever_waits_for_an_agent_that_another_process_keeps_busy_is_woken_too(
+async def test_a_task_that_waits_for_an_agent_busy_in_another_process_is_woken_too(
     request: pytest.FixtureRequest, where: str
 ):
     crew: Crew = request.getfixturevalue("crew" if where == "postgres" else "crew_on_file")

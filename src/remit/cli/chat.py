@@ -91,7 +91,7 @@ async def _chat(talk: Talk) -> int:
         aside().print(Text(f"chat with {talk.agent}; Ctrl-D to end", "dim"))
     with interrupts() as heard:
         while True:
-            line = await _unless_told(typist.read(prompt), heard)
+            line = await _line_or_interrupt(typist.read(prompt), heard)
             if line is None:
                 break
             if line:
@@ -104,7 +104,7 @@ async def _chat(talk: Talk) -> int:
     return INTERRUPTED if heard.count else 0
 
 
-async def _unless_told(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
+async def _line_or_interrupt(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
     """Wait for a line. Return None on Ctrl-C."""
     typing = asyncio.ensure_future(work)
     told = asyncio.create_task(heard.first.wait())

@@ -434,7 +434,7 @@ class SeenOutcomes:
         """Record that a task of this agent had a new result."""
         self._refused.pop(agent, None)
 
-    def came_of(self, task: str, text: str, *, new: bool) -> None:
+    def note_progress(self, task: str, text: str, *, new: bool) -> None:
         """Record whether a task's request has led to something new so far."""
         self._came[task, text] = self._came.get((task, text), False) or new
         _keep(self._came, CALLS)

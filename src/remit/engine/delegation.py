@@ -73,11 +73,11 @@ class Watch:
             seen.blocked(self._action)
             now = again
         elif len(outcomes) == 1 and outcomes[0].error is None:
-            now = seen.seen(self._action, _came_of(outcomes[0]))
+            now = seen.seen(self._action, _outcome_text(outcomes[0]))
         elif any(outcome.rule in _PASSING for outcome in outcomes):
             return
         else:
-            came = [_came_of(outcome) for outcome in outcomes]
+            came = [_outcome_text(outcome) for outcome in outcomes]
             now = seen.seen(self._action, came[0] if len(came) == 1 else digest(encode(came)))
         if now is not ONCE and now.sign is Sign.STOP:
             self._task.control.give_up(_why(now, outcomes[-1]))
@@ -113,7 +113,7 @@ def _is_plain(wish: Pass) -> bool:
     return wish.within is TOP and not wish.passes
 
 
-def _came_of(outcome: Outcome) -> str:
+def _outcome_text(outcome: Outcome) -> str:
     value = outcome.value if outcome.error is None else str(outcome.error)
     text = value if isinstance(value, str) else encode(value)
     return f"{outcome.state} {text if len(text) <= _SHORT else digest(text)}"

@@ -329,7 +329,7 @@ async def test_structured_output_of_a_model_is_what_it_was_when_it_is_read_again
 
 @pytest.mark.rule("guest.stream")
 @both
-async def test_whoever_streams_is_told_the_whole_as_a_stream(dialect: str):
+async def test_a_streaming_caller_gets_the_whole_answer_as_a_stream(dialect: str):
     async with served([Calls("add", {"a": 1, "b": 2}), Says("three it is")], dialect) as one:
         graph = agent(one, add)
 

@@ -141,7 +141,7 @@ def test_what_is_wrong_with_an_agent_is_said_when_it_is_registered():
 
 
 @pytest.mark.rule("stream.order", "stream.begins")
-async def test_words_of_a_model_are_heard_over_http_and_a_cut_answer_begins_anew():
+async def test_text_of_a_model_is_streamed_over_http_and_a_cut_answer_starts_again():
     async with served([Cut(Says("one two three four five six")), Says("seven eight")]) as (place, rt):
         rt.model_agent("coder", "openai-chat:big", fallback=["openai-chat:small"], **place.how)
         said: list[list[str]] = []

@@ -193,7 +193,7 @@ async def test_a_check_of_arguments_is_given_them_as_the_function_is():
     assert (seen, len(turn.used)) == ([Point(x=1), Point(x=9)], 1)
 
 
-async def test_a_time_limit_is_for_the_function_and_not_for_whoever_is_asked_about_it():
+async def test_a_timeout_applies_to_the_function_and_not_to_the_person_who_approves_it():
     async def slow() -> None:
         await anyio.sleep_forever()
 

@@ -127,7 +127,7 @@ def reckoned(wanted: str, cards: Sequence[Card]) -> dict[str, float]:
 
 @pytest.mark.rule("asks.words", "asks.scope")
 @pytest.mark.parametrize("cards", [AGENTS, AGENTS[::3], AGENTS[4:28], AGENTS[:2]], ids=["all", "third", "most", "two"])
-def test_a_score_is_what_the_recipe_says_whoever_may_be_asked(cards: Sequence[Card]):
+def test_a_score_is_what_the_recipe_says_whichever_agents_may_be_asked(cards: Sequence[Card]):
     names = {card.name for card in cards}
     for wanted in ("translate the contract", "salary of a new employee", "plan truck routes", "broken heatings"):
         scores = {name: score for name, score in reckoned(wanted, cards).items() if score >= 0.15}

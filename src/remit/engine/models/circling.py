@@ -368,7 +368,7 @@ class Circle:
         if (inside := live.conversation.inside) and (where := live.operations.where) in inside:
             inside[where] = bool(inside[where]) or new
         if remit.parent:
-            seen.came_of(remit.parent, self._live.conversation.wanted(remit.task), new=new)
+            seen.note_progress(remit.parent, self._live.conversation.wanted(remit.task), new=new)
 
 
 async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:

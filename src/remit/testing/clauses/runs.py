@@ -114,7 +114,7 @@ async def the_figures_of_a_run_are_told_one_by_one(database: Database) -> None:
     await sound(store)
 
 
-async def whoever_leads_a_plan_for_a_person_is_no_member(database: Database) -> None:
+async def the_leader_of_a_plan_for_a_person_is_no_member(database: Database) -> None:
     store = database.store("one")
     root = first_remit("root", session="s")
     await append(store, "start", started(root, NOW, Begun(led_as=STAND_IN)))
@@ -310,7 +310,7 @@ async def events_are_read_in_stretches(database: Database) -> None:
 CLAUSES: Final = (
     the_figures_of_a_run_are_what_its_events_say,
     the_figures_of_a_run_are_told_one_by_one,
-    whoever_leads_a_plan_for_a_person_is_no_member,
+    the_leader_of_a_plan_for_a_person_is_no_member,
     what_was_asked_for_in_a_run_is_counted_until_it_is_pruned,
     what_is_undone_does_not_count,
     figures_are_kept_as_they_are_given,
