@@ -13,7 +13,8 @@ from refusals import refusals_page
 
 import remit
 from remit import errors, settings, types, verbs
-from remit.cli import main as commands
+from remit.cli import commands
+from remit.cli.main import exit_code
 from remit.config import description
 from remit.core import breaker, kinds, lifecycle
 from remit.core.values import Json
@@ -322,7 +323,7 @@ def errors_page() -> str:
             kind.addressee,
             kind.status,
             "yes" if kind.retryable else "no",
-            commands.exit_code(_bare(kind)),
+            exit_code(_bare(kind)),
         )
         for kind in _tree(errors.RemitError)
     ]

@@ -245,8 +245,8 @@ COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwit
 IMPORTED = {
     "import remit": ("import remit", 1),
     "a hello in memory": (HELLO, 171),
-    "remit --version": (COMMAND.format(["--version"]), 8),
-    "remit ps": (COMMAND.format(["ps"]), 112),
+    "remit --version": (COMMAND.format(["--version"]), 4),
+    "remit ps": (COMMAND.format(["ps"]), 102),
     "remit show": (COMMAND.format(["show", "last"]), 120),
 }
 

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from remit import Command, Plan, Refused, Runtime, Step, Turn, run
+from remit.cli.drawing import FOLD, drawn, receipts, refusals
 from remit.cli.main import main
-from remit.cli.terminal import FOLD, drawn, receipts, refusals
 from remit.report.flow.text import text as flow
 from remit.report.stats import stats
 from remit.report.tree import Node, tree

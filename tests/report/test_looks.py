@@ -5,7 +5,8 @@ from typing import get_args
 
 import pytest
 
-from remit.cli.terminal import COLOURS, drawn
+from remit.cli.drawing import drawn
+from remit.cli.terminal import COLOURS
 from remit.core import lifecycle
 from remit.core.breaker import TRANSITIONS
 from remit.report import flow

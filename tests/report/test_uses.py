@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from core.make import NOW, SECOND, journal
-from remit.cli.terminal import drawn, summed_up
+from remit.cli.drawing import drawn, summed_up
 from remit.core import kinds
 from remit.core.events import Unsealed
 from remit.core.recovery import ModelFailure, ModelTry

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.demo_team import team
+from remit.cli.drawing import answer, receipts, refusals, summed_up
 from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, watching
-from remit.cli.terminal import answer, colour, receipts, refusals, summed_up
+from remit.cli.terminal import colour
 from remit.core.prices import dollars
 from remit.engine.system import SystemClock
 from remit.report import wire

@@ -11,12 +11,13 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from remit.cli.drawing import answer, summed_up
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_file, is_file, load_team
 from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, Words, starting, watching
-from remit.cli.terminal import answer, outcome_text, summed_up
+from remit.cli.terminal import outcome_text
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
 from remit.core.events import Event

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from remit.cli.terminal import drawn
+from remit.cli.drawing import drawn
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL
 from remit.engine.system import SystemClock

@@ -6,10 +6,11 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 from rich.text import Text
 
+from remit.cli.drawing import answer, decided, drawn, receipts, refusals, summed_up
 from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.talk import print_talk
-from remit.cli.terminal import answer, decided, drawn, moment, receipts, refusals, summed_up
+from remit.cli.terminal import moment
 from remit.core.events import Event
 from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.system import SystemClock

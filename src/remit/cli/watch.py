@@ -7,10 +7,11 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from remit.cli.drawing import summed_up
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
 from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import Seen, read_task, seen_data
-from remit.cli.terminal import outcome_text, summed_up
+from remit.cli.terminal import outcome_text
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL, Record
 from remit.core.times import SECOND, span

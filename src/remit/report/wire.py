@@ -4,28 +4,33 @@ Each function returns a dict of plain JSON. Times are whole microseconds since 1
 the names of the values they come from.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from remit.core.breaker import Breaker
-from remit.core.card import Card
-from remit.core.entry import Entry, Message
-from remit.core.events import Event
-from remit.core.lifecycle import Outcome, Record
-from remit.core.limits import LimitUse
-from remit.core.match import Match
-from remit.core.money import Hold, Lease
-from remit.core.recovery import Resting
 from remit.core.values import Json
-from remit.ports import KeyInfo, RunLine
-from remit.report.detail import Detail, Failure
-from remit.report.spend import Spending
-from remit.report.stats import AgentStats, BreakerStats, Stats
-from remit.report.summary import Subtotal, subtotals
-from remit.report.talk import TaskTalk, answer_of
-from remit.report.tree import Node
+from remit.report.talk import answer_of
+
+if TYPE_CHECKING:
+    from remit.core.breaker import Breaker
+    from remit.core.card import Card
+    from remit.core.entry import Entry, Message
+    from remit.core.events import Event
+    from remit.core.lifecycle import Outcome, Record
+    from remit.core.limits import LimitUse
+    from remit.core.match import Match
+    from remit.core.money import Hold, Lease
+    from remit.core.recovery import Resting
+    from remit.ports import KeyInfo, RunLine
+    from remit.report.detail import Detail, Failure
+    from remit.report.spend import Spending
+    from remit.report.stats import AgentStats, BreakerStats, Stats
+    from remit.report.summary import Subtotal
+    from remit.report.talk import TaskTalk
+    from remit.report.tree import Node
 
 Data: TypeAlias = dict[str, Json]
 
@@ -119,6 +124,8 @@ def run(line: RunLine, *, state: str) -> Data:
 
 def tree(root: Node) -> Data:
     """Return a run as a tree; without recursion, because a run may be deeper than Python's stack."""
+    from remit.report.summary import subtotals  # noqa: PLC0415 - nothing else here reads a tree, and it takes long
+
     whole = subtotals(root)
     made = {node.id: _node(node, whole[node.id]) for node in root.walk()}
     for node in root.walk():

@@ -1,0 +1,102 @@
+"""The commands of `remit`."""
+
+from typing import Final
+
+from cyclopts import App, Group, Parameter
+
+from remit import __version__
+
+EXIT_CODES: Final = (
+    "Exit codes: 0 success; 1 task failed, cancelled or dead, or a check failed; 2 usage error or bad input; "
+    "3 refused by a rule, or conflict; 4 not found; 5 store unavailable; "
+    "124 wait timed out, the task continues; 130 interrupted."
+)
+
+
+def _shown_default(value: object) -> str | None:
+    """Return a default as help shows it, or None to hide an empty one."""
+    return None if value in ("", False, None) else str(value)
+
+
+app = App(
+    name="remit",
+    help="Run, watch and operate teams of agents.",
+    help_epilogue=EXIT_CODES,
+    version=f"remit {__version__}",
+    default_parameter=Parameter(show_default=_shown_default),
+    group_commands=Group("Other", sort_key=9),
+)
+RUN, INSPECT, MAINTAIN = (Group(name, sort_key=place) for place, name in enumerate(("Run", "Inspect", "Maintain")))
+
+# Import a command only when it is used: `remit runs` must not pay for the imports of `remit run`.
+_COMMANDS: Final = (
+    (RUN, "demo", "demo:demo", "Run a scripted demo (no API key, no server, a few seconds)."),
+    (RUN, "init", "init:init", "Create a team file with scripted models; it runs without an API key."),
+    (RUN, "check", "check:check", "Validate a team file; print problems with line numbers."),
+    (RUN, "run", "run:run", "Run a task in the foreground and show its progress."),
+    (RUN, "chat", "chat:chat", "Chat with an agent in one session."),
+    (RUN, "submit", "submit:submit", "Add a task to the queue and print its id."),
+    (RUN, "worker", "worker:worker", "Start a worker that runs queued tasks."),
+    (RUN, "wait", "watch:wait", "Wait for a task and print its result."),
+    (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
+    (RUN, "retry", "retry:retry", "Retry a failed, dead or cancelled task."),
+    (RUN, "approve", "approvals:approve", "Approve an agent's request."),
+    (RUN, "reject", "approvals:reject", "Reject an agent's request."),
+    (RUN, "answer", "approvals:answer", "Answer an agent's question."),
+    (INSPECT, "ps", "ps:ps", "List open tasks and their workers."),
+    (INSPECT, "status", "status:status", "Show the state, attempts and result of a task."),
+    (INSPECT, "watch", "watch:watch", "Follow events of all processes live."),
+    (INSPECT, "agents", "agents:agents", "List the agents that workers have published."),
+    (INSPECT, "find", "find:find", "Search agents by capability."),
+    (INSPECT, "runs", "runs:runs", "List recent runs."),
+    (INSPECT, "show", "show:show", "Show a run: task tree, times, refusals, receipts."),
+    (INSPECT, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),
+    (INSPECT, "history", "history:history", "Print journal events."),
+    (INSPECT, "stats", "stats:stats", "Show statistics per agent: tasks, durations, handoffs, refusals."),
+    (INSPECT, "approvals", "approvals:approvals", "List open questions and requests, or past decisions."),
+    (INSPECT, "spend", "spend:spend", "Show spending by day, agent, model, session or run."),
+    (INSPECT, "limits", "limits:limits", "Show the usage of a team's limits."),
+    (INSPECT, "credits", "credits:app", "Show the account balance; grant money; unfreeze."),
+    (INSPECT, "ledger", "ledger:app", "List and reconcile calls of uncertain cost; verify the ledger."),
+    (INSPECT, "breakers", "breakers:breakers", "List agents with an open circuit breaker."),
+    (
+        INSPECT,
+        "cooling",
+        "cooling:app",
+        "List provider keys and models that are paused after a failure; end the pause.",
+    ),
+    (MAINTAIN, "trust", "trust:trust", "Trust a folder: let commands import its modules and connect to its server."),
+    (MAINTAIN, "prune", "prune:prune", "Delete old runs and their events."),
+    (MAINTAIN, "backup", "backup:backup", "Back up a SQLite store while it is in use."),
+    (MAINTAIN, "doctor", "doctor:doctor", "Verify the integrity of a store."),
+)
+for group, name, where, sentence in _COMMANDS:
+    app.command(f"remit.cli.{where}", name=name, help=sentence, group=group)
+
+context = App(name="context", help="List and edit shared context entries.", group=MAINTAIN)
+context.command("remit.cli.context:listing", name="ls", help="List namespaces, or the entries of one.")
+context.command("remit.cli.context:get", name="get", help="Print the value of an entry.")
+context.command("remit.cli.context:put", name="set", help="Write an entry.")
+context.command("remit.cli.context:remove", name="rm", help="Remove an entry.")
+context.command("remit.cli.context:cleanup", name="cleanup", help="Remove expired entries.")
+app.command(context)
+
+breaker = App(name="breaker", help="Open or reset an agent's circuit breaker.", group=MAINTAIN)
+breaker.command("remit.cli.breakers:trip", name="trip", help="Refuse calls to an agent until it is reset.")
+breaker.command("remit.cli.breakers:reset", name="reset", help="Allow calls to an agent again at once.")
+app.command(breaker)
+
+keys = App(name="keys", help="Manage the workspace's provider API keys (stored encrypted).", group=MAINTAIN)
+keys.command("remit.cli.keys:listing", name="list", help="List the keys; none is decrypted.")
+keys.command("remit.cli.keys:put", name="set", help="Store a key, read from a pipe or prompted for without echo.")
+keys.command("remit.cli.keys:remove", name="remove", help="Delete a key.")
+keys.command("remit.cli.keys:rotate", name="rotate", help="Encrypt all keys with the newest master key.")
+keys.command("remit.cli.keys:master", name="master", help="Print a new master key, and how to use it.")
+app.command(keys)
+
+db = App(name="db", help="Create or migrate a store.", group=MAINTAIN)
+db.command("remit.cli.db:migrate", name="migrate", help="Create a store, or migrate an older one.")
+app.command(db)
+app.command(
+    "remit.cli.completion:install", name="--install-completion", help="Install command completion for your shell."
+)

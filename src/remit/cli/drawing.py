@@ -1,0 +1,295 @@
+"""A run in a terminal."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias, TypeVar
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from remit.cli.terminal import colour, moment
+from remit.core.values import encode
+from remit.report.figures import count, duration, money
+from remit.report.looks import AGAIN, ASKS, MODEL, TOOL, mark
+from remit.report.printable import block, escaped
+from remit.report.questions import AskedPerson
+from remit.report.receipts import Receipt, saw, tokens, withheld
+from remit.report.summary import Subtotal, sentence, subtotals, summary
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, order, result_text
+from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
+from remit.report.words import (
+    WAITS,
+    called,
+    how_to_answer,
+    nodes_first,
+    notes,
+    paid,
+    progress,
+    refused_word,
+    retried,
+    states,
+    steps_first,
+    took,
+)
+
+_BAD: Final = frozenset(("failed", "dead", "cancelled"))
+FOLD: Final = 12  # siblings shown before the rest is counted
+
+T = TypeVar("T")
+AsOf: TypeAlias = tuple[int, Mapping[str, Subtotal]]  # now, and what each task and all below it spent
+
+
+def headline(node: Node, now: int, whole: Mapping[str, Subtotal]) -> Text:
+    """Return one task on one line; `whole` has the spending of each task with its subtasks."""
+    text = Text.assemble(_mark(node.state), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
+    for note in notes(node):
+        text.append(f"  {note}", colour(node.state) if note == node.state else "dim")
+    text.append(f"  {took(node, node.elapsed(now), now)}", "dim")
+    if cost := paid(node, whole):
+        text.append(f"  {cost}", "yellow")
+    if not _moved(node):  # otherwise the last holder's line shows it
+        text.append(_saw(node), "blue")
+    return text
+
+
+def _moved(node: Node) -> bool:
+    return any(not handoff.parallel for handoff in node.trail)
+
+
+def _saw(node: Node) -> str:
+    seen = sum(slice_.why != "task" for slice_ in node.saw)
+    return f"  saw {seen}" if seen else ""
+
+
+def _mark(state: str) -> tuple[str, str]:
+    return f"{mark(state)} ", colour(state)
+
+
+def refusal_line(refusal: Refusal) -> Text:
+    text = f"{escaped(refusal.to, 64)}  {refused_word(refusal)} ({escaped(refusal.rule, 40)})"
+    return Text.assemble(_mark("refused"), (text, colour("refused")))
+
+
+def retry_line(retry: Retry) -> Text:
+    """Return one line for a retried attempt, with its error."""
+    return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
+
+
+def model_line(use: ModelUse) -> Text:
+    """Return one line for a model: its requests, tokens and cost."""
+    calls, *figures = model_figures(use)
+    line = Text.assemble((f"{MODEL} ", "blue"), model_name(use), (f"  {calls}", "yellow" if use.failed else "dim"))
+    return line.append("".join(f"  {figure}" for figure in figures), "dim")
+
+
+def tool_drawn(use: ToolUse, branch: Tree) -> None:
+    """Draw a tool call: its arguments, duration and result. An error has a red line of its own, because a narrow
+    terminal would cut it off."""
+    mark_, look_ = (f"{TOOL} ", "blue") if use.outcome == "done" else _mark(use.outcome)
+    line = Text.assemble((mark_, look_), (tool_call(use), "" if use.outcome == "done" else look_))
+    if time := tool_time(use):
+        line.append(f"  {time}", "dim")
+    result = tool_result(use)
+    if use.outcome == "done":
+        branch.add(line.append(f"  {result}" if result else "", "dim"))
+    else:
+        branch.add(line).add(Text(result, look_))
+
+
+def question_drawn(question: AskedPerson, branch: Tree) -> None:
+    """Draw an open question, and how to answer it on a line of its own, because a narrow terminal would cut it off."""
+    below = branch.add(Text(f"{ASKS} {WAITS}: {escaped(question.text, 160)}", "yellow"))
+    below.add(Text(how_to_answer(question), "yellow"))
+
+
+def handoff_line(handoff: HandoffMade) -> Text:
+    """Return one line for a handoff: the next agent, or the agents of its parts."""
+    whom = escaped(", ".join(handoff.to), 80)
+    phase = f"  phase {escaped(handoff.phase, 40)}" if handoff.phase else ""
+    return Text.assemble(
+        ("⇉ ", colour("handed")) if handoff.parallel else _mark("handed"),
+        (whom, "bold"),
+        (phase, colour("handed")),
+        (f"  {escaped(handoff.sender, 64)} had it {duration(handoff.elapsed)}", "dim"),
+    )
+
+
+def step_line(step: PlanStep) -> Text:
+    """Return one line for a step without a task: it waits, was skipped, or a dependency failed."""
+    line = Text.assemble(_mark(step.state), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
+    return line.append(_after(step), "dim")
+
+
+def _after(step: PlanStep) -> str:
+    return f"  after {escaped(', '.join(step.after), 40)}" if step.after else ""
+
+
+def refusals(root: Node) -> Iterator[Text]:
+    """Yield a line for every refused hop, with the sentence that its asker got."""
+    for node in root.walk():
+        for refusal in node.refusals:
+            yield Text.assemble(
+                _mark("refused"),
+                (f"{refusal.asker or node.first} > {refusal.to}", "bold"),
+                (f"  {refusal.rule}: ", colour("refused")),
+                (escaped(refusal.sentence, 240), "dim"),
+            )
+        if node.more_refused:
+            yield Text.assemble(_mark("refused"), (node.agent, "bold"), (f"  and {node.more_refused:,} more", "dim"))
+
+
+def decided(root: Node) -> Iterator[Text]:
+    """Yield a line for every decided question: the outcome, the person, the time and the channel."""
+    for node in root.walk():
+        for one in node.questions:
+            if one.is_open:
+                continue
+            who = f" by {escaped(one.by, 64)}" if one.by else ""
+            where = f" over {escaped(one.channel, 40)}" if one.channel else ""
+            said = one.value if isinstance(one.value, str) or one.value is None else encode(one.value)
+            yield Text.assemble(
+                (f"{ASKS} ", "yellow"),
+                (escaped(node.first, 64), "bold"),
+                (f"  {escaped(one.state, 20)}{who}{where} at {moment(one.answered_at or 0)}", "yellow"),
+                f"  {escaped(one.text, 160)}",
+                (f" → {escaped(said, 160)}" if said else "", ""),
+                (f"  {escaped(one.why, 200)}" if one.why else "", "dim"),
+            )
+
+
+def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
+    """Return the run as a tree for rich, which can be printed again while it grows. Of many siblings only some are
+    drawn, failed and running ones first, unless `whole` is set."""
+    most = None if whole else FOLD
+    sums = subtotals(root)
+    top = Tree(headline(root, now, sums), guide_style="dim")
+    pending = [(root, top)]
+    while pending:
+        node, branch = pending.pop()
+        planned: set[str] = set()
+        for plan in _last(node.plans, most, branch, "plan"):
+            pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), (now, sums), most)
+            planned.update(step.task for step in plan)
+        others, rest = nodes_first([child for child in node.children if child.id not in planned], most)
+        for use in titled(node.models):
+            branch.add(model_line(use))
+        pending += _rows_drawn(node, others, branch, (now, sums), most)
+        if rest:
+            branch.add(_more(len(rest), states(child.state for child in rest)))
+        for question in node.open_questions:
+            question_drawn(question, branch)
+        if node.error:
+            branch.add(Text(escaped(node.error, 200), colour("dead" if node.state == "dead" else "failed")))
+    return top
+
+
+def _plan_head(plan: list[PlanStep]) -> Text:
+    return Text.assemble(("plan  ", "bold"), (progress(plan), "dim"))
+
+
+def _plan_drawn(
+    plan: list[PlanStep], node: Node, branch: Tree, as_of: AsOf, most: int | None
+) -> Iterator[tuple[Node, Tree]]:
+    """Draw the steps of a plan, each once: as its task, if it has one. Yield the tasks that are still to be drawn."""
+    tasks = {child.id: child for child in node.children}
+    shown, rest = steps_first(plan, most)
+    for step in shown:
+        task = tasks.get(step.task)
+        if task is None:
+            below = branch.add(step_line(step))
+            if step.reason:  # on its own line, because a narrow terminal would cut it off
+                below.add(Text(escaped(step.reason, 200), colour(step.state)))
+        else:
+            yield task, branch.add(headline(task, *as_of).append(_after(step), "dim"))
+    if rest:
+        branch.add(_more(len(rest), states(step.state for step in rest)))
+
+
+def _rows_drawn(
+    node: Node, children: list[Node], branch: Tree, as_of: AsOf, most: int | None
+) -> Iterator[tuple[Node, Tree]]:
+    """Draw requested tasks, handoffs, tool calls, refusals and retries in the order of time. Yield the tasks that are
+    still to be drawn."""
+    moves = [number for number, handoff in enumerate(node.trail, 1) if not handoff.parallel]
+    trail = [(number, handoff) for number, handoff in enumerate(node.trail, 1)]
+    rows: list[tuple[tuple[int, int, int], Node | Text | ToolUse]] = [(order(child), child) for child in children]
+    rows += [((use.turn, 1, use.at), use) for use in _last(node.drawn_tools, most, branch, "tool call")]
+    for number, handoff in _last(trail, most, branch, "handoff"):
+        line = handoff_line(handoff)
+        rows.append(((number, 0, 0), line.append(_saw(node), "blue") if number == max(moves, default=0) else line))
+    rows += [(order(one), refusal_line(one)) for one in _last(node.refusals, most, branch, "refusal")]
+    rows += [((one.turn, 1, one.at), retry_line(one)) for one in _last(node.retries, most, branch, "attempt")]
+    for _, row in sorted(rows, key=lambda placed: placed[0]):
+        if isinstance(row, Node):
+            yield row, branch.add(headline(row, *as_of))
+        elif isinstance(row, ToolUse):
+            tool_drawn(row, branch)
+        else:
+            branch.add(row)
+
+
+def _last(items: list[T], most: int | None, branch: Tree, what: str) -> list[T]:
+    """Return the latest items that fit; the number of earlier ones is drawn first."""
+    if most is None or len(items) <= most:
+        return items
+    branch.add(Text(f"… {count(len(items) - most, what)} before; `remit show --all` lists them", "dim"))
+    return items[-most:]
+
+
+def _more(number: int, which: str) -> Text:
+    return Text(f"… and {number:,} more ({which}); `remit show --all` lists them", "dim")
+
+
+def summed_up(root: Node, now: int) -> RenderableType:
+    """Return the sentence and the figures of a run."""
+    figures = summary(root)
+    time = took(root, root.elapsed(now), now)
+    parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]
+    if figures.handoffs:
+        parts.insert(2, count(figures.handoffs, "handoff"))
+    if figures.model_calls:
+        parts.append(count(figures.model_calls, "model call"))
+    if figures.tool_calls:
+        parts.append(count(figures.tool_calls, "tool call"))
+    if figures.tokens:
+        parts.append(f"{count(figures.tokens, 'token')} used")
+    if figures.credits:
+        parts.append(f"{money(figures.credits)} spent")
+    return Group(Text(sentence(root)), Text(" · ".join(parts), "dim"))
+
+
+def receipts(root: Node) -> Iterator[Text]:
+    """Yield what each turn saw and why, and what was withheld; equal receipts are combined."""
+    told: dict[str, tuple[list[Text], int]] = {}
+    for node in root.walk():
+        turns = [(handoff.at, handoff.sender, handoff.receipt) for handoff in node.trail]
+        turns += [(retry.at, retry.agent, retry.receipt) for retry in node.retries]
+        turns.sort(key=lambda turn: turn[0])
+        for _, holder, receipt in [*turns, (0, node.agent, node.receipt)]:
+            if receipt:
+                lines = list(_receipt(holder, receipt))
+                same = "\n".join(line.plain for line in lines)
+                told[same] = (lines, told[same][1] + 1 if same in told else 1)
+    for lines, times in told.values():
+        if times > 1:
+            lines[0].append(f"  ({times:,} turns)", "dim")
+        yield from lines
+
+
+def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:
+    seen = [slice_ for slice_ in saw(receipt) if slice_.why != "task"]
+    word = f"saw {tokens(receipt)} tokens" if seen else "saw its task and nothing else"
+    yield Text.assemble((escaped(holder, 64), "bold"), (f"  {word}", "dim"))
+    for what, why, size, version, digest, trust in seen:
+        where, outside = escaped(what, 60), " · from outside" if trust != "trusted" else ""
+        said = f"  {why} · {size} tok · v{version} · {digest}{outside}"
+        yield Text.assemble("   ", (where, "blue"), (said, "dim"))
+    for what, why in withheld(receipt):
+        yield Text.assemble("   ", (escaped(what, 60), "yellow"), (f"  withheld: {why}", "dim"))
+
+
+def answer(root: Node) -> Text:
+    """Return the result of a run, or its error."""
+    if root.state == "completed":
+        return Text(block(result_text(root)))
+    return Text(block(root.error or root.state), "red" if root.state in _BAD else "dim")
