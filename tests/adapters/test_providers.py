@@ -2,8 +2,8 @@
 
 import pytest
 
+from remit.adapters.bodies import LONGEST, provider_words, shown_words
 from remit.adapters.providers import default_key, endpoint_of, provider_of
-from remit.adapters.said import LONGEST, provider_words, shown_words
 from remit.core.values import endpoint
 from remit.errors import BadInput
 

@@ -19,8 +19,7 @@ from adapters.standin import Says, StandIn, raw, request, stand_in
 from engine.helping import PATIENCE, sound
 from remit import Runtime
 from remit.adapters.asking.links import Links, options
-from remit.adapters.asking.page import page
-from remit.adapters.asking.server import MOST
+from remit.adapters.asking.server import MOST, page
 from remit.adapters.webhook import AnswerServer, Webhook
 from remit.engine.system import TimedIds
 from remit.errors import BadInput, StoreBusy

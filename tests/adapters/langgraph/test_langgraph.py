@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from adapters.turns import Journal, handed_over, nothing_left, run
 from remit.adapters.langgraph import LangGraphGuest, Middleware, boxed, governed, verb_tools
-from remit.adapters.langgraph.recording import restored
+from remit.adapters.langgraph.talking import restored
 from remit.core.recovery import ModelFailure
 from remit.errors import BadInput
 from remit.testing.models import Calls, ModelServer, Says, Slow, model_server

@@ -32,7 +32,7 @@ from pydantic import BaseModel
 
 from adapters.turns import Journal, run
 from remit.adapters.openai_agents import GovernedOpenAIModel, OpenAIAgentsGuest
-from remit.adapters.openai_agents.recording import restored
+from remit.adapters.openai_agents.talking import restored
 from remit.core.recovery import ModelFailure
 from remit.errors import BadInput
 from remit.testing.models import Calls, ModelServer, Says, model_server

@@ -28,7 +28,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from remit.adapters.pydantic_ai.history import (
+from remit.adapters.pydantic_ai.talking import (
     RESULT,
     SHORT_RESULT,
     as_json,

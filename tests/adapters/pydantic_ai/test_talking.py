@@ -3,8 +3,7 @@
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 
-from remit.adapters.pydantic_ai.history import decoded, encoded
-from remit.adapters.pydantic_ai.talking import made_by, portable
+from remit.adapters.pydantic_ai.talking import decoded, encoded, made_by, portable
 
 ANSWER = ModelResponse(
     [

@@ -1,20 +1,25 @@
-"""The small HTTP server behind the links. It serves one page; put a proxy with TLS in front of it."""
+"""The small HTTP server behind the links. It serves one page; put a proxy with TLS in front of it.
+
+A request is read with limits on size and time, and without ambiguous input. The page shows the whole question and the
+action that an approval permits, and asks for confirmation: only its forms decide. All its text comes from agents, so
+all of it is escaped, and no script runs on it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from html import escape
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import parse_qs
 
 import anyio
 from anyio import to_thread
 
-from remit.adapters.asking.links import LOOK, Links, Option, replied
-from remit.adapters.asking.page import HEADERS, page, told
-from remit.adapters.asking.requests import HEAD_LIMIT, BadRequest, PageRequest, read_request
+from remit.adapters.asking.links import LOOK, TEXT, Links, Option, replied
 from remit.adapters.asking.secrecy import SecretGiven
 from remit.core.checks import between
 from remit.core.question import Inquiry
@@ -22,6 +27,163 @@ from remit.core.times import SECOND, iso, span
 from remit.core.values import NAME_LIMIT, line
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.ports.channel import Desk, Down
+from remit.report.printable import seen
+from remit.report.questions import QuestionLine, asked_by, whole_question
+
+# -- reading one request -------------------------------------------------------------------------------------
+
+
+HEAD_LIMIT: Final = 16_384  # bytes
+BODY_LIMIT: Final = 131_072  # enough for an answer of 8,000 characters, form-encoded
+_FIELDS: Final = 16
+_ONCE: Final = ("content-length", "content-type")
+
+
+class BadRequest(Exception):
+    """A request that is answered with this status only."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
+
+
+class PageRequest(NamedTuple):
+    """A request. `fields` are those of the posted form, or of the address."""
+
+    method: str
+    path: str
+    fields: dict[str, str]
+
+
+async def read_request(reader: asyncio.StreamReader) -> PageRequest:
+    """Return the next request. Raise `BadRequest` if it is invalid, and `EOFError` if none came."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise BadRequest(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE) from None
+    first, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    method, target = _target(first)
+    path, _, query = target.partition("?")
+    if method in ("GET", "HEAD"):
+        return PageRequest(method, path, _fields(query))
+    if method != "POST":
+        raise BadRequest(HTTPStatus.METHOD_NOT_ALLOWED)
+    body = await reader.readexactly(_length(_headers(rest)))
+    try:
+        return PageRequest(method, path, _fields(body.decode("ascii")))
+    except UnicodeDecodeError:
+        raise BadRequest(HTTPStatus.BAD_REQUEST) from None
+
+
+def _target(first: str) -> tuple[str, str]:
+    match first.split(" "):
+        case [method, target, "HTTP/1.1" | "HTTP/1.0"] if target.startswith("/") and target.isascii():
+            return method, target
+        case _:
+            raise BadRequest(HTTPStatus.BAD_REQUEST)
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in lines:
+        name, colon, value = text.partition(":")
+        name = name.lower()
+        if not colon or name != name.strip() or (name in found and name in _ONCE):
+            raise BadRequest(HTTPStatus.BAD_REQUEST)
+        found[name] = value.strip()
+    return found
+
+
+def _length(headers: dict[str, str]) -> int:
+    length = headers.get("content-length", "")
+    if "transfer-encoding" in headers or not (length.isascii() and length.isdigit()):
+        raise BadRequest(HTTPStatus.LENGTH_REQUIRED)
+    if len(length) > 9 or int(length) > BODY_LIMIT:
+        raise BadRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise BadRequest(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    return int(length)
+
+
+def _fields(text: str) -> dict[str, str]:
+    try:
+        found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
+    except ValueError:
+        raise BadRequest(HTTPStatus.BAD_REQUEST) from None
+    if any(len(values) > 1 for values in found.values()):
+        raise BadRequest(HTTPStatus.BAD_REQUEST)
+    return {name: values[0] for name, values in found.items()}
+
+
+# -- the page ------------------------------------------------------------------------------------------------
+
+
+HEADERS: Final = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+_STYLE: Final = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:2em auto;padding:0 1em}"
+    "div,pre{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext}pre,section{background:#f4f4f4;padding:.7em}"
+    "textarea,input{width:100%;font:inherit}"
+    "button{font:inherit;padding:.5em 1.5em;margin-top:1em}"
+)
+
+
+def page(workspace: str, inquiry: Inquiry, chosen: Sequence[tuple[Option, str]]) -> str:
+    """Return the page of a question, with one or all of its answers as forms, each with its token."""
+    lines = "".join(map(_line, whole_question(inquiry).lines))
+    forms = "".join(_form(workspace, inquiry, one, token) for one, token in chosen)
+    return _html("A question for you", f"<p>{escape(asked_by(inquiry))}</p><section>{lines}</section>{forms}")
+
+
+def _line(line: QuestionLine) -> str:
+    """Return a line with its indent, including the parts it is broken into."""
+    name = f"<strong>{escape(line.name)}</strong>  " if line.name else ""
+    return f'<div style="margin-left:{1.5 * line.depth}em">{name}{escape(line.text) or " "}</div>'
+
+
+def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
+    hidden = {"w": workspace, "q": inquiry.id, "c": chosen.code, "t": token}
+    fields = "".join(f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in hidden.items())
+    label = escape(seen(chosen.label))
+    return f'<form method="post">{fields}{_said(inquiry, chosen)}{_NAME_FIELD}<button>{label}</button></form>'
+
+
+def told(title: str, sentence: str) -> str:
+    """Return the page with the result."""
+    return _html(title, f"<pre>{escape(seen(sentence))}</pre>")
+
+
+_NAME_FIELD: Final = '<p><label>Your name, for the record<br><input name="name" maxlength="40"></label></p>'
+
+
+def _said(inquiry: Inquiry, chosen: Option) -> str:
+    """Return the form field for an answer text or a reason."""
+    if chosen.code == TEXT:
+        return (
+            '<p><label>Your answer<br><textarea name="said" rows="6" maxlength="8000" required></textarea></label></p>'
+        )
+    if inquiry.kind == "ask":
+        return ""
+    return '<p><label>Why, if it matters<br><input name="said" maxlength="500"></label></p>'
+
+
+def _html(title: str, body: str) -> str:
+    head = f'<meta charset="utf-8"><meta name="robots" content="noindex"><title>{escape(title)}</title>'
+    head += f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
+    return f"<!doctype html><html><head>{head}</head><body><h1>{escape(title)}</h1>{body}</body></html>"
+
+
+# -- the server ----------------------------------------------------------------------------------------------
+
 
 SECONDS: Final = 10.0  # for a whole request
 MOST: Final = 64  # connections at a time

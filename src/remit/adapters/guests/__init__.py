@@ -2,21 +2,31 @@
 
 from remit.adapters.guests.asking import (
     MAX_TOKENS,
+    MOST_CALLS,
+    NO_DEPS,
     Prompt,
+    checked_deps,
     choice_of,
+    clean,
+    clean_json,
+    deps_of,
     digest_of,
+    failure_of,
+    json_of,
     key_inside,
     key_of,
+    left_out,
     prompt_of,
     prompted,
+    shortened,
     size_of,
     the_turn,
     told,
+    unlike,
     usage_of,
     verb_function,
+    without,
 )
-from remit.adapters.guests.deps import NO_DEPS, checked_deps, deps_of
-from remit.adapters.guests.failures import failure_of
 from remit.adapters.guests.nested import (
     Governing,
     Ungoverned,
@@ -27,7 +37,6 @@ from remit.adapters.guests.nested import (
     run_of,
 )
 from remit.adapters.guests.talking import NextRequest, conversed
-from remit.adapters.guests.text import MOST_CALLS, clean, clean_json, json_of, left_out, shortened, unlike, without
 
 __all__ = [
     "MAX_TOKENS",

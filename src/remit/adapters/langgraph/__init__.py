@@ -6,8 +6,7 @@ llm = governed(ChatOpenAI(model="gpt-5"))                          # in a graph 
 rt.add(Card("analyst", asks="*"), LangGraphGuest(graph, verbs=True))
 """
 
-from remit.adapters.langgraph.graph import LangGraphGuest
-from remit.adapters.langgraph.middleware import Middleware
+from remit.adapters.langgraph.graph import LangGraphGuest, Middleware
 from remit.adapters.langgraph.model import governed
 from remit.adapters.langgraph.tools import boxed, verb_tools
 

@@ -1,8 +1,14 @@
-"""Chat models of LangChain whose requests all go through the turn."""
+"""Chat models of LangChain whose requests all go through the turn.
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+They are copies whose class goes through the turn and is otherwise unchanged: code that inspects a copy, binds tools to
+it or asks for structured output gets the answers of the original. Copies of tools are made in the same way.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -27,13 +33,60 @@ from remit.adapters.guests import (
     the_turn,
     usage_of,
 )
-from remit.adapters.langgraph.mixing import inside, is_inside, mixed
-from remit.adapters.langgraph.recording import chunk, recorded
-from remit.adapters.langgraph.talking import DIALECT
+from remit.adapters.langgraph.talking import DIALECT, chunk, recorded
 from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike
+
+# -- copies that go through the turn -------------------------------------------------------------------------
+
+
+ThingT = TypeVar("ThingT", bound=BaseModel)
+
+
+def mixed(thing: ThingT, seam: type[BaseModel]) -> ThingT:
+    """Return a copy with the methods of `seam` before its own; its cached properties are dropped."""
+    copied = thing.model_copy()
+    for name in [name for name in vars(copied) if isinstance(getattr(type(copied), name, None), cached_property)]:
+        del vars(copied)[name]
+    object.__setattr__(copied, "__class__", _kind(seam, type(thing)))
+    return copied
+
+
+@lru_cache(256)
+def _kind(seam: type[BaseModel], kind: type[BaseModel]) -> type[BaseModel]:
+    """Return the mixed class. It has the name of the original, which traces and caches use."""
+    said = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    make = cast("Callable[..., type[BaseModel]]", type(kind))
+    return make(kind.__name__, (seam, kind), said)
+
+
+_INSIDE: Final[ContextVar[object]] = ContextVar("remit.langgraph.inside", default=None)
+
+
+@contextmanager
+def inside(thing: object) -> Generator[None]:
+    """Mark that the object's own methods are running: calls that they make on themselves are not governed again."""
+    token = _INSIDE.set(thing)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+def is_inside(thing: object) -> bool:
+    """Whether this object's own methods are running, and nothing else that they use."""
+    return _INSIDE.get() is thing
+
+
+def at_work() -> object:
+    """Return the object whose own methods are running, or None."""
+    return _INSIDE.get()
+
+
+# -- chat models ---------------------------------------------------------------------------------------------
+
 
 Ask: TypeAlias = Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]
 # Whether requests belong to the conversation of an agent of `create_agent`, and whether a guest's graph runs.

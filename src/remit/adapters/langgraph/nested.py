@@ -17,8 +17,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
 from remit.adapters.guests import Governing, governing, run_of
-from remit.adapters.langgraph.mixing import at_work, inside, is_inside
-from remit.adapters.langgraph.model import Seam, governed
+from remit.adapters.langgraph.model import Seam, at_work, governed, inside, is_inside
 from remit.adapters.langgraph.tools import BoxedTool, boxed
 from remit.errors import BadInput
 

@@ -8,8 +8,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 
 from remit.adapters.guests import from_thread, governing, json_of, the_turn, told, verb_function
-from remit.adapters.langgraph.mixing import inside, is_inside, mixed
-from remit.adapters.langgraph.recording import brought, quoted_result, result_data, result_of
+from remit.adapters.langgraph.model import inside, is_inside, mixed
+from remit.adapters.langgraph.talking import brought, quoted_result, result_data, result_of
 from remit.core.values import Json
 from remit.ports.models import ToolCall, ToolFunction
 from remit.verbs import VERBS, Verb

@@ -106,7 +106,7 @@ class MCPServer:
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
         from mcp import MCPError  # noqa: PLC0415 - only needed with a server
 
-        from remit.adapters.mcp_tools.results import cut, told  # noqa: PLC0415
+        from remit.adapters.mcp_tools.link import cut, told  # noqa: PLC0415
 
         what = f"'{name}' of {self._title}"
         _must_be_json(arguments, what)
@@ -149,8 +149,7 @@ class MCPServer:
         return [link for loop, link in tuple(self._links) if loop is asyncio.get_running_loop()]
 
     def _linked(self) -> "Link":
-        from remit.adapters.mcp_tools.link import Link  # noqa: PLC0415 - see above
-        from remit.adapters.mcp_tools.wires import Pipes, Web, Wire  # noqa: PLC0415
+        from remit.adapters.mcp_tools.link import Link, Pipes, Web, Wire  # noqa: PLC0415 - only needed with a server
 
         def dial(gone: asyncio.Event) -> Wire:
             if self._command:

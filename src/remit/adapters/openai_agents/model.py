@@ -29,8 +29,7 @@ from remit.adapters.guests import (
     the_turn,
     usage_of,
 )
-from remit.adapters.openai_agents.recording import completed, events, recorded
-from remit.adapters.openai_agents.talking import DIALECT, hops_of
+from remit.adapters.openai_agents.talking import DIALECT, completed, events, hops_of, recorded
 from remit.adapters.openai_agents.tools import is_shown
 from remit.core.prices import Usage
 from remit.core.recovery import ModelTry

@@ -1,8 +1,7 @@
 """Agents that are models with tools, based on pydantic-ai (`remit[llm]`)."""
 
 from remit.adapters.pydantic_ai.agent import GuestAgent, ModelAgent, guest, prompt_of
-from remit.adapters.pydantic_ai.clients import Clients, key_in_environment
-from remit.adapters.pydantic_ai.failures import AgentStopped, failure_of
+from remit.adapters.pydantic_ai.clients import AgentStopped, Clients, failure_of, key_in_environment
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
 
 __all__ = [

@@ -22,8 +22,17 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
 
 from remit.adapters.guests import NO_DEPS, Governing, Ungoverned, checked_deps, deps_of
-from remit.adapters.pydantic_ai.clients import Clients, KeyOf, KeysGiven, ModelGiven, UrlGiven, key_in_environment
-from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
+from remit.adapters.pydantic_ai.clients import (
+    AgentStopped,
+    Clients,
+    KeyOf,
+    KeysGiven,
+    ModelGiven,
+    UrlGiven,
+    key_in_environment,
+    said,
+    stopped,
+)
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
 from remit.adapters.pydantic_ai.tools import (
     AnyTool,

@@ -22,18 +22,27 @@ from pydantic_ai.tools import RunContext
 
 from remit.adapters.bodies import bounded, unreadable
 from remit.adapters.guests import NextRequest, conversed
-from remit.adapters.pydantic_ai.clients import Clients, asks_again, http_clients, key_in, streams
-from remit.adapters.pydantic_ai.failures import EmptyAnswer, failure_of
-from remit.adapters.pydantic_ai.history import (
+from remit.adapters.pydantic_ai.clients import (
+    Clients,
+    EmptyAnswer,
+    asks_again,
+    failure_of,
+    http_clients,
+    key_in,
+    streams,
+)
+from remit.adapters.pydantic_ai.talking import (
+    DIALECT,
     calls_of,
     clean_text,
     cleaned,
     encoded,
     is_empty,
+    made_by,
+    portable,
     size_of,
     trimmed,
 )
-from remit.adapters.pydantic_ai.talking import DIALECT, made_by, portable
 from remit.core.prices import Usage, are_counts
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.secret import Secret

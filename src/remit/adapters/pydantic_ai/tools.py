@@ -23,7 +23,7 @@ from pydantic_ai.toolsets.function import FunctionToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
 from remit.adapters.guests import on_loop_of_turn
-from remit.adapters.pydantic_ai.failures import said
+from remit.adapters.pydantic_ai.clients import said
 from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
 from remit.core.values import shown
