@@ -43,7 +43,39 @@ from remit.verbs import Verb, given, unlike
 _ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither the runner nor the client retries
 
 
-class OpenAIAgentsGuest:
+class _Guest:
+    """An agent of this framework and its governed copy, and what remit reads from them."""
+
+    def __init__(self, agent: Agent[Any], family: "Family") -> None:
+        self.max_tokens = family.max_tokens
+        self._agent = agent
+        self._family = family
+        self._governed = family.member(agent)
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The members that it has as tools."""
+        return frozenset(self._family.asked)
+
+    @property
+    def instructions(self) -> str:
+        """The agent's instructions, if they are the same for each task; otherwise ""."""
+        said = self._agent.instructions
+        return said if isinstance(said, str) else ""
+
+    @property
+    def tool_names(self) -> frozenset[str] | None:
+        """The names of its tools, and of the tools of agents it hands off to; None if some are known only while it
+        runs."""
+        return self._family.tool_names
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The model of the agent, if it names one."""
+        return _choices(self._governed.model)
+
+
+class OpenAIAgentsGuest(_Guest):
     """Runs an agent on the task of each turn and returns its final output, as text or JSON.
 
     `prompt` makes the input from the turn, `context` the object that the agent's tools are given. `verbs` are its verbs
@@ -71,22 +103,14 @@ class OpenAIAgentsGuest:
         run_config: RunConfig | None = None,
         max_tokens: int = MAX_TOKENS,
     ) -> None:
-        self.max_tokens = max_tokens
         self._allow = ungoverned == "allow"
-        self._family = Family(max_tokens, given(verbs), team, allow=self._allow)
-        self._given = agent
-        self._agent = self._family.member(agent)
+        family = Family(max_tokens, given(verbs), team, allow=self._allow)
+        super().__init__(agent, family)
         self._prompt = prompt
         self._deps = checked_deps(agent.name, _context_type(agent), deps if context is None else context)
         self._config = governed_config(run_config or RunConfig(), max_tokens)
-        self._family.is_whole = True
-        agents = self._family.agents
-        self.members = [AgentAsTool(tool, self._deps, agents) for tool in agents.values()]
-
-    @property
-    def asks(self) -> frozenset[str]:
-        """The members that it has as tools."""
-        return frozenset(self._family.asked)
+        family.is_whole = True
+        self.members = [AgentAsTool(tool, self._deps, family.agents) for tool in family.agents.values()]
 
     @property
     def name(self) -> str:
@@ -94,50 +118,36 @@ class OpenAIAgentsGuest:
         return self._agent.name
 
     @property
-    def instructions(self) -> str:
-        """The agent's instructions, if they are the same for each task; otherwise ""."""
-        said = self._agent.instructions
-        return said if isinstance(said, str) else ""
-
-    @property
-    def tool_names(self) -> frozenset[str] | None:
-        """The names of its tools, and of the tools of agents it hands off to; None if some are known only while it
-        runs."""
-        return self._family.tool_names
-
-    @property
     def tools_vary(self) -> bool:
         """Whether the framework may hand the task to an agent with other tools."""
-        return bool(cast("Any", self._agent).handoffs)
+        return bool(cast("Any", self._governed).handoffs)
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The model of the agent, if the agent or the configuration names one."""
-        return _choices(self._config.model or self._agent.model)
+        return _choices(self._config.model or self._governed.model)
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Run the agent on the turn's task and return its result."""
         context = await deps_of(self._deps, turn)
         asked = await prompted(self._prompt, turn)
-        async with Governing(turn, self._given, governed=self._agent, allow=self._allow):
-            result = await Runner.run(self._agent, asked, context=context, max_turns=None, run_config=self._config)
+        async with Governing(turn, self._agent, governed=self._governed, allow=self._allow):
+            result = await Runner.run(self._governed, asked, context=context, max_turns=None, run_config=self._config)
         if result.interruptions:
             raise BadInput("the agent waits for an approval of its framework; let remit ask instead: approve_tools=")
         return json_of(result.final_output)
 
 
-class AgentAsTool:
+class AgentAsTool(_Guest):
     """An agent that another agent has as a tool, as a member of the team under the name of the tool. It runs as the
     tool would run it: with its own input, output and limits."""
 
     def __init__(self, tool: FunctionTool, deps: object, agents: "Mapping[str, FunctionTool]") -> None:
-        self.tool = tool
-        self.max_tokens = MAX_TOKENS
         self.agent = cast("Agent[Any]", agent_of(tool))
+        super().__init__(self.agent, Family(agents=agents))
+        self.tool = tool
         self._own = raising(tool)
         self._deps = deps
-        self._family = Family(agents=agents)
-        self._governed = self._family.member(self.agent)
 
     @property
     def name(self) -> str:
@@ -148,27 +158,6 @@ class AgentAsTool:
     def role(self) -> str:
         """The description of the tool."""
         return self.tool.description
-
-    @property
-    def instructions(self) -> str:
-        """The agent's instructions, if they are the same for each task; otherwise ""."""
-        said = self.agent.instructions
-        return said if isinstance(said, str) else ""
-
-    @property
-    def tool_names(self) -> frozenset[str] | None:
-        """The names of its tools; None if some are known only while it runs."""
-        return self._family.tool_names
-
-    @property
-    def choices(self) -> tuple[Choice, ...]:
-        """The model of the agent, if it names one."""
-        return _choices(self._governed.model)
-
-    @property
-    def asks(self) -> frozenset[str]:
-        """The members that it has as tools itself."""
-        return frozenset(self._family.asked)
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Run the agent on the turn's task and return its result."""
@@ -212,7 +201,7 @@ class Family:
         allow: bool = False,
         agents: Mapping[str, FunctionTool] | None = None,
     ) -> None:
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
         self._verbs = verbs
         self._team = team
         self._inner = inner
@@ -238,7 +227,7 @@ class Family:
             handoffs = [one for one in handoffs if not self._is_colleague(one)]
         changes: dict[str, Any] = {"tools": tools, "handoffs": []}
         if isinstance(agent.model, Model):  # names are resolved by the governed provider
-            changes["model"] = governed(agent.model, self._max_tokens)
+            changes["model"] = governed(agent.model, self.max_tokens)
         made = agent.clone(**changes)
         object.__setattr__(made, "get_mcp_tools", self._boxing(made.get_mcp_tools))
         self._members[id(agent)] = (agent, made)  # registered before its handoffs, which may lead back here
