@@ -20,7 +20,7 @@ from remit.core.tally import Counting, Figures, Window
 from remit.engine.upkeep import tallying
 from remit.errors import BadInput, StoreError
 from remit.ports import Database, Decision, Span, Store
-from remit.report.stats import Stats, stats, summed
+from remit.report.stats import Stats, stats, sum_of_agents
 from remit.runtime.workspace import opening_of
 from remit.stores.opening import database_at
 from remit.stores.sqlite.database import SqliteDatabase
@@ -54,12 +54,12 @@ def expected(events: list[Event], window: Window, agent: str | None) -> Stats:
     for event in events:
         counting.add(event)
     runs = (run for run in counting.open_runs() if window.holds(run.at) and agent in (None, run.agent))
-    return summed(found, Counter(run.state for run in runs), agent or "")
+    return sum_of_agents(found, Counter(run.state for run in runs), agent or "")
 
 
 async def asked(store: Store, window: Window = ALWAYS, agent: str | None = None) -> Stats:
     found = await tallying.figures(store, window, agent)
-    return summed(found.figures, found.open_runs, agent or "")
+    return sum_of_agents(found.figures, found.open_runs, agent or "")
 
 
 async def everything_agrees(store: Store, events: list[Event], window: Window) -> None:

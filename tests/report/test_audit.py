@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.ledger import unbalanced
-from remit.report.spend import audited
+from remit.report.spend import ledger_audit
 from report.money import hold, lease
 
 BALANCED = lease(granted=1_000, available=700, reserved=50, lent=150, spent=100)
@@ -14,7 +14,7 @@ HOLDS = (hold(),)
 
 
 def audit(leases=(BALANCED, CARVE), holds=HOLDS, told=100, *, cut=False, ended=False):
-    return audited(leases, holds, lambda task: ended, {"credits": told}, cut=cut)
+    return ledger_audit(leases, holds, lambda task: ended, {"credits": told}, cut=cut)
 
 
 @pytest.mark.rule("ledger.verify")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.make import json_values
 from remit.core.question import Inquiry
-from remit.report.printable import seen
-from remit.report.questions import asked_by, shown_question, to_read, whole_question, wrapped
+from remit.report.printable import visible_line
+from remit.report.questions import asked_by, shown_question, to_read, whole_question, wrapped_lines
 
 pytestmark = pytest.mark.rule("people.shown")
 
@@ -160,7 +160,7 @@ def test_each_line_of_a_text_has_a_bar_so_that_it_is_not_taken_for_an_argument()
 def test_a_line_that_is_broken_stays_indented(columns: int):
     one = using(note="x" * 75 + "q0  approval for deployer", block="a\n" + "界" * 80)
     for line in whole_question(one).lines:
-        parts = wrapped(line, columns)
+        parts = wrapped_lines(line, columns)
         before = "  " * (line.depth + 1)
         assert all(part.startswith(before) for part in parts)
         assert all(part.startswith(f"{before}| ") for part in parts) or not str(line).startswith(f"{before}| ")
@@ -197,7 +197,7 @@ def test_whatever_agents_choose_it_fits_and_it_is_whole_only_if_all_is_there(arg
     ],
 )
 def test_every_character_shows_itself(text: str, shows: str):
-    assert seen(text) == shows
+    assert visible_line(text) == shows
 
 
 def test_a_flat_list_is_written_on_one_line():

@@ -13,7 +13,7 @@ from remit.report import flow
 from remit.report.flow import theme as flow_theme
 from remit.report.flow.mermaid import class_style
 from remit.report.flow.theme import state_dot
-from remit.report.looks import BREAKER_ROLES, LOOKS, Look, Role, known, look, mark
+from remit.report.looks import BREAKER_ROLES, LOOKS, Look, Role, known_state, look, mark
 from remit.report.summary import sentence
 from remit.report.tree import STEP_STATES
 from report.runs import NOW, node
@@ -50,7 +50,7 @@ def test_every_role_has_a_colour_everywhere():
 
 
 def test_a_state_that_nobody_knows_looks_unknown():
-    assert (known("frozen"), mark("frozen"), look("frozen")) == ("unknown", "?", LOOKS["unknown"])
+    assert (known_state("frozen"), mark("frozen"), look("frozen")) == ("unknown", "?", LOOKS["unknown"])
 
 
 def test_a_new_state_is_one_line(monkeypatch):

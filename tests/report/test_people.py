@@ -14,7 +14,7 @@ from remit.report.questions import asked_in
 from remit.report.spend import Spends
 from remit.report.stats import stats
 from remit.report.summary import Subtotal, sentence, subtotals, summary
-from remit.report.words import how_to_answer, nodes_first, notes, paid, waits
+from remit.report.words import how_to_answer, nodes_first, notes, spending_text, waits
 from report.events import CODER, LEAD, TESTER, completed, run_of
 from report.money import T1, T2, answered, asked, hold, lease, reconciled, settled, spent, used
 
@@ -30,8 +30,8 @@ def test_each_charge_is_at_one_task_and_the_root_comes_to_the_run():
     assert (root.credits, coder.credits, coder.tokens) == (20_000, 10_000, 50)
     assert subtotals(root) == {"t1": Subtotal(30_000, 50), "t2": Subtotal(10_000, 50)}
     assert (summary(root).credits, summary(root).tokens) == (30_000, 50)
-    assert paid(root, subtotals(root)) == "$0.02, $0.01 below"
-    assert paid(coder, subtotals(root)) == "$0.01"
+    assert spending_text(root, subtotals(root)) == "$0.02, $0.01 below"
+    assert spending_text(coder, subtotals(root)) == "$0.01"
     assert wire.tree(root)["with_below"] == {"credits": 30_000, "tokens": 50}
 
 

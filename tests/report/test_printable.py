@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.report.printable import block, cleaned, columns_of, escaped, harmless
+from remit.report.printable import block, columns_of, escaped, harmless, picture_line
 
 
 def shows_only_what_prints(text: str) -> bool:
@@ -14,7 +14,7 @@ def shows_only_what_prints(text: str) -> bool:
 @given(st.text(max_size=60))
 def test_whatever_an_agent_says_is_one_harmless_line(text: str):
     assert shows_only_what_prints(escaped(text, 20))
-    assert shows_only_what_prints(cleaned(text, 20))
+    assert shows_only_what_prints(picture_line(text, 20))
 
 
 @given(st.text(max_size=60))

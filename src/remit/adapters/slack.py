@@ -11,7 +11,7 @@ from remit.adapters.asking.links import LOOK, Links, Option, labels
 from remit.adapters.asking.secrecy import SecretGiven, kept
 from remit.core.question import Inquiry
 from remit.errors import BadInput
-from remit.report.printable import cleaned, seen
+from remit.report.printable import picture_line, visible_line
 from remit.report.questions import asked_by, shown_question
 
 _TEXT: Final = 2_900  # characters of a block
@@ -54,7 +54,7 @@ def _message(workspace: str, inquiry: Inquiry, links: Links) -> dict[str, Any]:
         buttons = [_button(_READ, links.url(workspace, inquiry, LOOK), LOOK)]
         note = f"question {inquiry.id}: not all of it is shown here; read it whole to answer"
     return {
-        "text": _escaped(cleaned(seen(f"Question {inquiry.id}: {inquiry.text[:_NOTICE]}"), _NOTICE)),
+        "text": _escaped(picture_line(visible_line(f"Question {inquiry.id}: {inquiry.text[:_NOTICE]}"), _NOTICE)),
         "blocks": [
             {"type": "section", "text": _plain(f"{head}{shown.text}")},
             {"type": "actions", "elements": buttons},

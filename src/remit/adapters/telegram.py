@@ -22,7 +22,7 @@ from remit.core.question import Inquiry
 from remit.core.values import shown
 from remit.errors import BadInput, Conflict, NotFound, RemitError, StoreError
 from remit.ports.channel import Desk, Down, Undeliverable
-from remit.report.printable import seen
+from remit.report.printable import visible_line
 from remit.report.questions import asked_by, shown_question, to_read
 
 API: Final = "https://api.telegram.org"
@@ -212,7 +212,7 @@ class Telegram:
     async def _close(self, press: Press, inquiry: Inquiry, became: str) -> None:
         """Write the result into the message and remove its buttons."""
         if press.query:
-            head, last = f"{asked_by(inquiry)}\n", f"\n\n{seen(became)}\n{inquiry.id}"
+            head, last = f"{asked_by(inquiry)}\n", f"\n\n{visible_line(became)}\n{inquiry.id}"
             shown = shown_question(inquiry, _MESSAGE - _length(head) - _length(last), length=_length)
             text = f"{head}{shown.text}{last}"
             await self._try("editMessageText", {"chat_id": press.chat, "message_id": press.message, "text": text})

@@ -18,8 +18,8 @@ from remit.engine.people import Inquiry
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import age, duration
-from remit.report.printable import escaped, seen
-from remit.report.questions import QuestionLine, shown_question, to_read, whole_question, wrapped
+from remit.report.printable import escaped, visible_line
+from remit.report.questions import QuestionLine, shown_question, to_read, whole_question, wrapped_lines
 from remit.runtime.finding import question_of
 from remit.runtime.workspace import opening_of
 
@@ -68,7 +68,7 @@ def approvals(
     if question is not None:
         _show(found[0], now, where, as_json=json)
     elif json:
-        emit([wire.named(inquiry) for inquiry in found])
+        emit([wire.object_of(inquiry) for inquiry in found])
     elif not found:
         out().print(Text("no decisions yet" if decided else "no open questions", "dim"))
     for inquiry in found if not json and question is None else ():
@@ -83,7 +83,7 @@ def approvals(
 def _show(inquiry: Inquiry, now: int, where: str, *, as_json: bool) -> None:
     """Print one question in full, and how to answer it, or the answer."""
     if as_json:
-        emit(wire.named(inquiry))
+        emit(wire.object_of(inquiry))
         return
     print_question(out(), inquiry, now)
     if inquiry.state == "open":
@@ -202,10 +202,10 @@ def print_question(
     shown = whole_question(inquiry, choices=choices) if size is None else shown_question(inquiry, size, choices=choices)
     lines = shown.lines
     if inquiry.chain and inquiry.chain != inquiry.agent:
-        lines = (*lines, QuestionLine(0, "chain", seen(inquiry.chain)))
+        lines = (*lines, QuestionLine(0, "chain", visible_line(inquiry.chain)))
     for line in lines:
         # Wrap here, not in the terminal: a part of an agent's line must not look like one of our lines.
-        for part in wrapped(line, console.width) if console.is_terminal else [str(line)]:
+        for part in wrapped_lines(line, console.width) if console.is_terminal else [str(line)]:
             console.print(Text(f" {part}"), soft_wrap=True)
     return shown.whole
 

@@ -45,7 +45,7 @@ def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
     with opened(Where(str(file))) as workspace:
         health = asyncio.run(examine(opening_of(workspace).database, opening_of(workspace).clock.now()))
     if json:
-        emit({"store": store, "file": str(file), "schema": number, "sound": health.sound, **wire.named(health)})
+        emit({"store": store, "file": str(file), "schema": number, "sound": health.sound, **wire.object_of(health)})
     else:
         show_health(health, f"{file}, copied from {store}")
     return 0 if health.sound else 1

@@ -39,7 +39,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
                 examine(opening_of(workspace).database, opening_of(workspace).clock.now(), kept=kept, tell=tell)
             )
     if json:
-        emit({"sound": health.sound, **wire.named(health)})
+        emit({"sound": health.sound, **wire.object_of(health)})
     else:
         show_health(health, where)
     return 0 if health.sound else 1

@@ -16,19 +16,28 @@ from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, saw, tokens, withheld
 from remit.report.summary import Subtotal, sentence, subtotals, summary
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, order, result_text
-from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
+from remit.report.uses import (
+    ModelUse,
+    ToolUse,
+    model_figures,
+    model_name,
+    tool_call,
+    tool_result,
+    tool_time,
+    uses_by_holder,
+)
 from remit.report.words import (
     WAITS,
-    called,
+    attempt_text,
     how_to_answer,
     nodes_first,
     notes,
-    paid,
     progress,
     refused_word,
-    retried,
+    spending_text,
     states,
     steps_first,
+    subject_of,
     took,
 )
 
@@ -41,11 +50,11 @@ AsOf: TypeAlias = tuple[int, Mapping[str, Subtotal]]  # now, and what each task 
 
 def headline(node: Node, now: int, whole: Mapping[str, Subtotal]) -> Text:
     """Return one task on one line; `whole` has the spending of each task with its subtasks."""
-    text = Text.assemble(_mark(node.state), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
+    text = Text.assemble(_mark(node.state), (node.first, "bold"), ("  ", ""), (escaped(subject_of(node), 60), ""))
     for note in notes(node):
         text.append(f"  {note}", colour(node.state) if note == node.state else "dim")
     text.append(f"  {took(node, node.elapsed(now), now)}", "dim")
-    if cost := paid(node, whole):
+    if cost := spending_text(node, whole):
         text.append(f"  {cost}", "yellow")
     if not _moved(node):  # otherwise the last holder's line shows it
         text.append(_saw(node), "blue")
@@ -72,7 +81,7 @@ def refusal_line(refusal: Refusal) -> Text:
 
 def retry_line(retry: Retry) -> Text:
     """Return one line for a retried attempt, with its error."""
-    return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
+    return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(attempt_text(retry), 160), "dim"))
 
 
 def model_line(use: ModelUse) -> Text:
@@ -171,7 +180,7 @@ def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
             pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), (now, sums), most)
             planned.update(step.task for step in plan)
         others, rest = nodes_first([child for child in node.children if child.id not in planned], most)
-        for use in titled(node.models):
+        for use in uses_by_holder(node.models):
             branch.add(model_line(use))
         pending += _rows_drawn(node, others, branch, (now, sums), most)
         if rest:

@@ -56,7 +56,7 @@ def verify(*, place: Where = HERE, json: AsJson = False) -> int:
     with opened(place) as workspace:
         audit = asyncio.run(workspace.journal.read(audit_of, long=True))
     if json:
-        emit({"sound": audit.sound, **wire.named(audit)})
+        emit({"sound": audit.sound, **wire.object_of(audit)})
     else:
         _print(audit)
     return 0 if audit.sound else 1

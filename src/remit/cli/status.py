@@ -17,7 +17,7 @@ from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, detail
 from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
-from remit.report.uses import titled, tool_call, tool_result, uses_in_short
+from remit.report.uses import tool_call, tool_result, uses_by_holder, uses_in_short
 from remit.report.words import states, waits
 from remit.runtime.finding import MANY, task_of
 from remit.runtime.workers import Crew
@@ -99,7 +99,7 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
         yield "stopped", escaped(detail.why, 200)
     if detail.credits:
         yield "spent", money(detail.credits)
-    yield from (("model", escaped(line, 120)) for line in uses_in_short(titled(detail.models), ()))
+    yield from (("model", escaped(line, 120)) for line in uses_in_short(uses_by_holder(detail.models), ()))
     yield from (("tools", line) for line in uses_in_short((), detail.tools))
     for use in [use for use in detail.tools if use.outcome == "failed"][-_FAILED:]:
         yield "failed", f"{tool_call(use)}: {tool_result(use)}"

@@ -69,7 +69,7 @@ def urgency(state: str) -> int:
     return _URGENT.index(state) if state in _URGENT else len(_URGENT)
 
 
-def known(state: str) -> str:
+def known_state(state: str) -> str:
     """Return the state if it has a look, otherwise `UNKNOWN`. Class names in pictures are made from it."""
     return state if state in LOOKS else UNKNOWN
 

@@ -31,7 +31,7 @@ def harmless(text: str) -> str:
 
 def escaped(text: str, columns: int) -> str:
     """Return one line for a terminal: control and format characters become escapes."""
-    return cut("".join(_visible(char) for char in text[: columns * 4]), columns, more=len(text) > columns * 4)
+    return cut_line("".join(_visible(char) for char in text[: columns * 4]), columns, more=len(text) > columns * 4)
 
 
 def on_one_line(text: str) -> str:
@@ -44,7 +44,7 @@ def block(text: str) -> str:
     return "\n".join("".join(_visible(char) for char in line) for line in text.split("\n"))
 
 
-def seen(text: str) -> str:
+def visible_line(text: str) -> str:
     """Return one line in which every character is visible, for a person who decides by it. Control and invisible
     characters and every space but the common one become escapes, a line break becomes ␊, and stacked accents are
     limited, so that they cover no other text."""
@@ -62,15 +62,15 @@ def seen(text: str) -> str:
     return "".join(made)
 
 
-def cleaned(text: str, columns: int) -> str:
+def picture_line(text: str, columns: int) -> str:
     """Return one line for a picture: white space becomes one space, and unprintable characters are removed."""
     start = text[: columns * 4]
     if not start.isprintable():
         start = "".join(char if _prints(char) else " " if char.isspace() else "" for char in start)
-    return cut(" ".join(start.split()), columns, more=len(text) > columns * 4)
+    return cut_line(" ".join(start.split()), columns, more=len(text) > columns * 4)
 
 
-def cut(text: str, columns: int, *, more: bool = False) -> str:
+def cut_line(text: str, columns: int, *, more: bool = False) -> str:
     """Return the text cut to this many columns, with an ellipsis for the rest. `more` says that some text is already
     gone."""
     used = 0

@@ -17,7 +17,7 @@ from remit.core.kinds import read
 from remit.core.question import Inquiry
 from remit.core.times import iso
 from remit.core.values import EXCERPT_NOTE, Json, encode, excerpt
-from remit.report.printable import columns_of, seen
+from remit.report.printable import columns_of, visible_line
 
 ASKING: Final = frozenset(("question.asked", "question.answered", "question.used"))
 
@@ -129,7 +129,7 @@ class ShownQuestion(NamedTuple):
 
 def asked_by(inquiry: Inquiry) -> str:
     """Return the origin of a question: asked by lead > coder, open until 2027-01-15T09:00:00.000000Z."""
-    return f"asked by {seen(inquiry.chain or inquiry.agent)}, open until {iso(inquiry.until)}"
+    return f"asked by {visible_line(inquiry.chain or inquiry.agent)}, open until {iso(inquiry.until)}"
 
 
 def to_read(inquiry: Inquiry) -> str:
@@ -164,7 +164,7 @@ def shown_question(
     return ShownQuestion((*lines, last), whole=False)
 
 
-def wrapped(line: QuestionLine, columns: int) -> list[str]:
+def wrapped_lines(line: QuestionLine, columns: int) -> list[str]:
     """Return a line as several lines with its indent, so that no part of it looks like a line of remit."""
     before = INDENT * (line.depth + 1)
     bar = _BAR if line.text.startswith(_BAR) and not line.name else ""
@@ -191,7 +191,7 @@ def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: b
     if inquiry.kind == "ask":
         lines.put(0, "", inquiry.text, quotes=False)
     else:  # a summary: its details follow, value by value
-        lines.add(0, "", seen(" ".join(excerpt(inquiry.text, _SUMMARY).split())))
+        lines.add(0, "", visible_line(" ".join(excerpt(inquiry.text, _SUMMARY).split())))
     if choices and inquiry.choices:
         lines.add(0, "choices", "")
         for number, choice in enumerate(inquiry.choices, 1):
@@ -202,7 +202,7 @@ def _written(inquiry: Inquiry, most: int | None, room: int | None, *, choices: b
         if name == "arguments" and isinstance(value, dict):
             lines.arguments(value)
         elif name != "chain" and value not in ("", [], {}, None):  # the chain is in our own line
-            lines.put(0, seen(name), value, quotes=False)
+            lines.put(0, visible_line(name), value, quotes=False)
     return ShownQuestion(tuple(lines.lines), whole=not lines.left_out)
 
 
@@ -238,7 +238,7 @@ class _Lines:
         elif not quotes and isinstance(value, list) and all(map(_is_name, value)):
             self._put_text(depth, name, ", ".join(map(str, value)), quotes=False)
         elif not isinstance(value, list | dict) or _small(value) <= _SMALL_PARTS:
-            self.add(depth, name, seen(encode(value)))
+            self.add(depth, name, visible_line(encode(value)))
         elif self._most == 0:
             self.left_out = True
             self.add(depth, name, f"[{len(value):,} parts]")
@@ -251,13 +251,13 @@ class _Lines:
     def _put_text(self, depth: int, name: str, text: str, *, quotes: bool) -> None:
         short = self._shortened(text)
         if "\n" not in short:
-            self.add(depth, name, seen(encode(short) if quotes else short))
+            self.add(depth, name, visible_line(encode(short) if quotes else short))
             return
         if name:
             self.add(depth, name, "")
             depth += 1
         for line in short.split("\n"):
-            self.add(depth, "", f"{_BAR}{seen(line)}")
+            self.add(depth, "", f"{_BAR}{visible_line(line)}")
 
     def _put_parts(self, depth: int, value: list[Json] | dict[str, Json]) -> None:
         keys = [*value] if isinstance(value, dict) else []
@@ -277,9 +277,9 @@ class _Lines:
 
     def _name(self, name: str) -> str:
         if len(name) <= _NAME or self._most is None:
-            return seen(name)
+            return visible_line(name)
         self.left_out = True
-        return seen(f"{name[:_NAME]}…")
+        return visible_line(f"{name[:_NAME]}…")
 
     def _shortened(self, text: str) -> str:
         """Return the beginning and the end of a text, with a note of how much is left out."""

@@ -206,7 +206,7 @@ class LedgerAudit(NamedTuple):
         return not self.broken
 
 
-def audited(
+def ledger_audit(
     leases: Sequence[Lease],
     holds: Sequence[Hold],
     has_ended: Callable[[str], bool],

@@ -8,7 +8,7 @@ from typing import Final
 from remit.core.events import Event
 from remit.core.tally import BreakerStats, Counting, Figures, Times
 
-__all__ = ["AgentStats", "BreakerStats", "Stats", "Times", "stats", "summed"]
+__all__ = ["AgentStats", "BreakerStats", "Stats", "Times", "stats", "sum_of_agents"]
 
 _DEADLOCK: Final = "deadlock"
 # An agent with one of these counts is listed.
@@ -95,10 +95,10 @@ def stats(events: Iterable[Event], agent: str = "") -> Stats:
     counting = Counting(lambda _at, who: figures[who])
     for event in events:
         counting.add(event)
-    return summed(figures, Counter(run.state for run in counting.open_runs() if agent in ("", run.agent)), agent)
+    return sum_of_agents(figures, Counter(run.state for run in counting.open_runs() if agent in ("", run.agent)), agent)
 
 
-def summed(figures: Mapping[str, Figures], open_runs: Mapping[str, int], agent: str = "") -> Stats:
+def sum_of_agents(figures: Mapping[str, Figures], open_runs: Mapping[str, int], agent: str = "") -> Stats:
     """Return the sum of all agents' figures, or those of one; `open_runs` counts unfinished runs by state."""
     chosen = {who: some for who, some in sorted(figures.items()) if agent in ("", who)}
     whole = Figures()

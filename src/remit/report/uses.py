@@ -106,7 +106,7 @@ def model_figures(use: ModelUse) -> list[str]:
     return [calls, *tokens, *([money(use.credits)] if use.credits else [])]
 
 
-def titled(uses: Sequence[ModelUse]) -> list[ModelUse]:
+def uses_by_holder(uses: Sequence[ModelUse]) -> list[ModelUse]:
     """Return the uses with the agent's name added to each model, if the task had several holders: triage:
     openai:gpt-5."""
     if len({use.agent for use in uses}) < 2:

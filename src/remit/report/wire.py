@@ -91,16 +91,16 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
 
 def traces(task: str, failures: Sequence[Failure]) -> Data:
     """Return the failures of a task in its agent's code, attempt by attempt."""
-    return {"task": task, "failures": [named(failure) for failure in failures]}
+    return {"task": task, "failures": [object_of(failure) for failure in failures]}
 
 
 def conversation(conversation: TaskTalk) -> Data:
     """Return the conversation of a task's models, with tool calls."""
-    return named(conversation)
+    return object_of(conversation)
 
 
 def outcome(outcome: Outcome) -> Data:
-    return {**named(outcome), "error": None if outcome.error is None else str(outcome.error)}
+    return {**object_of(outcome), "error": None if outcome.error is None else str(outcome.error)}
 
 
 def run(line: RunLine, *, state: str) -> Data:
@@ -158,7 +158,7 @@ def _node(node: Node, whole: Subtotal) -> Data:
         "attempts": node.attempts,
         "retries": value(node.retries),
         "credits": node.credits,
-        "with_below": named(whole),
+        "with_below": object_of(whole),
         "questions": value(node.questions),
         "models": value(node.models),
         "tools": value(node.tools),
@@ -205,7 +205,7 @@ def entry(entry: Entry) -> Data:
 
 
 def message(message: Message) -> Data:
-    return named(message)
+    return object_of(message)
 
 
 def announcement(message: Message) -> Data:
@@ -233,7 +233,7 @@ def match(match: Match, *, chosen: bool) -> Data:
 
 
 def breaker(agent: str, breaker: Breaker) -> Data:
-    return {"agent": agent, **named(breaker)}
+    return {"agent": agent, **object_of(breaker)}
 
 
 def key(key: KeyInfo) -> Data:
@@ -241,7 +241,7 @@ def key(key: KeyInfo) -> Data:
 
 
 def resting(resting: Resting) -> Data:
-    return named(resting)
+    return object_of(resting)
 
 
 def worker(worker: IsWorker) -> Data:
@@ -252,7 +252,7 @@ def worker(worker: IsWorker) -> Data:
 
 
 def lease(lease: Lease) -> Data:
-    return named(lease)
+    return object_of(lease)
 
 
 def hold(hold: Hold) -> Data:
@@ -269,7 +269,7 @@ def limit_use(use: LimitUse) -> Data:
 
 
 def spending(spending: Spending) -> Data:
-    return named(spending)
+    return object_of(spending)
 
 
 # -- figures -------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def stats(stats: Stats) -> Data:
 
 
 def _breaker(breaker: BreakerStats) -> Data:
-    told = named(breaker)
+    told = object_of(breaker)
     del told["seq"]
     return told
 
@@ -333,7 +333,7 @@ def _agent(agent: AgentStats) -> Data:
 # -- named fields --------------------------------------------------------------------------------------------
 
 
-def named(thing: object) -> Data:
+def object_of(thing: object) -> Data:
     """Return a value with named fields, such as a status or a finding, as an object with the same names.
 
     JSON encoders write a named tuple as a list; this function does not.
@@ -354,7 +354,7 @@ def value(thing: object) -> Json:
         case AbstractSet():
             return [value(item) for item in sorted(cast("Iterable[Any]", thing), key=str)]
         case _ if is_dataclass(thing) or hasattr(thing, "_fields"):
-            return named(thing)
+            return object_of(thing)
         case list() | tuple():
             return [value(item) for item in cast("Iterable[object]", thing)]
         case _:

@@ -6,8 +6,8 @@ from typing import Final
 
 from remit.report import receipts as receipts_
 from remit.report.figures import count, duration, money, short
-from remit.report.looks import LOOKS, known, urgency
-from remit.report.printable import cleaned, escaped
+from remit.report.looks import LOOKS, known_state, urgency
+from remit.report.printable import escaped, picture_line
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, slices, tokens
 from remit.report.summary import Subtotal, receipts, steps_sentence
@@ -49,7 +49,7 @@ def may_see(node: Node) -> str:
     return f"may see {escaped(node.sees[0], 40)}" + (f" and {others} more" if others else "")
 
 
-def called(node: Node) -> str:
+def subject_of(node: Node) -> str:
     """Return the subject of a task: the title of its plan step, or its own text."""
     return f"{node.step}: {node.title}" if node.title else node.task
 
@@ -70,7 +70,7 @@ def notes(node: Node) -> list[str]:
 # -- money and people ------------------------------------------------------------------------------------------
 
 
-def paid(node: Node, whole: Mapping[str, Subtotal]) -> str:
+def spending_text(node: Node, whole: Mapping[str, Subtotal]) -> str:
     """Return a task's own spending and that of its subtasks: $0.02, $0.10 below; "" if there is none."""
     below = whole[node.id].credits - node.credits
     if not below:
@@ -104,7 +104,7 @@ def attempt(node: Node) -> str:
     return f"attempt {node.attempts:,}" if node.attempts > 1 else ""
 
 
-def retried(retry: Retry) -> str:
+def attempt_text(retry: Retry) -> str:
     """Return text such as "attempt 1: failed: OSError: no disk"."""
     why = retry.error.removeprefix(f"'{retry.agent}' ")
     return f"attempt {retry.attempt:,}: {why}"
@@ -158,7 +158,7 @@ def reason(node: Node) -> str:
 def states(words: Iterable[str]) -> str:
     """Return the number of each state, such as "41 completed, 1 failed": in the order of `LOOKS`, unknown states
     last."""
-    counted = Counter(known(word) for word in words)
+    counted = Counter(known_state(word) for word in words)
     return ", ".join(f"{counted[state]:,} {state}" for state in LOOKS if counted[state])
 
 
@@ -175,7 +175,7 @@ def saw_here(stay: Stay) -> str:
     return may_see(stay.node)
 
 
-def passed(stay: Stay, columns: int = _BRIEF) -> str:
+def passed_text(stay: Stay, columns: int = _BRIEF) -> str:
     """Return what was passed, short enough for the label of an edge: spec/auth +1 · 2.4k tok."""
     if stay.receipt:
         names = receipts_.passed_on(stay.receipt)
@@ -190,9 +190,9 @@ def passed(stay: Stay, columns: int = _BRIEF) -> str:
 def _first_of(names: Sequence[str], columns: int) -> str:
     """Return the first name, or the end of its path if it is too long, and the number of others: spec/auth +1."""
     more = f" +{len(names) - 1}" if len(names) > 1 else ""
-    name = cleaned(names[0], 4 * columns)
+    name = picture_line(names[0], 4 * columns)
     end = name.rpartition("/")[2]
-    return cleaned(name if len(name) <= columns or end in ("", "*") else end, columns) + more
+    return picture_line(name if len(name) <= columns or end in ("", "*") else end, columns) + more
 
 
 def kept_back(stay: Stay) -> str:

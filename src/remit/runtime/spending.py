@@ -12,7 +12,7 @@ from remit.core.money import ACCOUNT, Hold, Lease, Unit
 from remit.core.tally import Window
 from remit.engine.door import purse_of
 from remit.ports import Span, View
-from remit.report.spend import Backed, LedgerAudit, SpendBy, Spending, Spends, account_spent, audited
+from remit.report.spend import Backed, LedgerAudit, SpendBy, Spending, Spends, account_spent, ledger_audit
 
 _PAGE: Final = 1_000
 _ALWAYS: Final = Window()
@@ -51,7 +51,7 @@ def audit_of(view: View) -> LedgerAudit:
         return standing is None or standing.state in TERMINAL
 
     told = _spends(view, "agent", _ALWAYS).told
-    return audited(_leases(view), [*_holds(view)], has_ended, told, cut=_is_cut(view))
+    return ledger_audit(_leases(view), [*_holds(view)], has_ended, told, cut=_is_cut(view))
 
 
 def _is_cut(view: View) -> bool:

@@ -203,11 +203,11 @@ class Workspace:
         """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost
         hardly depends on the length of the journal."""
         from remit.engine.upkeep.tallying import figures
-        from remit.report.stats import summed
+        from remit.report.stats import sum_of_agents
 
         window, agent = which_figures(which)
         found = await figures(self._opening.records, window, agent)
-        return summed(found.figures, found.open_runs, agent or "")
+        return sum_of_agents(found.figures, found.open_runs, agent or "")
 
     # -- upkeep -------------------------------------------------------------------------------------------
 

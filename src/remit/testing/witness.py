@@ -18,7 +18,7 @@ from remit.ports import Span, View
 from remit.report.flow import text
 from remit.report.lines import plain_line
 from remit.report.looks import AGAIN, LOOKS, MODEL, TOOL
-from remit.report.printable import cut, escaped
+from remit.report.printable import cut_line, escaped
 from remit.report.tree import tree
 from remit.stores.addresses import is_server
 from remit.stores.opening import database_at
@@ -185,13 +185,13 @@ def _drawn(run: str, events: list[Event]) -> _Run:
     if root is not None and root.id == run:  # otherwise it is the root of a remaining part
         lines = text(root, events[-1].at).translate(_ASCII).splitlines()
         return _Run(_bounded(lines), all(node.state == "completed" for node in root.walk()))
-    latest = [cut(plain_line(event).translate(_ASCII), COLUMNS) for event in events[-LATEST:]]
+    latest = [cut_line(plain_line(event).translate(_ASCII), COLUMNS) for event in events[-LATEST:]]
     return _Run([f"run {run} cannot be drawn: its first events are not kept; its last events:", *latest], False)
 
 
 def _bounded(lines: list[str]) -> list[str]:
     """Return a tree cut to its limit, with the failures below the cut."""
-    shown = [cut(line, COLUMNS) for line in lines]
+    shown = [cut_line(line, COLUMNS) for line in lines]
     first, rest = shown[:LINES], shown[LINES:]
     if not rest:
         return first

@@ -16,7 +16,7 @@ from remit.adapters.asking.http import address
 from remit.adapters.asking.secrecy import kept
 from remit.core.question import Inquiry, QuestionState, Reply
 from remit.errors import BadInput
-from remit.report.printable import seen
+from remit.report.printable import visible_line
 
 TEXT: Final = "text"  # the choice of a free text
 LOOK: Final = "look"  # no answer: the link to the page with the whole question and all its answers
@@ -47,10 +47,10 @@ def labels(inquiry: Inquiry, most: int) -> list[tuple[Option, str]]:
     """Return the answers with button texts of at most `most` characters. If one does not fit or needs escapes, each
     begins with its number in the question's list."""
     found = options(inquiry)
-    if all(seen(one.label) == one.label and len(one.label) <= most for one in found):
+    if all(visible_line(one.label) == one.label and len(one.label) <= most for one in found):
         return [(one, one.label) for one in found]
     room = most - len(f"{len(found)}: …")
-    return [(one, f"{number}: {_cut(seen(one.label), room)}") for number, one in enumerate(found, 1)]
+    return [(one, f"{number}: {_cut(visible_line(one.label), room)}") for number, one in enumerate(found, 1)]
 
 
 def _cut(text: str, most: int) -> str:

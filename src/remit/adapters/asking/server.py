@@ -27,7 +27,7 @@ from remit.core.times import SECOND, iso, span
 from remit.core.values import NAME_LIMIT, line
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.ports.channel import Desk, Down
-from remit.report.printable import seen
+from remit.report.printable import visible_line
 from remit.report.questions import QuestionLine, asked_by, whole_question
 
 # -- reading one request -------------------------------------------------------------------------------------
@@ -153,13 +153,13 @@ def _line(line: QuestionLine) -> str:
 def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
     hidden = {"w": workspace, "q": inquiry.id, "c": chosen.code, "t": token}
     fields = "".join(f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in hidden.items())
-    label = escape(seen(chosen.label))
+    label = escape(visible_line(chosen.label))
     return f'<form method="post">{fields}{_said(inquiry, chosen)}{_NAME_FIELD}<button>{label}</button></form>'
 
 
 def told(title: str, sentence: str) -> str:
     """Return the page with the result."""
-    return _html(title, f"<pre>{escape(seen(sentence))}</pre>")
+    return _html(title, f"<pre>{escape(visible_line(sentence))}</pre>")
 
 
 _NAME_FIELD: Final = '<p><label>Your name, for the record<br><input name="name" maxlength="40"></label></p>'

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from remit.report.looks import FOLDED, known, mark
-from remit.report.printable import cleaned
+from remit.report.looks import FOLDED, known_state, mark
+from remit.report.printable import picture_line
 from remit.report.tree import Node, PlanStep, Refusal, Stay, member_of, stays
-from remit.report.words import ASKED, kept_back, passed, saw_here, states, withheld
+from remit.report.words import ASKED, kept_back, passed_text, saw_here, states, withheld
 
 # -- tiles ---------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Cell(NamedTuple):
     @property
     def state(self) -> str:
         first, *others = self.steps
-        return FOLDED if others else known(first.state)
+        return FOLDED if others else known_state(first.state)
 
     def sentence(self) -> str:
         return f"+{len(self.steps):,} more ({states(step.state for step in self.steps)})"
@@ -294,10 +294,17 @@ def _edge(start: Box, end: Box) -> Edge:
             member = isinstance(asker, Stay) and member_of(shown.node, asker.node)
             kind: EdgeKind = "member" if member else _KINDS.get(shown.node.asked_how, "delegation")
             word = ASKED.get(shown.node.asked_how, "")
-            return Edge(kind, start, end, known(shown.state), passed(shown), kept_back(shown), _tip(shown), word)
+            return Edge(
+                kind, start, end, known_state(shown.state), passed_text(shown), kept_back(shown), _tip(shown), word
+            )
         case Refusal() as refusal:
             return Edge(
-                "refusal", start, end, "refused", f"{mark('refused')} {cleaned(refusal.rule, 16)}", tip=refusal.sentence
+                "refusal",
+                start,
+                end,
+                "refused",
+                f"{mark('refused')} {picture_line(refusal.rule, 16)}",
+                tip=refusal.sentence,
             )
         case _:
             return Edge("stack", start, end, FOLDED)
@@ -309,7 +316,7 @@ def _handoff(start: Box, end: Box) -> Edge:
     if came is None:
         return Edge("handoff", start, end, FOLDED)
     tip = f"{came.sender} handed the task to {came.to[0]}"
-    return Edge("handoff", start, end, "handed", cleaned(came.phase, 28) or "handed over", tip=tip)
+    return Edge("handoff", start, end, "handed", picture_line(came.phase, 28) or "handed over", tip=tip)
 
 
 def _tip(stay: Stay) -> str:

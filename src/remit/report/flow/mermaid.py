@@ -5,12 +5,23 @@ from typing import Final
 
 from remit.report import receipts
 from remit.report.flow.layout import Tile, outline, tiles_of
-from remit.report.looks import FOLDED, Line, Role, known, look, mark
-from remit.report.printable import cleaned
+from remit.report.looks import FOLDED, Line, Role, known_state, look, mark
+from remit.report.printable import picture_line
 from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import Node, PlanStep, Refusal, Stay, member_of
 from remit.report.uses import uses_in_short
-from remit.report.words import ASKED, called, kept_back, notes, paid, passed, plan_of, progress, states, took
+from remit.report.words import (
+    ASKED,
+    kept_back,
+    notes,
+    passed_text,
+    plan_of,
+    progress,
+    spending_text,
+    states,
+    subject_of,
+    took,
+)
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48
@@ -62,12 +73,12 @@ def mermaid(root: Node, now: int) -> str:
 def _node(tile: Tile, now: int, whole: Mapping[str, Subtotal]) -> str:
     match tile.shows:
         case Stay() as stay:
-            about = "" if stay.came else f"{_label(called(stay.node), _TASK)}<br/>"
+            about = "" if stay.came else f"{_label(subject_of(stay.node), _TASK)}<br/>"
             head = f"{mark(stay.state)} {_label(stay.holder, _AGENT)}"
             parts = [took(stay.node, stay.elapsed(now), now)]
             if stay.left is None:
                 parts = [note for note in notes(stay.node) if note not in ASKED.values()] + parts
-                parts += filter(None, [_label(paid(stay.node, whole), _TASK)])
+                parts += filter(None, [_label(spending_text(stay.node, whole), _TASK)])
             below = "".join(f"<br/>{_label(line, _USE)}" for line in uses_in_short(stay.models, stay.tools))
             label = f'["{head}<br/>{about}{", ".join(parts)}{below}"]'
         case Refusal() as refusal:
@@ -83,7 +94,7 @@ def _edge(asker: Tile, tile: Tile) -> str:
             member = isinstance(asker.shows, Stay) and member_of(stay.node, asker.shows.node)
             asked = ASKED.get(stay.node.asked_how, "")
             arrow = "==>" if member else "-.->" if asked else "-->"
-            label = " ".join(filter(None, (_label(passed(stay, _PASSED), _TASK), kept_back(stay))))
+            label = " ".join(filter(None, (_label(passed_text(stay, _PASSED), _TASK), kept_back(stay))))
             return f'{arrow}|"{asked + ", " if asked else ""}{label}"|'
         case Refusal() as refusal:
             verb = "handed to" if refusal.handoff else "asked"
@@ -96,7 +107,7 @@ def _handoff(heir: Tile) -> str:
     """Return the edge of a handoff, with its phase and what was passed with it."""
     if not isinstance(heir.shows, Stay) or heir.shows.came is None:
         return "==>"
-    along = passed(heir.shows, _PASSED) if receipts.passed_on(heir.shows.receipt) else ""
+    along = passed_text(heir.shows, _PASSED) if receipts.passed_on(heir.shows.receipt) else ""
     label = ", ".join(_label(part, _TASK) for part in (heir.shows.came.phase, along) if part)
     return f'==>|"{label}"|' if label else "==>"
 
@@ -104,7 +115,7 @@ def _handoff(heir: Tile) -> str:
 def _class(tile: Tile) -> str:
     match tile.shows:
         case Stay() as stay:
-            return known(stay.state)
+            return known_state(stay.state)
         case Refusal():
             return "refused"
         case _:
@@ -133,7 +144,7 @@ def _plans(order: list[Tile], names: dict[Tile, str]) -> tuple[list[str], set[st
             if not room or not plan:
                 break
             lines += _subgraph(plan, room, (names[tile], f"{names[tile]}p{index}", stay.holder))
-            classes |= {known(step.state) for step in plan[:room]} | ({FOLDED} if len(plan) > room else set())
+            classes |= {known_state(step.state) for step in plan[:room]} | ({FOLDED} if len(plan) > room else set())
             room -= min(room, len(plan))
     return lines, classes
 
@@ -157,7 +168,7 @@ def _subgraph(plan: list[PlanStep], room: int, who: tuple[str, str, str]) -> lis
 
 
 def _step(step: PlanStep) -> str:
-    state = known(step.state)
+    state = known_state(step.state)
     return f'["{mark(state)} {_label(step.title, _TASK)}<br/>{_label(step.agent, _AGENT)}"]:::{state}'
 
 
@@ -166,7 +177,7 @@ def _step(step: PlanStep) -> str:
 
 def _label(text: str, columns: int) -> str:
     """Return the text for a quoted label: every special character becomes its number."""
-    return "".join(_characters(cleaned(text, columns)))
+    return "".join(_characters(picture_line(text, columns)))
 
 
 def _characters(text: str) -> Iterator[str]:

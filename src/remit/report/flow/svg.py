@@ -29,30 +29,30 @@ from remit.report.flow.theme import (
     Theme,
     arrow_head,
     line_width,
-    moved,
     share_bar,
     state_dot,
     style,
     tooltip,
+    translated_group,
     words,
     xml,
 )
-from remit.report.looks import FOLDED, LOOKS, known, look, mark
-from remit.report.printable import cleaned
+from remit.report.looks import FOLDED, LOOKS, known_state, look, mark
+from remit.report.printable import picture_line
 from remit.report.summary import steps_sentence, summary, waits_for
 from remit.report.tree import Node, PlanStep, Refusal, Stay, result_text
 from remit.report.uses import uses_in_short, uses_in_signs
 from remit.report.words import (
     ASKED,
     WAITS,
-    called,
+    attempt_text,
     plan_of,
     progress,
     reason,
     refused_word,
-    retried,
     saw_here,
     states,
+    subject_of,
     took,
     tries,
 )
@@ -108,7 +108,7 @@ class Panel(NamedTuple):
         rim = " rim" if look(cell.state).rimmed else ""
         back = f'<rect class="card {cell.state}{rim}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"/>'
         inside = self._step(cell.steps[0]) if len(cell.steps) == 1 else _rest(cell)
-        return moved(x, y, back + inside)
+        return translated_group(x, y, back + inside)
 
     def _step(self, step: PlanStep) -> str:
         task = self.tasks.get(step.task)
@@ -119,7 +119,7 @@ class Panel(NamedTuple):
         second = (why, "fill failed") if bad else (why or who, "faint")
         return (
             tooltip(f"{step.id}: {step.title} ({step.agent}) {step.reason}")
-            + state_dot(known(step.state), 18, 25)
+            + state_dot(known_state(step.state), 18, 25)
             + words(step.title, (34, 21), "ink", _ROOM)
             + words(second[0], (34, 38), second[1], _ROOM)
         )
@@ -247,7 +247,7 @@ def _held(stay: Stay, depth: int, now: int) -> Bar:
     start, end = stay.start, _end(stay, now)
     if not node.begun:
         start = end = node.asked_at + max(0, node.queued(now))
-    bar = Bar(stay.holder, depth, start, end, known(stay.state), refused)
+    bar = Bar(stay.holder, depth, start, end, known_state(stay.state), refused)
     if stay.came is not None:
         return bar._replace(retries=_retries(stay))
     asked = node.asked_at if node.asked_how in ASKED else None
@@ -370,14 +370,14 @@ def svg(root: Node, now: int, theme: Theme = "light") -> str:
 def _strips(plans: list[Panel], top: int, width: int) -> list[str]:
     drawn: list[str] = []
     for plan in plans:
-        drawn.append(moved(_MARGIN, top, plan.drawn(width)))
+        drawn.append(translated_group(_MARGIN, top, plan.drawn(width)))
         top += plan.height + _APART
     return drawn
 
 
 def _opening(root: Node, now: int, size: tuple[int, int], sheet: str) -> str:
     width, height = size
-    title = cleaned(f"{root.first}: {root.task}", 120)
+    title = picture_line(f"{root.first}: {root.task}", 120)
     return f"""\
 <svg xmlns="http://www.w3.org/2000/svg" class="remit-flow" role="img" \
 aria-labelledby="remit-title remit-desc" width="{width}" height="{height}" viewBox="0 0 {width} {height}">
@@ -404,7 +404,7 @@ def _summary(root: Node, now: int) -> str:
     """Return the figures of the run in one line."""
     figures = summary(root)
     parts = [
-        f"{cleaned(root.agent, 40)} {cleaned(root.state, 20)} · {took(root, root.elapsed(now), now)}",
+        f"{picture_line(root.agent, 40)} {picture_line(root.state, 20)} · {took(root, root.elapsed(now), now)}",
         f"{count(figures.tasks, 'task')} ({states(figures.states.elements())})",
         f"{count(figures.tokens_seen, 'token')} seen",
     ]
@@ -442,12 +442,12 @@ def _tree(picture: Picture, now: int) -> list[str]:
 def _tile(box: Box, now: int) -> str:
     match box.tile.shows:
         case Stay() as stay:
-            back, inside = _back(known(stay.state)), _task(stay, now)
+            back, inside = _back(known_state(stay.state)), _task(stay, now)
         case Refusal() as refusal:
             back, inside = _back("refused"), _refused(refusal)
         case stack:
             back, inside = _back(FOLDED, 5) + _back(FOLDED), _stack(stack)
-    return moved(box.x, box.y, f'{back}<g clip-path="url(#remit-inside)">{inside}</g>')
+    return translated_group(box.x, box.y, f'{back}<g clip-path="url(#remit-inside)">{inside}</g>')
 
 
 def _back(state: str, shift: int = 0) -> str:
@@ -470,13 +470,17 @@ def _head(state: str, name: str, right: str) -> str:
 def _task(stay: Stay, now: int) -> str:
     """Draw a stay: on the first card the task, on the others what came along; and the number of model requests and tool
     calls."""
-    about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
+    about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else subject_of(stay.node)
     used = [*uses_in_short(stay.models, stay.tools), *(f"{use.tool}: {use.error}" for use in stay.tools if use.error)]
     counted = uses_in_signs(stay.models, stay.tools)
     taken = line_width(counted, "mono") + 10 if counted else 0
     colours = "mono fill failed" if mark("failed") in counted else "mono faint"
     return (
-        tooltip("; ".join((f"{stay.holder}: {called(stay.node)}", *used, *map(retried, stay.node.retries[-SIBLINGS:]))))
+        tooltip(
+            "; ".join(
+                (f"{stay.holder}: {subject_of(stay.node)}", *used, *map(attempt_text, stay.node.retries[-SIBLINGS:]))
+            )
+        )
         + _head(stay.state, stay.holder, _time(stay, now))
         + words(about, (_PAD, 48), "soft", _INSIDE - taken)
         + (words(counted, (CARD_WIDTH - _PAD, 48), colours, taken, "end") if counted else "")
@@ -502,12 +506,12 @@ def _ending(stay: Stay) -> str:
         return words(answer, (_PAD, 68), "faint", _INSIDE)
     why = reason(node)
     text = f"dead: {why}" if node.state == "dead" else why or _doing(node)
-    return words(text, (_PAD, 68), f"fill {known(node.state)}", _INSIDE)
+    return words(text, (_PAD, 68), f"fill {known_state(node.state)}", _INSIDE)
 
 
 def _doing(node: Node) -> str:
     if node.state == "pending" and node.retries:
-        return f"pending again; {retried(node.retries[-1])}"
+        return f"pending again; {attempt_text(node.retries[-1])}"
     if node.state not in ("running", "waiting"):
         return _DOING.get(node.state) or (LOOKS[node.state].word if node.state in LOOKS else node.state)
     if node.open_questions:
@@ -614,4 +618,4 @@ def _pill(edge: Edge) -> str:
     also = words(edge.aside, (text + 15, 4), "mono aside", aside + 8) if aside else ""
     rim = f'<rect class="pill{refused}" y="-10" width="{width}" height="20" rx="10"/>'
     word = words(edge.word, (width // 2, -15), "mono faint", 80, "middle") if edge.word else ""
-    return moved(left, middle, tooltip(edge.tip) + rim + label + also + word)
+    return translated_group(left, middle, tooltip(edge.tip) + rim + label + also + word)

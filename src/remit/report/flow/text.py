@@ -4,26 +4,35 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from remit.report.figures import count, duration
-from remit.report.looks import AGAIN, ASKS, LOOKS, MODEL, TOOL, known, mark
+from remit.report.looks import AGAIN, ASKS, LOOKS, MODEL, TOOL, known_state, mark
 from remit.report.printable import escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import passed_on
 from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, Stay, order, stays
-from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
+from remit.report.uses import (
+    ModelUse,
+    ToolUse,
+    model_figures,
+    model_name,
+    tool_call,
+    tool_result,
+    tool_time,
+    uses_by_holder,
+)
 from remit.report.words import (
     ASKED,
-    called,
+    attempt_text,
     notes,
-    paid,
     progress,
     reason,
     refused_word,
-    retried,
     saw,
     saw_in,
+    spending_text,
     states,
     steps_first,
+    subject_of,
     took,
     tries,
     waits,
@@ -81,7 +90,7 @@ def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bo
 def _rows(node: Node) -> list[Row]:
     """Return the rows of a task, in order: models, handoffs, requested tasks, tool calls, refusals, retries."""
     rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
-    rows += [((-1, 0, 0), use) for use in titled(node.models)]
+    rows += [((-1, 0, 0), use) for use in uses_by_holder(node.models)]
     rows += _tools(node.drawn_tools)
     rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
     rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
@@ -112,7 +121,7 @@ def _line(row: Row, now: int, whole: Whole) -> str:
             along = [saw_in([row.receipt])] if passed_on(row.receipt) else []
             return " · ".join([_handed(mark("handed"), row.came), duration(row.elapsed(now)), *along])
         case Retry():
-            return f"{AGAIN} {escaped(retried(row), _SENTENCE)}"
+            return f"{AGAIN} {escaped(attempt_text(row), _SENTENCE)}"
         case _:
             return _handed("⇉", row)
 
@@ -130,9 +139,9 @@ def _note(row: ModelUse | ToolUse | _Before | AskedPerson) -> str:
 
 
 def _task(node: Node, now: int, whole: Whole) -> str:
-    head = f"{mark(node.state)} {escaped(node.first, _AGENT)}: {escaped(called(node), _TASK)}"
+    head = f"{mark(node.state)} {escaped(node.first, _AGENT)}: {escaped(subject_of(node), _TASK)}"
     parts = [head, *notes(node), took(node, node.elapsed(now), now), saw(node)]
-    if cost := paid(node, whole):
+    if cost := spending_text(node, whole):
         parts.append(cost)
     if node.state not in LOOKS:
         parts.append(escaped(node.state, _AGENT))
@@ -164,7 +173,7 @@ def _plan(plan: list[PlanStep]) -> list[str]:
 
 def _step(step: PlanStep) -> str:
     """Return a step such as ✗ b: Compare prices · trader · after a · failed: OSError: no disk."""
-    parts = [f"{mark(known(step.state))} {escaped(step.id, _AGENT)}: {escaped(step.title, _TASK)}"]
+    parts = [f"{mark(known_state(step.state))} {escaped(step.id, _AGENT)}: {escaped(step.title, _TASK)}"]
     parts.append(escaped(step.agent, _AGENT))
     if step.after:
         parts.append(f"after {escaped(', '.join(step.after), _TASK)}")

@@ -10,8 +10,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.values import shown
 from remit.errors import BadInput
-from remit.report.looks import LOOKS, Line, Role, known, look
-from remit.report.printable import cleaned, columns_of
+from remit.report.looks import LOOKS, Line, Role, known_state, look
+from remit.report.printable import columns_of, picture_line
 
 Theme: TypeAlias = Literal["light", "dark", "auto"]
 
@@ -168,20 +168,20 @@ def words(
     """Draw a line of text, cut to its width."""
     x, y = at
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text class="{look}" x="{x}" y="{y}"{side}>{xml(fitted(text, width, look))}</text>'
+    return f'<text class="{look}" x="{x}" y="{y}"{side}>{xml(fitted_text(text, width, look))}</text>'
 
 
 def tooltip(text: str) -> str:
-    return f"<title>{xml(cleaned(text, _TOOLTIP))}</title>"
+    return f"<title>{xml(picture_line(text, _TOOLTIP))}</title>"
 
 
 def xml(text: str) -> str:
     return escape(text)
 
 
-def fitted(text: str, width: int, look: str = "") -> str:
+def fitted_text(text: str, width: int, look: str = "") -> str:
     """Return the text cut to this many pixels, as far as possible without the font."""
-    line = cleaned(text, max(4, width // 3))
+    line = picture_line(text, max(4, width // 3))
     if line_width(line, look) <= width:
         return line
     ends = list(accumulate(_advance(char, look) for char in line))
@@ -208,18 +208,18 @@ def _advance(char: str, look: str) -> float:
 
 def state_dot(state: str, x: int, y: int) -> str:
     """Draw the state as a colour and as a sign, for readers who cannot see the colour; hollow while the task runs."""
-    drawn, (_, _, _, sign, dot, _) = known(state), look(state)
+    drawn, (_, _, _, sign, dot, _) = known_state(state), look(state)
     if dot == "full":
-        return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{sign}"/>')
+        return translated_group(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{sign}"/>')
     inside = f'<path class="edge {drawn}" d="{sign}"/>' if sign else ""
     if dot == "pulse":
         inside += f'<circle class="fill {drawn} pulse" r="2.8"/>'
-    return moved(x, y, f'<circle class="ring {drawn}" r="6" fill="none"/>{inside}')
+    return translated_group(x, y, f'<circle class="ring {drawn}" r="6" fill="none"/>{inside}')
 
 
 def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
     """Draw the number of each state as parts of one bar; the smallest part is still wide enough to be seen."""
-    counted = Counter(known(state) for state in states)
+    counted = Counter(known_state(state) for state in states)
     left, top = at
     parts: list[str] = []
     for state, number in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
@@ -232,8 +232,8 @@ def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
 def arrow_head(x: int, y: int, look: str, *, down: bool = False) -> str:
     """Draw a solid arrow head with its tip at this point."""
     shape = "M0 0l-5.5-9.5q5.5 2.6 11 0z" if down else "M0 0l-9.5-5.5q2.6 5.5 0 11z"
-    return moved(x, y, f'<path class="fill {look}" d="{shape}"/>')
+    return translated_group(x, y, f'<path class="fill {look}" d="{shape}"/>')
 
 
-def moved(x: int, y: int, inside: str) -> str:
+def translated_group(x: int, y: int, inside: str) -> str:
     return f'<g transform="translate({x} {y})">{inside}</g>'
