@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from remit.core import guards
+from remit.core import bounds, guards
 from remit.core.allow import ANY, Names
 from remit.core.bounds import DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
@@ -35,8 +35,8 @@ class Known:
     most_handoffs: int = DEFAULT_HANDOFFS
     run_handoffs: int = 0
     sends: int = 0
-    most_sends: int = guards.SENDS
-    most_spawned: int = guards.SPAWNED
+    most_sends: int = bounds.SENDS
+    most_spawned: int = bounds.SPAWNED
     repetition: Repetition = ONCE
     repeats: bool = False
     unpaid: tuple[str, str] = ("", "")
@@ -221,7 +221,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         guards.few_spawned,
         _CODER,
         Pass("reviewer", "x"),
-        replace(_FACTS, spawned=guards.SPAWNED),
+        replace(_FACTS, spawned=bounds.SPAWNED),
         "the asker has five spawned tasks that have not ended",
         "wait for one of them",
     ),

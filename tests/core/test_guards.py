@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.make import AGENTS, NOW, SECOND, agent_names, agent_sets, bounds, first_remit, remit_along, wishes
 from remit.core.allow import ANY, NONE, Names
-from remit.core.bounds import DEFAULT_DEPTH, DEFAULT_HANDOFFS, TOP, Bounds
+from remit.core.bounds import DEFAULT_DEPTH, DEFAULT_HANDOFFS, SENDS, SPAWNED, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker, tripped
 from remit.core.guards import (
     ALLOW,
@@ -22,9 +22,7 @@ from remit.core.guards import (
     ORDER,
     PASSAGES,
     RESUME,
-    SENDS,
     SPAWN,
-    SPAWNED,
     SUBMIT,
     Answer,
     Facts,

@@ -19,6 +19,8 @@ from remit.errors import BadInput
 
 DEFAULT_DEPTH = 3
 DEFAULT_HANDOFFS = 5  # of one task
+SENDS = 100  # parts of one parallel handoff
+SPAWNED = 5  # unfinished spawned tasks of one asker
 DEFAULT_TASKS = 1_000
 _FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members", "tasks", "requests")
 

@@ -60,10 +60,8 @@ class Refusable:
         self._tally.told(self)
 
 
-SPAWNED: Final = 5  # unfinished spawned tasks of one asker
 BUSY: Final = "concurrency"  # the only refusal that passes with time, so a caller may wait for it
 SPAWN_SECONDS: Final = 30.0  # how long an asker waits for one of its spawned tasks to end
-SENDS: Final = 100  # parts of one parallel handoff
 
 
 class Answer(IntEnum):

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple, cast
 from remit.core import breaker as breakers
 from remit.core import remit as remits
 from remit.core.allow import ANY, Names
-from remit.core.bounds import DEFAULT_HANDOFFS, Bounds
+from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, Bounds
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Refusable, Verdict, affordable, deny, judge
+from remit.core.guards import ALLOW, Answer, Passage, Refusable, Verdict, affordable, deny, judge
 from remit.core.kinds import FirstData, Place, breaker_set, ledger_event, refused
 from remit.core.lifecycle import TERMINAL, Record, RunFacts, Standing
 from remit.core.limits import TASKS, Limit, TasksUsedUp

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
-from remit.core.bounds import DEFAULT_HANDOFFS, Classify, tier_by_rules
+from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, Classify, tier_by_rules
 from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
-from remit.core.guards import SENDS, SPAWNED
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty

@@ -1,20 +1,23 @@
 """The turn as adapters see it, and the current turn of the calling code."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from remit.core.card import Card
-from remit.core.command import Command
-from remit.core.entry import Message
-from remit.core.lifecycle import Outcome
-from remit.core.match import Match
-from remit.core.offers import Offers
-from remit.core.remit import Remit
-from remit.core.session import EarlierExchange
-from remit.core.trust import Trust
-from remit.core.values import Json
-from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
+if TYPE_CHECKING:
+    from remit.core.card import Card
+    from remit.core.command import Command
+    from remit.core.entry import Message
+    from remit.core.lifecycle import Outcome
+    from remit.core.match import Match
+    from remit.core.offers import Offers
+    from remit.core.remit import Remit
+    from remit.core.session import EarlierExchange
+    from remit.core.trust import Trust
+    from remit.core.values import Json
+    from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
 
 Hops: TypeAlias = Callable[[Sequence[Any]], list[str]]
 
