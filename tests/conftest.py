@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from coverage import Coverage
+from examples.real_model.smollm import is_there
 from hypothesis import settings
 
 import remit
 from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
-from remit.testing.models.local import is_there
 from teams import in_memory, team
 
 pytest_plugins = ["pytester"]

@@ -5,8 +5,9 @@ import os
 import sys
 from pathlib import Path
 
+from smollm import local_model
+
 from remit.errors import RemitError
-from remit.testing.models.local import local_model
 
 HERE = Path(__file__).parent
 PORT = 8135  # as in remit.toml

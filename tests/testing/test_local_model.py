@@ -16,11 +16,11 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from examples.real_model.smollm import LocalModel, is_there, local_model
 
 from remit import Workspace
 from remit.errors import BadInput
 from remit.testing.doubles import PATIENCE
-from remit.testing.models.local import LocalModel, is_there, local_model
 from remit.testing.models.server import listening
 
 pytestmark = pytest.mark.anyio
