@@ -279,7 +279,7 @@ def _file_rows(kind: description.TableKind, above: str = "") -> list[tuple[str, 
     """A row for each setting, with those of a table below it."""
     rows: list[tuple[str, str, str]] = []
     for name, setting in kind.settings.items():
-        rows.append((f"`{above}{name}`", description.called(setting), setting.about))
+        rows.append((f"`{above}{name}`", description.kind_name(setting), setting.about))
         if isinstance(setting, description.TableKind):
             rows += _file_rows(setting, f"{above}{name}.")
     return rows

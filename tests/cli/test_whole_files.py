@@ -118,7 +118,7 @@ def checked(folder: Path, **variables: str) -> list[str]:
 def looked_at(folder: Path) -> list[str]:
     """Check a file in this process, which is quicker, and give what is wrong with it."""
     said = [one._replace(file=Path(one.file).name) for one in check_team(folder / "remit.toml")[1]]
-    return [f"{one.file}:{one.line}: {'warning: ' if one.warning else ''}{one.told}" for one in said]
+    return [f"{one.file}:{one.line}: {'warning: ' if one.warning else ''}{one.text}" for one in said]
 
 
 # -- limits, breaker, retry, hooks --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.config.scripts import FreeScripts, ScriptLine, ToldSoFar, chosen
+from remit.config.scripts import FreeScripts, ScriptLine, ToldSoFar, matching_line
 from remit.core.prices import Usage
 
 LINES = [
@@ -15,26 +15,26 @@ LINES = [
 
 @pytest.mark.rule("file.script")
 def test_the_first_line_that_fits_the_task_is_taken():
-    assert chosen(LINES, "tea", ToldSoFar()) == ScriptLine(say="for tea")
-    found = chosen(LINES, "a REFUND", ToldSoFar({"look": {"x": 1}}))
+    assert matching_line(LINES, "tea", ToldSoFar()) == ScriptLine(say="for tea")
+    found = matching_line(LINES, "a REFUND", ToldSoFar({"look": {"x": 1}}))
     assert found is not None
     assert (found.call, found.arguments) == ("refund", {"a": ["a REFUND", 3], "b": {"c": '{"x":1}'}})
 
 
 @pytest.mark.rule("file.script")
 def test_a_tool_that_answers_again_takes_the_next_line():
-    said = [chosen(LINES, "tea", ToldSoFar({"look": "seen"}, "look", times)) for times in (1, 2, 3)]
+    said = [matching_line(LINES, "tea", ToldSoFar({"look": "seen"}, "look", times)) for times in (1, 2, 3)]
     assert [line.say for line in said if line] == ["first: seen", *["then: seen, {nothing}, {tea}"] * 2]
 
 
 @pytest.mark.rule("file.script")
 def test_what_is_put_into_a_line_is_not_read_again():
-    assert chosen([ScriptLine(say="{task}")], "{result}", ToldSoFar()) == ScriptLine(say="{result}")
+    assert matching_line([ScriptLine(say="{task}")], "{result}", ToldSoFar()) == ScriptLine(say="{result}")
 
 
 def test_no_line_is_no_answer():
-    assert chosen(LINES, "tea", ToldSoFar({"other": "x"}, "other")) is None
-    assert chosen([], "tea", ToldSoFar()) is None
+    assert matching_line(LINES, "tea", ToldSoFar({"other": "x"}, "other")) is None
+    assert matching_line([], "tea", ToldSoFar()) is None
 
 
 def test_scripts_cost_nothing_and_nothing_is_said_of_others():

@@ -46,7 +46,7 @@ def check(
     else:
         for one in problems[:LISTED]:
             word = ("warning: ", "yellow") if one.warning else ""
-            out().print(Text.assemble((f"{one.file}:{one.line}: ", "bold"), word, one.told))
+            out().print(Text.assemble((f"{one.file}:{one.line}: ", "bold"), word, one.text))
         for line in more_than(problems):
             out().print(Text(f"{line}: `remit check --json` lists them all"))
         if team is not None:

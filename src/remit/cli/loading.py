@@ -6,7 +6,7 @@ from typing import Final
 from rich.text import Text
 
 from remit.cli.options import aside
-from remit.config.parts import imported
+from remit.config.parts import import_from
 from remit.config.places import FILE_NAME
 from remit.config.teams import RunDefaults, Team, team
 from remit.config.trusting import is_trusted, trust_by_running
@@ -70,7 +70,7 @@ def lasting(runtime: Runtime, why: str) -> Runtime:
 
 
 def _in_module(module_name: str, name: str) -> Runtime:
-    module = imported(module_name, Path.cwd())
+    module = import_from(module_name, Path.cwd())
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -65,7 +65,7 @@ class TableKind(NamedTuple):
     noun: str = "table"
 
 
-def called(setting: Setting | TableKind) -> str:
+def kind_name(setting: Setting | TableKind) -> str:
     """Return the name of a key's kind of value."""
     if isinstance(setting, Setting):
         return setting.kind.called
@@ -286,7 +286,7 @@ def _channel(table: dict[str, Any]) -> None:
     way = next(way for way in _CHANNEL_NEEDS if way in table)
     for name in _CHANNEL_NEEDS[way]:
         if name not in table:
-            raise BadInput(f"say {name}, which is missing: {called(CHANNEL.settings[name])}")
+            raise BadInput(f"say {name}, which is missing: {kind_name(CHANNEL.settings[name])}")
 
 
 def _step(table: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ class Script(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def linked(read: Document) -> dict[str, Script]:
+def check_references(read: Document) -> dict[str, Script]:
     """Check the references between parts of a file. Return the scripts that it names."""
     agents, problems = tables_of(read.tables, "agents"), read.problems
     names = _names(agents, problems)
@@ -206,7 +206,7 @@ def _script(file: Path, problems: Problems, path: tuple[str, ...]) -> Script:
         return Script({}, (problems.found[-1],))
     if read.problems.found:
         return Script({}, tuple(read.problems.found))
-    return Script({canonical(name): tuple(map(ScriptLine.read, lines)) for name, lines in read.tables.items()})
+    return Script({canonical(name): tuple(map(ScriptLine.from_table, lines)) for name, lines in read.tables.items()})
 
 
 # -- things that this machine lacks --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, cast
 
 from remit.config.places import text_in
-from remit.config.variables import filled
+from remit.config.variables import fill_variables
 from remit.core.values import NAME_LIMIT, shown
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
@@ -29,7 +29,7 @@ from remit.ports.turn import current_turn
 _DYNAMIC: Final = frozenset({"globals", "exec", "vars", "setattr"})  # calls that create names dynamically
 
 
-def imported(name: str, folder: Path) -> ModuleType:
+def import_from(name: str, folder: Path) -> ModuleType:
     """Return the module; modules in the folder come first. Raise `BadInput` if the import fails."""
     place = str(folder.absolute())
     if place not in sys.path[:1]:
@@ -45,7 +45,7 @@ def imported(name: str, folder: Path) -> ModuleType:
 def found_at(where: str, folder: Path) -> Any:
     """Return the object at `module:name`. Raise `BadInput` if there is none."""
     module_name, _, name = where.partition(":")
-    found: Any = imported(module_name, folder)
+    found: Any = import_from(module_name, folder)
     for part in name.split("."):
         if not hasattr(found, part):
             raise BadInput(f"module {shown(module_name)} has no {shown(name)}")
@@ -141,7 +141,7 @@ def channel(name: str, given: Any, folder: Path, find: Find = found_at) -> Any:
     """Return the channel that a table describes, or the one at module:name."""
     if isinstance(given, str):
         return find(given, folder)
-    table: dict[str, Any] = filled(given)
+    table: dict[str, Any] = fill_variables(given)
     way = next(key for key in _CHANNELS if key in table)
     module, kind, keyword = _CHANNELS[way]
     try:
@@ -156,7 +156,7 @@ def server(name: str, table: Mapping[str, Any], folder: Path) -> Any:
     given = dict(table)
     for key in ("env", "headers"):
         if key in given:
-            given[key] = filled(given[key])
+            given[key] = fill_variables(given[key])
     if "command" in given:
         given["cwd"] = str(folder / given.get("cwd", ""))
     return import_module("remit.adapters.mcp_tools").MCPServer(name, **given)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, called
+from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, kind_name
 from remit.config.places import text_in
 from remit.core.toolgroups import expanded, own_groups
 from remit.core.values import shown
@@ -132,14 +132,14 @@ class Problem(NamedTuple):
     warning: bool = False
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The problem as text: agents.coder.modle: there is no such setting; did you mean 'model'?"""
         return f"{self.setting}: {self.sentence}" if self.setting else self.sentence
 
     def __str__(self) -> str:
         """Return the problem with its place: remit.toml:7: agents.coder.modle: there is no such setting; did you mean
         'model'?"""
-        return f"{self.file}:{self.line}: {self.told}"
+        return f"{self.file}:{self.line}: {self.text}"
 
 
 class Problems:
@@ -169,7 +169,7 @@ class Problems:
         return hint if hint or self._compared > _COMPARED else f"; there are {listing(known)}"
 
 
-def raised(problems: Iterable[Problem]) -> None:
+def raise_problems(problems: Iterable[Problem]) -> None:
     """Raise `BadInput` with all problems at once, if there are any."""
     listed = in_order(problems)
     if listed:
@@ -361,7 +361,7 @@ def _one(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> N
         _setting(problems, (*path, name), table[name], kind.settings[name])
     for name in kind.needs:
         if name not in table:
-            problems.add(path, f"say {name}, which is missing: {called(kind.settings[name])}")
+            problems.add(path, f"say {name}, which is missing: {kind_name(kind.settings[name])}")
     if kind.one_of:
         _exactly_one(problems, path, table, kind)
     if kind.judge is not None and len(problems.found) == before:

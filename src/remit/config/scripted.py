@@ -9,7 +9,7 @@ import anyio
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from remit.config.scripts import ScriptLine, ToldSoFar, chosen
+from remit.config.scripts import ScriptLine, ToldSoFar, matching_line
 from remit.core.values import encode, shown
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
@@ -25,7 +25,7 @@ def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionMode
         turn = current_turn()
         task = "" if turn is None else turn.task
         so_far = _so_far(messages)
-        line = chosen(lines, task, so_far)
+        line = matching_line(lines, task, so_far)
         if line is None:
             moment = f"after {so_far.after}" if so_far.after else "to begin with"
             raise BadInput(f"{name} has no line for {agent} {moment} for {shown(task)}; add one without `when`")

@@ -44,7 +44,7 @@ class ScriptLine(NamedTuple):
     arguments: Mapping[str, Any] = {}
 
     @classmethod
-    def read(cls, table: Mapping[str, Any]) -> "ScriptLine":
+    def from_table(cls, table: Mapping[str, Any]) -> "ScriptLine":
         """Return the line of a table that was checked."""
         words = {name: str(table.get(name, "")) for name in ("when", "after", "say", "call")}
         return cls(**words, arguments=table.get("with", {}))
@@ -63,7 +63,7 @@ class ToldSoFar(NamedTuple):
     times: int = 1
 
 
-def chosen(lines: Sequence[ScriptLine], task: str, so_far: ToldSoFar) -> ScriptLine | None:
+def matching_line(lines: Sequence[ScriptLine], task: str, so_far: ToldSoFar) -> ScriptLine | None:
     """Return the first line that applies, with its placeholders filled with the task and results, or None. When a tool
     returns for the second time, the second line that applies is used, and so on; the last one serves all that follow.
     """
@@ -125,7 +125,7 @@ class ScriptedModel:
 
     def line_for(self, task: str, so_far: ToldSoFar) -> ScriptLine:
         """Return the line for this moment of a task. Raise `BadInput` if there is none."""
-        line = chosen(self.lines, task, so_far)
+        line = matching_line(self.lines, task, so_far)
         if line is None:
             moment = f"after {so_far.after}" if so_far.after else "to begin with"
             raise BadInput(

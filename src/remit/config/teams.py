@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, cast
 
 from remit.config import parts
 from remit.config.description import RULES
-from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts, warn_of_missing
+from remit.config.linking import Script, check_references, models_of, tables_of, tables_or_texts, texts, warn_of_missing
 from remit.config.parts import NotImported, found_at, named_at
 from remit.config.places import store_in
-from remit.config.reading import Document, Problem, Problems, document, in_order, raised, right
+from remit.config.reading import Document, Problem, Problems, document, in_order, raise_problems, right
 from remit.config.scripts import SCRIPT, FreeScripts, ScriptedModel
 from remit.config.variables import unset
 from remit.core.allow import has
@@ -61,7 +61,7 @@ def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
     """Return the team of a file. Raise `BadInput` with all problems; if the team `runs`, including those of this
     machine only. Without `trusted`, no module of the folder is imported, and the team cannot run."""
     made, problems = _made(file, connect=runs, trusted=trusted)
-    raised(problems if runs or made is None else ())
+    raise_problems(problems if runs or made is None else ())
     assert made is not None
     return made
 
@@ -75,7 +75,7 @@ def check_team(file: Path, *, trusted: bool = True) -> tuple[Team | None, list[P
 
 def _made(file: Path, *, connect: bool, warn: bool = False, trusted: bool = True) -> tuple[Team | None, list[Problem]]:
     read = document(file)
-    scripts = linked(read)
+    scripts = check_references(read)
     if not right(read.tables, read.problems):
         return None, read.problems.found
     if warn:

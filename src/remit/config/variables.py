@@ -19,10 +19,10 @@ def unset(value: object) -> list[str]:
     return [name for name in variables_in(value) if not os.environ.get(name)]
 
 
-def filled(value: Any) -> Any:
+def fill_variables(value: Any) -> Any:
     """Return the value with variables replaced by their values; all of them must be set."""
     if isinstance(value, dict):
-        return {name: filled(one) for name, one in cast("dict[str, Any]", value).items()}
+        return {name: fill_variables(one) for name, one in cast("dict[str, Any]", value).items()}
     return _VARIABLE.sub(lambda found: os.environ[found[1]], value) if isinstance(value, str) else value
 
 
