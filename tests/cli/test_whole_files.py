@@ -294,7 +294,7 @@ def hooked() -> Generator[tuple[str, list[dict[str, Any]]]]:
 
 SHIPS = (
     '[run]\nagent = "boss"\n[agents.boss]\nfunction = "crew:boss"\nasks = ["worker"]\n'
-    '[agents.worker]\nfunction = "crew:worker"\ntools = ["exec"]\n[policy]\napprove = "crew:expensive"\n'
+    '[agents.worker]\nfunction = "crew:worker"\ntools = ["exec"]\n[policy]\nneeds_approval = "crew:expensive"\n'
     "answer_days = 0.00002\n"
 )
 
