@@ -300,11 +300,10 @@ def events_page() -> str:
             "size, `blob:DIGEST:SIZE`; `remit history --json` prints the answer itself.\n"
         ),
     ]
-    shapes: dict[str, list[str]] = {}
+    shapes: dict[type, list[str]] = {}
     for kind, shape in kinds.SHAPES.items():
-        shapes.setdefault(shape.__name__, []).append(kind)
-    for name, all_kinds in shapes.items():
-        shape = getattr(kinds, name)
+        shapes.setdefault(shape, []).append(kind)
+    for shape, all_kinds in shapes.items():
         parts.append(f"## {', '.join(all_kinds)}\n")
         rest = _sections(shape.__doc__)
         if ". " in rest or ":" in rest or ";" in rest:

@@ -6,12 +6,26 @@ from typing import Final
 from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL
-from remit.core import kinds, lifecycle
+from remit.core import lifecycle
 from remit.core.bounds import TOP
 from remit.core.breaker import Breaker
 from remit.core.events import Unsealed
-from remit.core.kinds import Claim, Queued, Requeue
+from remit.core.kinds.tasks import (
+    Claim,
+    Queued,
+    Requeue,
+    claimed,
+    handed,
+    moved,
+    refused,
+    requeued,
+    started,
+    submitted,
+    tokens_used,
+)
+from remit.core.kinds.workspace import breaker_set
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive, handed_to
+from remit.core.remit import place as place_event
 
 AGENTS: Final = ("lead", "coder", "tester")
 HOUR: Final = 3_600 * SECOND
@@ -47,19 +61,15 @@ class _History:
             remit = begin(Origin(id_, "home", "s1"), Pass(agent, "all"), TOP, UNTIL)
         queued = Queued("submit", SECOND, 4, self.at)
         how = dice.choice((None, queued))
-        event = (
-            kinds.submitted(remit, self.at, queued)
-            if dice.random() < 0.4
-            else kinds.started(remit, self.at, queued=how)
-        )
+        event = submitted(remit, self.at, queued) if dice.random() < 0.4 else started(remit, self.at, queued=how)
         self.told.append(event)
         self.tasks[id_] = (remit, lifecycle.lands(event.kind))
 
     def tell(self, remit: Remit, _state: str) -> None:
         told = (
-            kinds.tokens_used(remit, self.dice.randint(1, 9), self.at),
-            kinds.refused(remit, Pass("x", "y"), self.at, rule=self.dice.choice(("loop", "deadlock")), sentence="no"),
-            kinds.breaker_set(remit.holder, Breaker("open", 3, UNTIL, "", "it broke"), kinds.place(remit), self.at),
+            tokens_used(remit, self.dice.randint(1, 9), self.at),
+            refused(remit, Pass("x", "y"), self.at, rule=self.dice.choice(("loop", "deadlock")), sentence="no"),
+            breaker_set(remit.holder, Breaker("open", 3, UNTIL, "", "it broke"), place_event(remit), self.at),
             Unsealed("tokens.used", self.at, {"tokens": 1}, agent="lead"),
         )
         self.told.append(self.dice.choice(told))
@@ -67,19 +77,19 @@ class _History:
     def move(self, task: str) -> None:
         remit, state = self.tasks[task]
         kind = self.dice.choice(sorted(lifecycle.TRANSITIONS[state].keys() - {"task.parked"}))  # counts nothing
-        place, holder = kinds.place(remit), remit.holder
+        place, holder = place_event(remit), remit.holder
         if kind in _REQUEUES:
-            event = kinds.requeued(kind, place, holder, self.at, Requeue("", 1, self.at, 1, 1), {"error": "x"})
+            event = requeued(kind, place, holder, self.at, Requeue("", 1, self.at, 1, 1), {"error": "x"})
         elif kind in _CLAIMS:
             claim = Claim("w1", 1, 1)
-            event = kinds.claimed(place, holder, self.at, claim)._replace(kind=kind)
+            event = claimed(place, holder, self.at, claim)._replace(kind=kind)
         elif kind == "task.handed":
             to = self.dice.choice([agent for agent in AGENTS if agent != holder])
-            event = kinds.handed(remit, self.dice.choice((to, [to])), self.at, {"update": {}})
+            event = handed(remit, self.dice.choice((to, [to])), self.at, {"update": {}})
             if event.data["to"] == to:
                 remit = handed_to(remit, to)
         else:
-            event = kinds.moved(kind, place, holder, self.at, {"error": "x"})
+            event = moved(kind, place, holder, self.at, {"error": "x"})
         self.told.append(event)
         self.tasks[task] = (remit, lifecycle.after(state, kind))
 
@@ -99,7 +109,7 @@ def ended_history(seed: int, size: int) -> list[Unsealed]:
         made.step()
     for remit, state in made.tasks.values():
         if state in lifecycle.OPEN:
-            made.told.append(kinds.moved("task.cancelled", kinds.place(remit), remit.holder, made.at, {"error": "x"}))
+            made.told.append(moved("task.cancelled", place_event(remit), remit.holder, made.at, {"error": "x"}))
     return made.told
 
 

@@ -5,14 +5,17 @@ The alphabets are small on purpose: values drawn from them meet, nest and collid
 
 from hypothesis import strategies as st
 
-from remit.core import kinds
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft, Entry, Writer, written
 from remit.core.events import Event, Head, Stamp, Unsealed, seal
-from remit.core.kinds import Claim, Queued, Requeue
+from remit.core.kinds.tasks import Claim, Queued, Requeue
+from remit.core.kinds.tasks import claimed as claimed_event
+from remit.core.kinds.tasks import moved as moved_event
+from remit.core.kinds.tasks import requeued as requeued_event
+from remit.core.kinds.tasks import submitted as submitted_event
 from remit.core.prices import dollars
-from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
+from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive, place
 from remit.core.scope import Scope
 from remit.core.values import encode
 
@@ -60,20 +63,20 @@ def journal(*unsealed: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
 
 
 def submitted(remit: Remit, at: int = NOW, asked_how: str = "submit", **how: object) -> Unsealed:
-    return kinds.submitted(remit, at, Queued(asked_how, 260 * SECOND, 4, at, **how))
+    return submitted_event(remit, at, Queued(asked_how, 260 * SECOND, 4, at, **how))
 
 
 def claimed(remit: Remit, at: int, attempt: int = 1, worker: str = "w1") -> Unsealed:
-    return kinds.claimed(kinds.place(remit), remit.holder, at, Claim(worker, attempt, attempt))
+    return claimed_event(place(remit), remit.holder, at, Claim(worker, attempt, attempt))
 
 
 def moved(remit: Remit, word: str, at: int, **data: object) -> Unsealed:
-    return kinds.moved(f"task.{word}", kinds.place(remit), remit.holder, at, data)
+    return moved_event(f"task.{word}", place(remit), remit.holder, at, data)
 
 
 def requeued(remit: Remit, word: str, at: int, attempt: int = 1, **data: object) -> Unsealed:
     rest = Requeue("", attempt + 1, at + SECOND, attempt, attempt)
-    return kinds.requeued(f"task.{word}", kinds.place(remit), remit.holder, at, rest, data)
+    return requeued_event(f"task.{word}", place(remit), remit.holder, at, rest, data)
 
 
 # --- strategies --------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 from core.make import NOW, UNTIL
-from remit.core import kinds
 from remit.core.bounds import TOP
-from remit.core.events import Event, Head, Stamp, Unsealed, seal
-from remit.core.kinds import Begun, Place, Queued, ledger_event
+from remit.core.events import Event, Head, Place, Stamp, Unsealed, seal
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.tasks import Begun, Queued, moved, started, tokens_used
 from remit.core.lifecycle import Standing
 from remit.core.money import (
     ACCOUNT,
@@ -29,6 +29,7 @@ from remit.core.money import (
 )
 from remit.core.projection import fold, fold_in
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
+from remit.core.remit import place as place_event
 from remit.core.values import decode, encode
 from remit.engine.door import leases_close, resolved
 
@@ -123,7 +124,7 @@ class Desk:
         funds: dict[str, Any] = {"purse": purse_data(paths), "opens": [[*one] for one in openings]}
         begun = Begun(funds={name: said for name, said in funds.items() if said} if paths else None)
         queued = None if asked_how == "delegate" else Queued(asked_how, 1, 1, NOW)
-        self.append(kinds.started(remit, NOW, begun, queued))
+        self.append(started(remit, NOW, begun, queued))
         self.jobs[id_] = Job(remit, paths, asked_how)
         return id_
 
@@ -146,7 +147,7 @@ class Desk:
             return ""
         data = {"hold": id_, "state": state, "amounts": amounts, "purse": purse_data(job.purse)}
         data |= {"fence": 1, "until": NOW, "why": "x"}
-        self.append(self.tell("hold.placed", kinds.place(job.remit), data))
+        self.append(self.tell("hold.placed", place_event(job.remit), data))
         return id_
 
     def settle(self, hold: Hold, costs: dict[Unit, int]) -> None:
@@ -170,14 +171,14 @@ class Desk:
         if book.shorts(path, unit, amount):
             return False
         data = {"costs": {unit: amount}, "steps": {unit: book.charge(path, unit, amount)}, "why": "x"}
-        self.append(self.tell("credits.spent", kinds.place(job.remit), data))
+        self.append(self.tell("credits.spent", place_event(job.remit), data))
         self._bill({unit: amount})
         return True
 
     def use(self, task: str, tokens: int) -> None:
         job = self.jobs[task]
         steps = Book(self.lease).charge(job.purse.get("tokens", ()), "tokens", tokens)
-        self.append(kinds.tokens_used(job.remit, tokens, NOW, steps))
+        self.append(tokens_used(job.remit, tokens, NOW, steps))
         self._bill({"tokens": tokens})
 
     def _bill(self, costs: dict[Unit, int]) -> None:
@@ -191,8 +192,8 @@ class Desk:
         ]:
             self.end(child)
         job = self.jobs.pop(task)
-        place = kinds.place(job.remit)
-        event = kinds.moved("task.completed", place, "coder", NOW, {"result": 1})
+        place = place_event(job.remit)
+        event = moved("task.completed", place, "coder", NOW, {"result": 1})
         calls = [hold for hold in self.holds if hold.task == task]
         following = [resolved(hold, NOW, "it ended") for hold in calls]
         book = Book(self.lease)

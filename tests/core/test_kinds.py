@@ -12,8 +12,24 @@ from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.breaker import Breaker
 from remit.core.entry import Message, Writer
-from remit.core.events import INLINE, Gap, Unsealed
-from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
+from remit.core.events import INLINE, Gap, Place, Unsealed, read
+from remit.core.kinds.sharing import entries_removed, entry_set, entry_touched, message_sent, messages_taken
+from remit.core.kinds.tasks import (
+    Begun,
+    Claim,
+    Queued,
+    Requeue,
+    claimed,
+    ended,
+    handed,
+    moved,
+    refused,
+    requeued,
+    started,
+    submitted,
+)
+from remit.core.kinds.upkeep import runs_pruned
+from remit.core.kinds.workspace import breaker_set, effect_done, key_removed, key_set, plan_started, step_ended
 from remit.core.money import moves
 from remit.core.projection import PROJECTION, changes, counted
 from remit.core.remit import Pass, handed_to, place
@@ -34,7 +50,7 @@ def test_a_started_task_says_who_asked_within_what_and_what_was_passed():
         sees=frozenset({Scope("notes"), Scope("code", key="k")}), tools=frozenset({"exec"})
     )
 
-    assert kinds.started(child, NOW) == Unsealed(
+    assert started(child, NOW) == Unsealed(
         "task.started",
         NOW,
         {
@@ -54,20 +70,20 @@ def test_a_started_task_says_who_asked_within_what_and_what_was_passed():
 
 
 def test_a_first_task_has_no_asker_and_may_have_been_passed_everything():
-    found = kinds.started(first_remit(sees=ANY, tools=ANY), NOW).data
+    found = started(first_remit(sees=ANY, tools=ANY), NOW).data
 
     assert (found["asker"], found["parent"], found["chain"]) == ("", "", ["lead"])
     assert (found["sees"], found["tools"]) == (["*"], "*")
 
 
 def test_a_task_ends_with_what_the_engine_says_about_it():
-    found = kinds.ended(remit_along("lead", "coder"), "task.completed", NOW, {"result": "done"})
+    found = ended(remit_along("lead", "coder"), "task.completed", NOW, {"result": "done"})
 
     assert found == Unsealed("task.completed", NOW, {"result": "done"}, "t1", "s1", "t2", "coder")
 
 
 def test_a_refused_hop_names_the_rule_the_sentence_and_what_was_wished():
-    found = kinds.refused(first_remit(), Pass("Lead", "again"), NOW, rule="self", sentence="no")
+    found = refused(first_remit(), Pass("Lead", "again"), NOW, rule="self", sentence="no")
 
     data = {"rule": "self", "sentence": "no", "task": "again", "to": "lead"}
     assert found == Unsealed("hop.refused", NOW, data, "t1", "s1", "t1", "lead")
@@ -77,8 +93,7 @@ def test_a_refused_handoff_says_that_it_was_one():
     wish = Pass("coder", "again")
 
     hop, handoff = (
-        kinds.refused(first_remit(), wish, NOW, rule="loop", sentence="no", handoff=handoff).data
-        for handoff in (False, True)
+        refused(first_remit(), wish, NOW, rule="loop", sentence="no", handoff=handoff).data for handoff in (False, True)
     )
 
     assert handoff == {**hop, "handoff": True}
@@ -86,14 +101,14 @@ def test_a_refused_handoff_says_that_it_was_one():
 
 
 def test_a_task_of_a_plan_says_which_step_it_is():
-    plain, step = kinds.started(first_remit(), NOW).data, kinds.started(first_remit(), NOW, Begun(step="draft")).data
+    plain, step = started(first_remit(), NOW).data, started(first_remit(), NOW, Begun(step="draft")).data
 
     assert step == {**plain, "step": "draft"}
     assert "step" not in plain
 
 
 def test_a_task_says_which_process_has_it_and_what_the_engine_does_in_its_holder_s_place():
-    plain, told = (kinds.started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", led_as="plan")))
+    plain, told = (started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", led_as="plan")))
 
     assert told == {**plain, "worker": "w1", "led_as": "plan"}
 
@@ -101,31 +116,29 @@ def test_a_task_says_which_process_has_it_and_what_the_engine_does_in_its_holder
 def test_a_submitted_task_says_what_a_started_one_says_and_how_it_is_to_be_carried_out():
     remit = remit_along("lead", "coder")
 
-    found = kinds.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d", "all"))
+    found = submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d", "all"))
 
     how = {"asked_how": "spawn", "timeout": 260, "attempts": 4, "ready_at": NOW + 1, "dedup_key": "key/d"}
     how["content"] = "all"
-    assert found == kinds.started(remit, NOW)._replace(
-        kind="task.submitted", data={**kinds.started(remit, NOW).data, **how}
-    )
+    assert found == started(remit, NOW)._replace(kind="task.submitted", data={**started(remit, NOW).data, **how})
 
 
 def test_a_submitted_task_that_is_carried_out_at_once_says_both():
     queued = Queued("submit", 260, 4, NOW, "key/d")
 
-    found = kinds.started(first_remit(), NOW, Begun("w1"), queued).data
+    found = started(first_remit(), NOW, Begun("w1"), queued).data
 
-    assert found == {**kinds.submitted(first_remit(), NOW, queued).data, "worker": "w1"}
+    assert found == {**submitted(first_remit(), NOW, queued).data, "worker": "w1"}
 
 
 def test_a_claim_says_who_has_a_task_now():
-    found = kinds.claimed(Place("t1", "s1", "t2"), "coder", NOW, Claim("w1", 3, 2))
+    found = claimed(Place("t1", "s1", "t2"), "coder", NOW, Claim("w1", 3, 2))
 
     assert found == Unsealed("task.claimed", NOW, {"worker": "w1", "fence": 3, "attempt": 2}, "t1", "s1", "t2", "coder")
 
 
 def test_a_task_that_is_put_back_says_for_whom_from_when_and_how_often_it_was_tried():
-    found = kinds.requeued(
+    found = requeued(
         "task.retrying", Place("t1", "s1", "t2"), "coder", NOW, Requeue("", 4, NOW + 9, 2, 1), {"error": "x"}
     )
 
@@ -134,13 +147,13 @@ def test_a_task_that_is_put_back_says_for_whom_from_when_and_how_often_it_was_tr
 
 
 def test_a_task_that_moves_says_what_the_engine_says_about_it():
-    found = kinds.moved("task.cancelling", Place("t1", "s1", "t2"), "coder", NOW, {"why": "enough"})
+    found = moved("task.cancelling", Place("t1", "s1", "t2"), "coder", NOW, {"why": "enough"})
 
     assert found == Unsealed("task.cancelling", NOW, {"why": "enough"}, "t1", "s1", "t2", "coder")
 
 
 def test_an_effect_is_recorded_with_its_name_and_result():
-    found = kinds.effect_done(remit_along("lead", "coder"), "charge", "abc", {"id": 7}, NOW)
+    found = effect_done(remit_along("lead", "coder"), "charge", "abc", {"id": 7}, NOW)
 
     data = {"key": "charge", "result": {"id": 7}, "args": "abc"}
     assert found == Unsealed("effect.done", NOW, data, "t1", "s1", "t2", "coder")
@@ -148,7 +161,7 @@ def test_an_effect_is_recorded_with_its_name_and_result():
 
 @pytest.mark.rule("effect.long")
 def test_a_long_result_of_an_effect_is_left_to_the_answer_of_its_operation():
-    found = kinds.effect_done(remit_along("lead", "coder"), "draft", "abc", "x" * INLINE, NOW)
+    found = effect_done(remit_along("lead", "coder"), "draft", "abc", "x" * INLINE, NOW)
 
     assert found.data == {"key": "draft", "args": "abc"}
 
@@ -157,7 +170,7 @@ def test_a_long_result_of_an_effect_is_left_to_the_answer_of_its_operation():
 def test_pruned_runs_are_told_by_what_is_kept_of_them():
     kept = [{"id": "t1", "tasks": ["t1", "t2"]}]
 
-    found = kinds.runs_pruned(kept, [Gap(2, 3, "abc")], NOW)
+    found = runs_pruned(kept, [Gap(2, 3, "abc")], NOW)
 
     told = {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}], "gaps": [[2, 3, "abc"]]}
     assert found == Unsealed("runs.pruned", NOW, told)
@@ -168,7 +181,7 @@ def test_pruned_runs_are_told_by_what_is_kept_of_them():
 def test_a_handoff_is_told_by_the_one_who_held_the_task_until_then():
     remit = remit_along("lead", "coder")
 
-    found = kinds.handed(remit, "tester", NOW, {"update": {"phase": "test"}, "content": "d"})
+    found = handed(remit, "tester", NOW, {"update": {"phase": "test"}, "content": "d"})
 
     data = {"update": {"phase": "test"}, "content": "d", "to": "tester"}
     assert found == Unsealed("task.handed", NOW, data, "t1", "s1", "t2", "coder")
@@ -176,7 +189,7 @@ def test_a_handoff_is_told_by_the_one_who_held_the_task_until_then():
 
 @pytest.mark.rule("handoff.chain")
 def test_a_task_started_in_other_hands_names_the_asker_and_not_the_old_holder():
-    found = kinds.started(handed_to(remit_along("lead", "coder"), "tester"), NOW)
+    found = started(handed_to(remit_along("lead", "coder"), "tester"), NOW)
 
     assert (found.agent, found.data["asker"], found.data["chain"]) == ("tester", "lead", ["lead", "tester"])
 
@@ -185,7 +198,7 @@ def test_a_task_started_in_other_hands_names_the_asker_and_not_the_old_holder():
 def test_a_parallel_handoff_names_all_members_in_their_order():
     members = ["tester", "reviewer", "tester"]
 
-    found = kinds.handed(first_remit(), members, NOW, {})
+    found = handed(first_remit(), members, NOW, {})
 
     assert found == Unsealed("task.handed", NOW, {"to": ["tester", "reviewer", "tester"]}, "t1", "s1", "t1", "lead")
     assert found.data["to"] is not members
@@ -194,21 +207,21 @@ def test_a_parallel_handoff_names_all_members_in_their_order():
 @pytest.mark.rule("breaker.shared")
 @pytest.mark.parametrize("at", [Place(), Place("t1", "s1", "t2")])
 def test_a_breaker_is_told_whole_and_about_the_agent_it_belongs_to(at):
-    found = kinds.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), at, NOW)
+    found = breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), at, NOW)
 
     data = {"name": "coder", "state": "half-open", "failures": 3, "until": NOW + 5, "probe": "t2", "why": "it broke"}
     assert found == Unsealed("breaker.set", NOW, data, at.run, at.session, at.task, "coder")
 
 
 def test_a_plan_is_told_with_its_steps():
-    found = kinds.plan_started(first_remit(), [{"id": "a"}], NOW, {"receipt": {}})
+    found = plan_started(first_remit(), [{"id": "a"}], NOW, {"receipt": {}})
 
     assert found == Unsealed("plan.started", NOW, {"receipt": {}, "steps": [{"id": "a"}]}, "t1", "s1", "t1", "lead")
 
 
 @pytest.mark.rule("plan.failure")
 def test_a_step_that_ended_without_a_task_of_its_own_says_why():
-    found = kinds.step_ended(first_remit(), "b", "failed", 'dependency "a" failed', NOW)
+    found = step_ended(first_remit(), "b", "failed", 'dependency "a" failed', NOW)
 
     data = {"step": "b", "state": "failed", "reason": 'dependency "a" failed'}
     assert found == Unsealed("step.ended", NOW, data, "t1", "s1", "t1", "lead")
@@ -217,7 +230,7 @@ def test_a_step_that_ended_without_a_task_of_its_own_says_why():
 def test_a_written_entry_is_told_whole():
     one = entry(value={"a": [1]}, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True)
 
-    found = kinds.entry_set(one, Place("t1", "s1", "t2"))
+    found = entry_set(one, Place("t1", "s1", "t2"))
 
     assert found == Unsealed(
         "entry.set",
@@ -242,14 +255,14 @@ def test_a_written_entry_is_told_whole():
 
 
 def test_a_touched_entry_tells_its_new_end_and_who_touched_it():
-    found = kinds.entry_touched(entry(lifetime=60), Writer("tester"), Place("t1", "s1", "t3"), NOW + 1)
+    found = entry_touched(entry(lifetime=60), Writer("tester"), Place("t1", "s1", "t3"), NOW + 1)
 
     data = {"expires_at": NOW + 60, "key": "auth", "namespace": "codebase"}
     assert found == Unsealed("entry.touched", NOW + 1, data, "t1", "s1", "t3", "tester")
 
 
 def test_removed_entries_are_told_in_one_fact_with_the_reason():
-    found = kinds.entries_removed([("n", "a", 1), ("n", "b", 2)], "expired", Writer(""), Place(), NOW)
+    found = entries_removed([("n", "a", 1), ("n", "b", 2)], "expired", Writer(""), Place(), NOW)
 
     assert found == Unsealed("entries.removed", NOW, {"keys": [["n", "a", 1], ["n", "b", 2]], "why": "expired"})
 
@@ -257,7 +270,7 @@ def test_removed_entries_are_told_in_one_fact_with_the_reason():
 def test_a_message_is_told_from_its_sender_in_its_own_session():
     message = Message("m1", "s1", "coder", "tester", "look", NOW)
 
-    found = kinds.message_sent(message, Place("t1", "s1", "t2"))
+    found = message_sent(message, Place("t1", "s1", "t2"))
 
     assert found == Unsealed(
         "message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder"
@@ -267,13 +280,13 @@ def test_a_message_is_told_from_its_sender_in_its_own_session():
 def test_an_announcement_says_for_which_task_it_is_and_about_which():
     message = Message("t2/told", "s1", "coder", "lead", "done", NOW, reader="t1", about="t2")
 
-    found = kinds.message_sent(message, Place("t1", "s1", "t2")).data
+    found = message_sent(message, Place("t1", "s1", "t2")).data
 
     assert found == {"id": "t2/told", "text": "done", "to": "lead", "reader": "t1", "about": "t2"}
 
 
 def test_taken_messages_are_told_by_their_ids():
-    found = kinds.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW)
+    found = messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW)
 
     assert found == Unsealed("messages.taken", NOW, {"ids": ["m1", "m2"]}, "t1", "s1", "t3", "tester")
 
@@ -298,17 +311,17 @@ def test_a_maker_writes_the_keys_that_the_shape_of_its_kind_has_and_no_others(ki
 
 
 def test_a_key_is_told_of_by_its_name_and_never_by_what_it_is():
-    assert kinds.key_set("openai", "1a2b3c4d", "ann", NOW) == Unsealed(
+    assert key_set("openai", "1a2b3c4d", "ann", NOW) == Unsealed(
         "key.set", NOW, {"name": "openai", "key_id": "1a2b3c4d", "by": "ann"}
     )
-    assert kinds.key_removed("openai", "", NOW) == Unsealed("key.removed", NOW, {"name": "openai", "by": ""})
+    assert key_removed("openai", "", NOW) == Unsealed("key.removed", NOW, {"name": "openai", "by": ""})
 
 
 def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tables():
     events = journal(*MADE)
 
     assert [fault for event in events for fault in event_faults(event)] == []
-    assert all(kinds.read(event, kinds.SHAPES[event.kind]) == event.data for event in events)
+    assert all(read(event, kinds.SHAPES[event.kind]) == event.data for event in events)
     told = {event.kind for event in events if changes(event) or counted(event) or moves(event)}
     silent = {
         "notice.sent",

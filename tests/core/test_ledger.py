@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from core.make import NOW, journal
 from core.paper import Desk
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, ledger_event
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.money import ledger_event
 from remit.core.ledger import counted_in
 from remit.core.money import (
     ACCOUNT,

@@ -25,9 +25,9 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
 from remit.core.change import KEYS, Change
 from remit.core.entry import Draft, Message, Retired, Writer, touched, written
-from remit.core.events import Gap, Unsealed
+from remit.core.events import Gap, Place, Unsealed
 from remit.core.identity import UsedKey
-from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
+from remit.core.kinds.tasks import Begun, Claim, Queued, Requeue
 from remit.core.projection import FLOOR, PROJECTION, changes, fold
 from remit.core.remit import Pass
 from remit.core.values import decode, encode

@@ -5,8 +5,8 @@ import pytest
 from core.make import journal
 from remit.core import projection as people
 from remit.core.change import Change
-from remit.core.kinds import Place, QuestionAnswered, QuestionAsked, read
-from remit.core.kinds.people import question_event
+from remit.core.events import Place, read
+from remit.core.kinds.people import QuestionAnswered, QuestionAsked, question_event
 from remit.core.question import (
     CHOICES,
     ENDS,

@@ -23,10 +23,11 @@ from core.make import (
     tool_sets,
     wishes,
 )
-from remit.core import allow, kinds, scope
+from remit.core import allow, scope
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
+from remit.core.kinds.tasks import started
 from remit.core.remit import (
     NO_RIGHTS,
     Chain,
@@ -419,7 +420,7 @@ def test_a_remit_is_restored_from_the_event_that_began_its_task(ceiling, first, 
     for number, (card, wish) in enumerate(hops, start=2):
         remit = hop(remit, card, wish, f"t{number}")
 
-    (event,) = journal(kinds.started(remit, NOW))
+    (event,) = journal(started(remit, NOW))
     found = restored(event)
 
     told = [one._replace(task="") for one in remit.chain.hops[:-1]]  # each hop's task is with its own event
@@ -429,7 +430,7 @@ def test_a_remit_is_restored_from_the_event_that_began_its_task(ceiling, first, 
 
 def test_a_submitted_remit_is_restored_like_a_started_one():
     remit = remit_along("lead", "coder", "tester")
-    events = journal(kinds.started(remit, NOW), submitted(remit))
+    events = journal(started(remit, NOW), submitted(remit))
 
     assert restored(events[0]) == restored(events[1])
     assert restored(events[1]).chain.depth == 2

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from core.histories import AGENTS, HOUR, histories, history
 from core.make import NOW, SECOND, journal
 from remit.codec import decode, encode
-from remit.core import kinds
 from remit.core.events import Event
+from remit.core.kinds.upkeep import runs_pruned
 from remit.core.tally import (
     DAY_WIDE,
     HOUR_WIDE,
@@ -168,7 +168,7 @@ def test_what_is_remembered_is_what_is_open(told):
 
 def test_of_a_run_that_was_pruned_before_it_was_counted_nothing_is_remembered():
     began = journal(*history(7, 60))[0]
-    [pruned] = journal(kinds.runs_pruned([{"id": began.run, "tasks": [began.task]}], [], NOW))
+    [pruned] = journal(runs_pruned([{"id": began.run, "tasks": [began.task]}], [], NOW))
     known = Counting(lambda _at, _who: Figures())
     known.add(began)
     later = Counting(lambda _at, _who: Figures(), lambda first: known.under_way[first.task])

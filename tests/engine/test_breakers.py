@@ -9,7 +9,8 @@ from programs import Said, ran
 from remit import Command, Event, Failed, Refused, Runtime, Turn
 from remit.core import breaker as breakers
 from remit.core.breaker import BreakerPolicy
-from remit.core.kinds import Place, breaker_set
+from remit.core.events import Place
+from remit.core.kinds.workspace import breaker_set
 from remit.ports import Decision
 from remit.runtime.workspace import opening_of, subscribe
 from remit.testing import FakeClock

@@ -6,8 +6,8 @@ import pytest
 from engine.helping import doomed, ends, happened, named, reached, serving, sound, take_over
 from remit import Bounds, Card, Event, Runtime, Turn
 from remit.core import lifecycle
-from remit.core.events import Unsealed
-from remit.core.kinds import Claim, Place, claimed, moved
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.tasks import Claim, claimed, moved
 from remit.core.lifecycle import Record
 from remit.core.times import SECOND
 from remit.engine.consequences import CONSEQUENCES

@@ -9,7 +9,8 @@ from engine.helping import PATIENCE, happened, sound
 from remit import Card, Runtime, Turn
 from remit.core.entry import Message
 from remit.core.events import Gap, Mark
-from remit.core.kinds import Begun, ended, message_sent, messages_taken, started
+from remit.core.kinds.sharing import message_sent, messages_taken
+from remit.core.kinds.tasks import Begun, ended, started
 from remit.core.remit import place
 from remit.engine.upkeep.prune import gaps_left_by
 from remit.errors import Conflict

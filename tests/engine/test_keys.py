@@ -14,7 +14,7 @@ from engine.helping import sound
 from inside import opened_key
 from remit import Failed, Runtime, Secret, Turn, Workspace
 from remit.core.events import Unsealed
-from remit.core.kinds import key_set
+from remit.core.kinds.workspace import key_set
 from remit.core.secret import LONGEST
 from remit.engine.upkeep.keys import MOST
 from remit.errors import BadInput, Conflict, RemitError, StoreError

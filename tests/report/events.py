@@ -3,8 +3,12 @@
 from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL, first_remit, journal
-from remit.core import kinds, lifecycle
+from remit.core import lifecycle
 from remit.core.events import Event, Unsealed
+from remit.core.kinds.tasks import ended, started
+from remit.core.kinds.tasks import handed as handed_event
+from remit.core.kinds.tasks import refused as refused_event
+from remit.core.kinds.workspace import plan_started
 from remit.core.remit import NO_RIGHTS, Pass, Remit, derive, handed_to
 from remit.report.tree import Node, tree
 
@@ -21,20 +25,20 @@ def child_of(parent: Remit, to: str, id_: str) -> Remit:
 
 
 def completed(remit: Remit, result: object = "done", at: int = NOW + SECOND) -> Unsealed:
-    return kinds.ended(remit, "task.completed", at, {"result": result, "receipt": RECEIPT})
+    return ended(remit, "task.completed", at, {"result": result, "receipt": RECEIPT})
 
 
 def failed(remit: Remit, at: int = NOW + SECOND) -> Unsealed:
-    return kinds.ended(remit, "task.failed", at, {"error": "it broke", "receipt": RECEIPT})
+    return ended(remit, "task.failed", at, {"error": "it broke", "receipt": RECEIPT})
 
 
 def refused(remit: Remit, to: str, rule: str = "loop") -> Unsealed:
-    return kinds.refused(remit, Pass(to, "again"), NOW, rule=rule, sentence=f"'{to}' no")
+    return refused_event(remit, Pass(to, "again"), NOW, rule=rule, sentence=f"'{to}' no")
 
 
 def handed(remit: Remit, to: str | list[str], at: int, phase: str = "", tokens: int = 0) -> Unsealed:
     data: dict = {"update": {"phase": phase} if phase else {}, "content": "d", "receipt": RECEIPT}
-    return kinds.handed(remit, to, at, {**data, "tokens": tokens} if tokens else data)
+    return handed_event(remit, to, at, {**data, "tokens": tokens} if tokens else data)
 
 
 LEAD = first_remit("lead")
@@ -64,17 +68,17 @@ def runs(draw) -> tuple[dict[str, str], list[Event]]:
     size = draw(st.integers(1, 12))
     remits = {"t1": LEAD}
     parents = {"t1": ""}
-    told = [kinds.started(LEAD, NOW)]
+    told = [started(LEAD, NOW)]
     for number in range(2, size + 1):
         parent = draw(st.sampled_from(sorted(remits)))
         id_ = f"t{number}"
         remits[id_] = child_of(remits[parent], f"agent {number}", id_)
         parents[id_] = parent
-        told.append(kinds.started(remits[id_], NOW + number))
+        told.append(started(remits[id_], NOW + number))
         told += [refused(remits[parent], "lead")] * draw(st.integers(0, 2))
     for id_ in draw(st.lists(st.sampled_from(sorted(remits)), unique=True)):
         kind = draw(st.sampled_from(sorted(lifecycle.ENDS)))
-        told.append(kinds.ended(remits[id_], kind, NOW + 100, {"receipt": RECEIPT}))
+        told.append(ended(remits[id_], kind, NOW + 100, {"receipt": RECEIPT}))
     return parents, journal(*told)
 
 
@@ -87,4 +91,4 @@ STEPS = [
 
 
 def planned(*told: Unsealed) -> Node:
-    return run_of(kinds.started(LEAD, NOW), kinds.plan_started(LEAD, STEPS, NOW, {"receipt": RECEIPT}), *told)
+    return run_of(started(LEAD, NOW), plan_started(LEAD, STEPS, NOW, {"receipt": RECEIPT}), *told)

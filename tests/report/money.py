@@ -1,8 +1,9 @@
 """Events of money and of people, as the engine writes them."""
 
 from core.make import NOW
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, ledger_event, question_event
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.people import question_event
 from remit.core.money import Hold, Lease
 
 T1 = Place("t1", "s1", "t1")

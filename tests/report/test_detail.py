@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 from core.make import NOW, claimed, journal, moved, requeued, submitted
-from remit.core import kinds
 from remit.core.events import Unsealed
+from remit.core.kinds.tasks import ended as ended_event
+from remit.core.kinds.tasks import started
 from remit.core.lifecycle import Record
 from remit.report.detail import Detail, EarlierAttempt, Failure, detail, traces
 from report.events import CODER, LEAD, REVIEWER, TESTER
@@ -48,15 +49,15 @@ def test_a_task_says_what_it_is_who_asked_and_how_often_it_may_be_tried():
 
     assert (found.task, found.asker, found.attempts) == ("part t2", "lead", 4)
     assert (found.earlier, found.below, found.result, found.error, found.why) == ((), Counter(), None, "", "")
-    assert told(kinds.started(CODER, NOW)).attempts == 1
+    assert told(started(CODER, NOW)).attempts == 1
 
 
 def test_a_task_that_has_ended_has_its_outcome():
-    done = kinds.ended(CODER, "task.completed", NOW, {"result": {"lines": 40}})
-    broken = kinds.ended(CODER, "task.failed", NOW, {"error": "it broke", "type": "OSError"})
+    done = ended_event(CODER, "task.completed", NOW, {"result": {"lines": 40}})
+    broken = ended_event(CODER, "task.failed", NOW, {"error": "it broke", "type": "OSError"})
 
-    assert told(kinds.started(CODER, NOW), done, ended=True).result == {"lines": 40}
-    assert told(kinds.started(CODER, NOW), broken, ended=True).error == "it broke"
+    assert told(started(CODER, NOW), done, ended=True).result == {"lines": 40}
+    assert told(started(CODER, NOW), broken, ended=True).error == "it broke"
 
 
 def test_a_task_that_is_being_cancelled_says_why():
@@ -92,7 +93,7 @@ def test_below_are_all_that_it_asked_for_and_nobody_else():
         record(CODER.id, LEAD.id, "running", began=2),
         record(LEAD.id, "", "waiting", began=1),
     ]
-    events = journal(kinds.started(LEAD, NOW), kinds.started(CODER, NOW))
+    events = journal(started(LEAD, NOW), started(CODER, NOW))
 
     assert detail(run[3], events, run).below == {"failed": 1, "completed": 1, "running": 1}
     assert detail(run[2], events, run).below == {"failed": 1}
@@ -102,7 +103,7 @@ def test_below_are_all_that_it_asked_for_and_nobody_else():
 def test_the_traces_of_a_task_are_told_attempt_by_attempt():
     failed = {"error": "it broke", "type": "OSError", "trace": "team.py:3 in coder"}
     again = requeued(CODER, "retrying", NOW + 1, **failed)
-    plain = kinds.ended(CODER, "task.failed", NOW + 2, {"error": "its time was up", "type": "TimedOut"})
+    plain = ended_event(CODER, "task.failed", NOW + 2, {"error": "its time was up", "type": "TimedOut"})
 
     found = traces(journal(submitted(CODER), claimed(CODER, NOW), again, plain))
     assert found == [Failure(NOW + 1, "it broke", "team.py:3 in coder")]

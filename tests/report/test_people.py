@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields
 import pytest
 
 from core.make import NOW, journal
-from remit.core import kinds
+from remit.core.kinds.tasks import moved, started
 from remit.core.lifecycle import Record
 from remit.errors import StoreError
 from remit.report import flow, wire
@@ -18,8 +18,8 @@ from remit.report.words import how_to_answer, nodes_first, notes, spending_text,
 from report.events import CODER, LEAD, TESTER, completed, run_of
 from report.money import T1, T2, answered, asked, hold, lease, reconciled, settled, spent, used
 
-STARTED = (kinds.started(LEAD, NOW), kinds.started(CODER, NOW))
-WAITING = kinds.moved("task.waiting", T2, "coder", NOW, {})
+STARTED = (started(LEAD, NOW), started(CODER, NOW))
+WAITING = moved("task.waiting", T2, "coder", NOW, {})
 
 
 @pytest.mark.rule("show.money")
@@ -95,7 +95,7 @@ def test_an_answer_says_who_when_and_over_which_channel():
 
 
 def test_a_task_in_detail_has_its_questions_and_what_it_spent():
-    events = journal(kinds.started(LEAD, NOW), spent(20_000), asked())
+    events = journal(started(LEAD, NOW), spent(20_000), asked())
     names = {one.name: "" for one in fields(Record) if one.default is MISSING}
     found = detail(Record(**{**names, "id": "t1", "began": 1, "ended": None}), events, [])
 
@@ -112,7 +112,7 @@ def test_leases_calls_and_spending_as_data_have_the_names_of_their_fields():
 
 
 def test_a_move_that_the_table_does_not_have_changes_nothing_that_is_shown():
-    assert run_of(kinds.started(LEAD, NOW), kinds.moved("task.queued", T1, "lead", NOW, {})).state == "running"
+    assert run_of(started(LEAD, NOW), moved("task.queued", T1, "lead", NOW, {})).state == "running"
 
 
 def test_a_task_without_its_beginning_is_for_the_doctor():
@@ -122,6 +122,6 @@ def test_a_task_without_its_beginning_is_for_the_doctor():
 
 
 def test_where_not_all_tasks_fit_the_urgent_ones_come_first():
-    root = run_of(*STARTED, kinds.started(TESTER, NOW), completed(CODER))
+    root = run_of(*STARTED, started(TESTER, NOW), completed(CODER))
     shown, rest = nodes_first(root.children, 1)
     assert ([node.id for node in shown], [node.id for node in rest]) == (["t3"], ["t2"])

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW, first_remit, journal
-from remit.core.kinds import Place, tokens_used
+from remit.core.events import Place
+from remit.core.kinds.tasks import tokens_used
 from remit.core.times import DAY
 from remit.report.figures import decimal, money
 from remit.report.spend import (

@@ -3,10 +3,13 @@
 import pytest
 
 from core.make import NOW, SECOND, UNTIL, claimed, first_remit, journal, moved, requeued, submitted
-from remit.core import kinds
 from remit.core.breaker import CLOSED, Breaker
-from remit.core.events import Event, Unsealed
-from remit.core.kinds import Begun, Place, Queued
+from remit.core.events import Event, Place, Unsealed
+from remit.core.kinds.tasks import Begun, Queued, started, tokens_used
+from remit.core.kinds.tasks import ended as ended_event
+from remit.core.kinds.tasks import handed as handed_event
+from remit.core.kinds.tasks import refused as refused_event
+from remit.core.kinds.workspace import breaker_set
 from remit.core.remit import NO_RIGHTS, Pass, Remit, derive, handed_to
 from remit.core.values import checked
 from remit.report import wire
@@ -22,15 +25,15 @@ def at(seconds: float) -> int:
 
 
 def handed(remit: Remit, to: str | list[str], seconds: float, tokens: int = 0) -> Unsealed:
-    return kinds.handed(remit, to, at(seconds), {"update": {}, "tokens": tokens} if tokens else {"update": {}})
+    return handed_event(remit, to, at(seconds), {"update": {}, "tokens": tokens} if tokens else {"update": {}})
 
 
 def ended(remit: Remit, word: str, seconds: float, tokens: int = 0) -> Unsealed:
-    return kinds.ended(remit, f"task.{word}", at(seconds), {"tokens": tokens} if tokens else {})
+    return ended_event(remit, f"task.{word}", at(seconds), {"tokens": tokens} if tokens else {})
 
 
 def refused(remit: Remit, rule: str, seconds: float) -> Unsealed:
-    return kinds.refused(remit, Pass("x", "y"), at(seconds), rule=rule, sentence="no", handoff=rule == "deadlock")
+    return refused_event(remit, Pass("x", "y"), at(seconds), rule=rule, sentence="no", handoff=rule == "deadlock")
 
 
 def times(*durations: int) -> Times:
@@ -42,20 +45,20 @@ def times(*durations: int) -> Times:
 
 def a_day() -> list[Event]:
     return journal(
-        kinds.started(LEAD, at(0)),
-        kinds.started(CODER, at(1)),
+        started(LEAD, at(0)),
+        started(CODER, at(1)),
         refused(CODER, "loop", 1.5),
-        kinds.tokens_used(CODER, 5, at(2)),
+        tokens_used(CODER, 5, at(2)),
         ended(CODER, "failed", 2, tokens=5),
-        kinds.breaker_set("coder", Breaker("open", 3, at(60), "", "it broke"), Place("t1", "s1", "t2"), at(2)),
-        kinds.tokens_used(LEAD, 4, at(4)),
-        kinds.tokens_used(LEAD, 6, at(4)),
+        breaker_set("coder", Breaker("open", 3, at(60), "", "it broke"), Place("t1", "s1", "t2"), at(2)),
+        tokens_used(LEAD, 4, at(4)),
+        tokens_used(LEAD, 6, at(4)),
         handed(LEAD, "billing", 4, tokens=10),
-        kinds.breaker_set("billing", CLOSED, Place("t1", "s1", "t1"), at(4)),
+        breaker_set("billing", CLOSED, Place("t1", "s1", "t1"), at(4)),
         refused(BILLING, "deadlock", 5),
         handed(BILLING, "lead", 6),
         refused(LEAD, "deadlock", 9),
-        kinds.tokens_used(LEAD, 20, at(10)),
+        tokens_used(LEAD, 20, at(10)),
         ended(LEAD, "completed", 10, tokens=20),
     )
 
@@ -123,12 +126,12 @@ def a_queue() -> list[Event]:
         claimed(LEAD, at(0)),
         submitted(CODER, at(1)),
         claimed(CODER, at(3)),
-        kinds.tokens_used(CODER, 5, at(4)),
+        tokens_used(CODER, 5, at(4)),
         requeued(CODER, "retrying", at(4), error="it broke", tokens=5),
         claimed(CODER, at(6), 2),
         requeued(CODER, "lost", at(7), 2, lost_by="w1"),
         claimed(CODER, at(8), 3),
-        kinds.tokens_used(CODER, 7, at(10)),
+        tokens_used(CODER, 7, at(10)),
         moved(CODER, "died", at(10), error="it broke", tokens=7),
         moved(LEAD, "waiting", at(11)),
     )
@@ -160,10 +163,10 @@ def test_the_queue_of_one_agent_is_what_waited_for_it():
 
 
 def test_what_is_begun_at_once_did_not_wait():
-    at_once = kinds.started(LEAD, at(0), Begun("w1"), Queued("submit", SECOND, 4, at(0)))
+    at_once = started(LEAD, at(0), Begun("w1"), Queued("submit", SECOND, 4, at(0)))
 
     assert stats(journal(at_once)).queue == times(0)
-    assert stats(journal(kinds.started(LEAD, at(0)))).queue == Times()
+    assert stats(journal(started(LEAD, at(0)))).queue == Times()
 
 
 def test_a_retry_of_a_run_that_began_earlier_is_no_run():
@@ -184,7 +187,7 @@ def test_the_figures_of_one_agent_are_what_it_did_itself():
 
 
 def test_a_run_that_another_ended_counts_for_who_began_it():
-    events = journal(kinds.started(LEAD, at(0)), handed(LEAD, "billing", 1), ended(BILLING, "cancelled", 2))
+    events = journal(started(LEAD, at(0)), handed(LEAD, "billing", 1), ended(BILLING, "cancelled", 2))
 
     assert stats(events, "lead").runs == {"cancelled": 1}
     assert stats(events).agents["billing"].cancelled == 1
@@ -192,7 +195,7 @@ def test_a_run_that_another_ended_counts_for_who_began_it():
 
 
 def test_parts_that_are_handed_out_count_as_a_handoff_of_the_task():
-    events = journal(kinds.started(LEAD, at(0)), handed(LEAD, ["coder", "tester"], 1), kinds.started(CODER, at(1)))
+    events = journal(started(LEAD, at(0)), handed(LEAD, ["coder", "tester"], 1), started(CODER, at(1)))
 
     found = stats(events)
 
@@ -201,7 +204,7 @@ def test_parts_that_are_handed_out_count_as_a_handoff_of_the_task():
 
 
 def test_of_turns_that_began_earlier_only_the_time_is_unknown():
-    used = kinds.tokens_used(LEAD, 4, at(1))
+    used = tokens_used(LEAD, 4, at(1))
     found = stats(journal(used, handed(LEAD, "billing", 1, tokens=4), ended(BILLING, "completed", 3)))
 
     assert (found.agents["lead"].turns, found.agents["lead"].tokens, found.agents["lead"].times) == (1, 4, Times())
@@ -211,6 +214,6 @@ def test_of_turns_that_began_earlier_only_the_time_is_unknown():
 
 def test_other_events_of_a_task_show_that_it_was_taken_up():
     wrote = Unsealed("entry.set", at(3), {}, "t1", "s1", "t1", "billing")
-    events = journal(kinds.started(LEAD, at(0)), handed(LEAD, "billing", 1), wrote, ended(BILLING, "completed", 9))
+    events = journal(started(LEAD, at(0)), handed(LEAD, "billing", 1), wrote, ended(BILLING, "completed", 9))
 
     assert stats(events).latency == times(2 * SECOND)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from core.make import NOW, claimed, moved, submitted
-from remit.core import kinds, lifecycle
+from remit.core import lifecycle
+from remit.core.kinds.tasks import ended, started
 from remit.report.summary import Summary, sentence, summary, waits_for
 from remit.report.tree import Node, tree
 from report.events import (
@@ -56,11 +57,11 @@ def test_the_figures_of_a_run_are_the_sum_of_its_parts(run):
 
 
 def test_a_run_of_one_is_counted():
-    assert summary(run_of(kinds.started(LEAD, NOW))) == Summary(tasks=1, states=Counter(running=1))
+    assert summary(run_of(started(LEAD, NOW))) == Summary(tasks=1, states=Counter(running=1))
 
 
 def test_the_sentence_of_a_task_that_came_back():
-    told = [kinds.started(LEAD, NOW), kinds.started(CODER, NOW), completed(CODER)]
+    told = [started(LEAD, NOW), started(CODER, NOW), completed(CODER)]
     told += [handed(LEAD, "billing", NOW + 1), handed(BILLING, "lead", NOW + 2)]
 
     assert sentence(run_of(*told, completed(LEAD))) == "lead began and ended it; 1 agent asked; changed hands 2 times"
@@ -68,10 +69,10 @@ def test_the_sentence_of_a_task_that_came_back():
 
 
 def test_a_task_that_submits_goes_on_and_one_that_delegates_waits():
-    told = [kinds.started(LEAD, NOW), submitted(TESTER, NOW), claimed(TESTER, NOW)]
+    told = [started(LEAD, NOW), submitted(TESTER, NOW), claimed(TESTER, NOW)]
 
     assert sentence(run_of(*told)) == "lead asked 1 agent; lead, tester still working"
-    asking = run_of(*told, kinds.started(CODER, NOW))
+    asking = run_of(*told, started(CODER, NOW))
     assert sentence(asking) == "lead asked 2 agents; tester, coder still working"
     waiting = run_of(*told, moved(LEAD, "waiting", NOW))
     assert [node.agent for node in waits_for(waiting)] == ["tester"]
@@ -88,7 +89,7 @@ def test_a_task_that_submits_goes_on_and_one_that_delegates_waits():
     ],
 )
 def test_the_sentence_says_after_how_many_attempts_a_task_died(attempts, said):
-    told = [kinds.started(LEAD, NOW), completed(LEAD)]
+    told = [started(LEAD, NOW), completed(LEAD)]
     for number, tried in enumerate(attempts):
         one = child_of(LEAD, "coder", f"d{number}")
         told += [submitted(one), claimed(one, NOW, tried), moved(one, "died", NOW + 1, error="it broke")]
@@ -107,11 +108,11 @@ def test_the_sentence_tells_what_is_not_over_in_plain_words():
 
 
 def test_a_run_of_one_worked_alone():
-    assert sentence(run_of(kinds.started(LEAD, NOW), completed(LEAD))) == "lead worked alone"
+    assert sentence(run_of(started(LEAD, NOW), completed(LEAD))) == "lead worked alone"
 
 
 def test_one_agent_asked_is_one_agent():
-    root = run_of(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), completed(CODER), completed(LEAD))
+    root = run_of(started(LEAD, NOW), started(CODER, NOW), completed(CODER), completed(LEAD))
 
     assert sentence(root) == "lead asked 1 agent"
 
@@ -119,10 +120,10 @@ def test_one_agent_asked_is_one_agent():
 def test_an_agent_asked_twice_is_still_one_agent():
     again = child_of(LEAD, "coder", "t5")
     root = run_of(
-        kinds.started(LEAD, NOW),
-        kinds.started(CODER, NOW),
+        started(LEAD, NOW),
+        started(CODER, NOW),
         completed(CODER),
-        kinds.started(again, NOW),
+        started(again, NOW),
         completed(again),
         completed(LEAD),
     )
@@ -132,16 +133,16 @@ def test_an_agent_asked_twice_is_still_one_agent():
 
 def test_the_sentence_tells_what_failed_what_was_cancelled_and_what_was_refused():
     root = run_of(
-        kinds.started(LEAD, NOW),
-        kinds.started(CODER, NOW),
-        kinds.started(TESTER, NOW),
-        kinds.started(REVIEWER, NOW),
+        started(LEAD, NOW),
+        started(CODER, NOW),
+        started(TESTER, NOW),
+        started(REVIEWER, NOW),
         refused(CODER, "lead", "loop"),
         refused(REVIEWER, "lead", "depth"),
         refused(REVIEWER, "coder", "loop"),
         failed(CODER),
-        kinds.ended(TESTER, "task.cancelled", NOW, {}),
-        kinds.ended(REVIEWER, "task.cancelled", NOW, {}),
+        ended(TESTER, "task.cancelled", NOW, {}),
+        ended(REVIEWER, "task.cancelled", NOW, {}),
         completed(LEAD),
     )
 
@@ -151,19 +152,19 @@ def test_the_sentence_tells_what_failed_what_was_cancelled_and_what_was_refused(
 
 
 def test_the_sentence_names_who_is_still_working():
-    root = run_of(*(kinds.started(remit, NOW) for remit in (LEAD, CODER, TESTER)))
+    root = run_of(*(started(remit, NOW) for remit in (LEAD, CODER, TESTER)))
 
     assert sentence(root) == "lead asked 2 agents; coder, tester still working"
 
 
 def test_a_holder_whose_children_are_done_is_the_one_still_working():
-    root = run_of(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), completed(CODER))
+    root = run_of(started(LEAD, NOW), started(CODER, NOW), completed(CODER))
 
     assert sentence(root) == "lead asked 1 agent; lead still working"
 
 
 def test_at_most_three_are_named_as_still_working():
     many = [child_of(LEAD, f"agent {number}", f"t{number}") for number in range(2, 8)]
-    root = run_of(kinds.started(LEAD, NOW), *(kinds.started(remit, NOW) for remit in many))
+    root = run_of(started(LEAD, NOW), *(started(remit, NOW) for remit in many))
 
     assert sentence(root).endswith("agent-2, agent-3, agent-4 still working")

@@ -6,8 +6,10 @@ import pytest
 
 from core.made import RESTARTED
 from core.make import NOW, SECOND, journal
-from remit.core import kinds
 from remit.core.events import Event, blob_reference
+from remit.core.kinds.models import model_answered, model_failed, talk_restarted, tool_done
+from remit.core.kinds.tasks import handed as handed_event
+from remit.core.kinds.tasks import started
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.values import encode
 from remit.report import wire
@@ -18,18 +20,18 @@ pytestmark = pytest.mark.rule("show.talk")
 
 
 def answered(answer: Any, **data: Any) -> Event:
-    (event,) = journal(kinds.model_answered(LEAD, ModelTry("m"), {"named": "m", "calls": [], **data}, NOW))
+    (event,) = journal(model_answered(LEAD, ModelTry("m"), {"named": "m", "calls": [], **data}, NOW))
     return event._replace(answer=None if answer is None else encode(answer))
 
 
 def used(answer: Any, **data: Any) -> Event:
     done: Any = {"tool": "look", "call": "c1", "given": "{}", "outcome": "done", **data}
-    (event,) = journal(kinds.tool_done(LEAD, done, NOW))
+    (event,) = journal(tool_done(LEAD, done, NOW))
     return event._replace(answer=None if answer is None else encode(answer))
 
 
 def talk(*events: Event, long: dict[int, str] | None = None) -> list[TalkLine]:
-    (found,) = conversations([*journal(kinds.started(LEAD, NOW)), *events], long or {})
+    (found,) = conversations([*journal(started(LEAD, NOW)), *events], long or {})
     return found.lines
 
 
@@ -158,8 +160,8 @@ def test_what_each_framework_writes_is_read_as_who_said_what(kept: Any, said: li
 
 
 def test_a_conversation_begins_with_the_task_and_has_answers_failures_and_results():
-    (failure,) = journal(kinds.model_failed(LEAD, ModelTry("m"), ModelFailure("rate-limit", 429), NOW))
-    (timeout,) = journal(kinds.model_failed(LEAD, ModelTry("m"), ModelFailure("timeout"), NOW))
+    (failure,) = journal(model_failed(LEAD, ModelTry("m"), ModelFailure("rate-limit", 429), NOW))
+    (timeout,) = journal(model_failed(LEAD, ModelTry("m"), ModelFailure("timeout"), NOW))
     lines = talk(
         failure,
         timeout,
@@ -224,8 +226,8 @@ def test_what_is_gone_from_the_journal_is_said_to_be_gone_and_of_a_tool_the_shor
 
 @pytest.mark.rule("talk.restart")
 def test_the_lines_of_a_conversation_that_began_again_are_marked_up_to_the_last_handoff():
-    (handed,) = journal(kinds.handed(LEAD, "coder", NOW, {"update": {}, "content": "d"}))
-    (again,) = journal(kinds.talk_restarted(LEAD, RESTARTED, NOW))
+    (handed,) = journal(handed_event(LEAD, "coder", NOW, {"update": {}, "content": "d"}))
+    (again,) = journal(talk_restarted(LEAD, RESTARTED, NOW))
     lines = talk(answered({"text": "one"}), handed, answered({"text": "two"}), again, answered({"text": "three"}))
     assert [(line.who, line.words, line.lost) for line in lines] == [
         ("prompt", "build it", False),
@@ -234,13 +236,13 @@ def test_the_lines_of_a_conversation_that_began_again_are_marked_up_to_the_last_
         ("restart", "a recorded answer cannot be read", False),
         ("model", "three", False),
     ]
-    (stray,) = journal(kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d"}))
+    (stray,) = journal(handed_event(CODER, "tester", NOW, {"update": {}, "content": "d"}))
     assert talk(stray, again)[0].who == "restart"
 
 
 def test_each_task_has_a_conversation_of_its_own_and_one_without_models_has_none():
-    other = kinds.model_answered(CODER, ModelTry("m"), {"named": "m", "calls": []}, NOW)
-    events = journal(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), other, completed(LEAD, at=NOW + SECOND))
+    other = model_answered(CODER, ModelTry("m"), {"named": "m", "calls": []}, NOW)
+    events = journal(started(LEAD, NOW), started(CODER, NOW), other, completed(LEAD, at=NOW + SECOND))
     (found,) = conversations(events, {})
     assert (found.task, found.agent, found.about) == ("t2", "coder", "part t2")
     assert conversations([event for event in events if event.task == "t1"], {}) == []

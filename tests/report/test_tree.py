@@ -5,9 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL, claimed, journal, moved, requeued, submitted
-from remit.core import kinds, lifecycle
+from remit.core import lifecycle
 from remit.core.events import Unsealed
-from remit.core.kinds import Begun, Queued
+from remit.core.kinds.tasks import Begun, Queued, ended, started, tokens_used
+from remit.core.kinds.tasks import handed as handed_event
+from remit.core.kinds.tasks import refused as refused_event
+from remit.core.kinds.workspace import plan_started, step_ended
 from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.values import checked
@@ -41,7 +44,7 @@ def test_a_run_without_events_is_no_run():
 
 
 def test_a_task_that_has_not_ended_is_running():
-    root = run_of(kinds.started(LEAD, NOW))
+    root = run_of(started(LEAD, NOW))
 
     assert (root.id, root.agent, root.task, root.state) == ("t1", "lead", "build it", "running")
     assert (root.started_at, root.ended_at, root.until) == (NOW, None, NOW + 300 * SECOND)
@@ -50,7 +53,7 @@ def test_a_task_that_has_not_ended_is_running():
 
 
 def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
-    root = run_of(kinds.started(LEAD, NOW), completed(LEAD, {"lines": 40}))
+    root = run_of(started(LEAD, NOW), completed(LEAD, {"lines": 40}))
 
     assert (root.state, root.ended_at, root.result, root.error) == (
         "completed",
@@ -64,20 +67,20 @@ def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
 
 
 def test_a_failed_task_says_why_and_has_no_result():
-    root = run_of(kinds.started(LEAD, NOW), failed(LEAD))
+    root = run_of(started(LEAD, NOW), failed(LEAD))
 
     assert (root.state, root.error, root.result) == ("failed", "it broke", None)
 
 
 def test_children_stand_below_who_asked_them_in_the_order_they_started():
-    root = run_of(*(kinds.started(remit, NOW) for remit in (LEAD, TESTER, CODER, REVIEWER)))
+    root = run_of(*(started(remit, NOW) for remit in (LEAD, TESTER, CODER, REVIEWER)))
 
     assert [child.agent for child in root.children] == ["tester", "coder"]
     assert [node.agent for node in root.walk()] == ["lead", "tester", "coder", "reviewer"]
 
 
 def test_a_refused_hop_stays_visible_where_it_was_wished():
-    root = run_of(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), refused(CODER, "lead"))
+    root = run_of(started(LEAD, NOW), started(CODER, NOW), refused(CODER, "lead"))
 
     (found,) = root.children[0].refusals
     assert (found.at, found.to, found.task, found.rule, found.sentence) == (
@@ -91,7 +94,7 @@ def test_a_refused_hop_stays_visible_where_it_was_wished():
 
 
 def test_events_of_other_kinds_and_of_tasks_not_shown_change_nothing():
-    shown = [kinds.started(LEAD, NOW)]
+    shown = [started(LEAD, NOW)]
     others = [
         completed(REVIEWER),
         refused(REVIEWER, "lead"),
@@ -102,14 +105,14 @@ def test_events_of_other_kinds_and_of_tasks_not_shown_change_nothing():
 
 
 def test_the_first_task_without_a_parent_is_the_root():
-    root = run_of(kinds.started(CODER, NOW), kinds.started(TESTER, NOW), kinds.started(REVIEWER, NOW))
+    root = run_of(started(CODER, NOW), started(TESTER, NOW), started(REVIEWER, NOW))
 
     assert [node.id for node in root.walk()] == ["t2", "t4"]
 
 
 @pytest.mark.rule("task.final")
 def test_of_a_task_that_a_damaged_journal_ends_twice_the_first_end_is_shown():
-    once = [kinds.started(LEAD, NOW), completed(LEAD)]
+    once = [started(LEAD, NOW), completed(LEAD)]
 
     assert run_of(*once, failed(LEAD)) == run_of(*once)
 
@@ -137,7 +140,7 @@ def test_the_tree_of_the_first_events_is_the_run_as_it_was_then(run, data):
 
 
 def test_a_run_may_be_deeper_than_the_stack():
-    told = [kinds.started(LEAD, NOW)]
+    told = [started(LEAD, NOW)]
     told += [
         told[0]._replace(data={**told[0].data, "parent": f"t{number}"}, task=f"t{number + 1}")
         for number in range(1, 3000)
@@ -156,8 +159,8 @@ def test_a_run_may_be_deeper_than_the_stack():
 @pytest.mark.rule("handoff.chain")
 def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
     root = run_of(
-        kinds.started(LEAD, NOW),
-        kinds.tokens_used(LEAD, 7, NOW + 4),
+        started(LEAD, NOW),
+        tokens_used(LEAD, 7, NOW + 4),
         handed(LEAD, "billing", NOW + 5, "refund", tokens=7),
         handed(BILLING, "lead", NOW + 8),
         handed(LEAD, "billing", NOW + 9),
@@ -175,7 +178,7 @@ def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
 
 @pytest.mark.rule("handoff.parallel")
 def test_parts_that_are_handed_out_leave_the_holder_in_charge():
-    root = run_of(kinds.started(LEAD, NOW), handed(LEAD, ["coder", "tester"], NOW + 1), kinds.started(CODER, NOW + 1))
+    root = run_of(started(LEAD, NOW), handed(LEAD, ["coder", "tester"], NOW + 1), started(CODER, NOW + 1))
 
     assert root.agent == root.first == "lead"
     assert (root.trail[0].to, root.trail[0].parallel) == (("coder", "tester"), True)
@@ -186,8 +189,8 @@ def test_parts_that_are_handed_out_leave_the_holder_in_charge():
 
 @pytest.mark.rule("handoff.refused")
 def test_a_refused_handoff_is_marked_as_one_and_placed_in_its_turn():
-    no = kinds.refused(BILLING, Pass("lead", "x"), NOW + 2, rule="deadlock", sentence="no", handoff=True)
-    root = run_of(kinds.started(LEAD, NOW), refused(LEAD, "x"), handed(LEAD, "billing", NOW + 1), no)
+    no = refused_event(BILLING, Pass("lead", "x"), NOW + 2, rule="deadlock", sentence="no", handoff=True)
+    root = run_of(started(LEAD, NOW), refused(LEAD, "x"), handed(LEAD, "billing", NOW + 1), no)
 
     assert [(one.handoff, one.turn) for one in root.refusals] == [(False, 0), (True, 1)]
     assert sentence(root) == (
@@ -197,7 +200,7 @@ def test_a_refused_handoff_is_marked_as_one_and_placed_in_its_turn():
 
 
 def test_a_task_that_is_over_is_not_handed_over_in_a_report():
-    once = [kinds.started(LEAD, NOW), completed(LEAD)]
+    once = [started(LEAD, NOW), completed(LEAD)]
 
     assert run_of(*once, handed(LEAD, "billing", NOW + 2)) == run_of(*once)
 
@@ -222,7 +225,7 @@ def test_the_time_of_a_task_is_work_and_not_queueing():
 
 
 def test_a_submitted_task_that_is_carried_out_at_once_did_not_wait():
-    root = run_of(kinds.started(LEAD, NOW, Begun("w1"), Queued("spawn", SECOND, 4, NOW)))
+    root = run_of(started(LEAD, NOW, Begun("w1"), Queued("spawn", SECOND, 4, NOW)))
 
     assert (root.state, root.asked_how, root.attempts, root.queued(NOW + 9)) == ("running", "spawn", 1, 0)
 
@@ -236,9 +239,7 @@ def test_what_is_cancelled_before_it_began_never_began():
 
 
 def test_submitted_and_spawned_children_stand_below_their_asker():
-    root = run_of(
-        kinds.started(LEAD, NOW), kinds.started(CODER, NOW), submitted(TESTER, NOW), submitted(REVIEWER, NOW, "spawn")
-    )
+    root = run_of(started(LEAD, NOW), started(CODER, NOW), submitted(TESTER, NOW), submitted(REVIEWER, NOW, "spawn"))
 
     assert [(node.agent, node.asked_how) for node in root.walk()] == [
         ("lead", "delegate"),
@@ -253,10 +254,10 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
     told += [
         requeued(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7, more_refused=2),
         claimed(LEAD, NOW + 9, 2),
-        kinds.tokens_used(LEAD, 7, NOW + 9),
-        kinds.tokens_used(LEAD, 5, NOW + 9),
+        tokens_used(LEAD, 7, NOW + 9),
+        tokens_used(LEAD, 5, NOW + 9),
     ]
-    end = kinds.ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
+    end = ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
 
     pending, root = run_of(*told[:3]), run_of(*told, end)
 
@@ -276,7 +277,7 @@ def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_d
     put_back = run_of(
         submitted(LEAD), claimed(LEAD, NOW), requeued(LEAD, "released", NOW + 2, 0), claimed(LEAD, NOW + 3)
     )
-    resume = run_of(kinds.started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
+    resume = run_of(started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
     never_begun = run_of(submitted(LEAD), requeued(LEAD, "lost", NOW + 2, 0))
 
     assert [(one.at, one.attempt, one.error) for one in lost.retries] == [(NOW + 2, 1, GONE)]
@@ -291,9 +292,9 @@ def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_d
 def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(moves):
     makers = {
         "task.submitted": submitted(LEAD),
-        "task.started": kinds.started(LEAD, NOW),
+        "task.started": started(LEAD, NOW),
         "task.claimed": claimed(LEAD, NOW),
-        "task.handed": kinds.handed(LEAD, "lead", NOW, {}),
+        "task.handed": handed_event(LEAD, "lead", NOW, {}),
     }
     growing, state = Growing(), lifecycle.START
     for event in journal(*(makers.get(kind) or moved(LEAD, kind.removeprefix("task."), NOW) for kind in moves)):
@@ -321,13 +322,13 @@ def test_a_plan_shows_its_steps_and_they_wait():
 def test_a_step_is_what_its_latest_task_is():
     again = child_of(LEAD, "tester", "t9")
     told = [
-        kinds.started(CODER, NOW, Begun(step="a")),
-        kinds.started(TESTER, NOW, Begun(step="b")),
+        started(CODER, NOW, Begun(step="a")),
+        started(TESTER, NOW, Begun(step="b")),
         completed(CODER),
         failed(TESTER),
     ]
 
-    first, second = planned(*told), planned(*told, kinds.started(again, NOW, Begun(step="b")))
+    first, second = planned(*told), planned(*told, started(again, NOW, Begun(step="b")))
 
     assert states(first) == {"a": "completed", "b": "failed", "c": "waiting", "d": "waiting"}
     assert first.plans[0][1].reason == "it broke"
@@ -339,9 +340,7 @@ def test_a_step_is_what_its_latest_task_is():
 
 def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
     again = child_of(LEAD, "tester", "t9")
-    root = planned(
-        kinds.started(TESTER, NOW, Begun(step="b")), kinds.started(again, NOW, Begun(step="b")), failed(TESTER)
-    )
+    root = planned(started(TESTER, NOW, Begun(step="b")), started(again, NOW, Begun(step="b")), failed(TESTER))
 
     assert states(root)["b"] == "running"
 
@@ -349,11 +348,11 @@ def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
 @pytest.mark.rule("plan.failure")
 def test_steps_that_never_ran_say_why():
     root = planned(
-        kinds.started(TESTER, NOW, Begun(step="b")),
+        started(TESTER, NOW, Begun(step="b")),
         failed(TESTER),
-        kinds.step_ended(LEAD, "c", "failed", 'dependency "b" failed', NOW),
-        kinds.step_ended(LEAD, "d", "skipped", "the plan was aborted", NOW),
-        kinds.step_ended(LEAD, "nowhere", "skipped", "x", NOW),
+        step_ended(LEAD, "c", "failed", 'dependency "b" failed', NOW),
+        step_ended(LEAD, "d", "skipped", "the plan was aborted", NOW),
+        step_ended(LEAD, "nowhere", "skipped", "x", NOW),
     )
 
     assert [(step.state, step.reason) for step in root.plans[0]][1:] == [
@@ -364,10 +363,8 @@ def test_steps_that_never_ran_say_why():
 
 
 def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
-    stopped = kinds.ended(LEAD, "task.cancelled", NOW, {"error": "enough"})
-    root = planned(
-        kinds.started(CODER, NOW, Begun(step="a")), kinds.ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped
-    )
+    stopped = ended(LEAD, "task.cancelled", NOW, {"error": "enough"})
+    root = planned(started(CODER, NOW, Begun(step="a")), ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped)
 
     assert states(root) == {"a": "failed", "b": "skipped", "c": "skipped", "d": "skipped"}
     assert root.plans[0][3].reason == "the task of 'lead' was over before it could start"
@@ -375,13 +372,13 @@ def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
 
 
 def test_of_two_plans_of_a_task_the_latest_is_meant():
-    root = planned(kinds.plan_started(LEAD, STEPS[:1], NOW, {}), kinds.started(CODER, NOW, Begun(step="a")))
+    root = planned(plan_started(LEAD, STEPS[:1], NOW, {}), started(CODER, NOW, Begun(step="a")))
 
     assert [states_of[0].state for states_of in root.plans] == ["waiting", "running"]
 
 
 def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
-    root = planned(kinds.started(CODER, NOW, Begun(step="zz")), completed(CODER))
+    root = planned(started(CODER, NOW, Begun(step="zz")), completed(CODER))
 
     assert (root.children[0].step, root.children[0].title) == ("zz", "")
 
@@ -391,10 +388,10 @@ def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
 
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])
 def test_a_result_as_text_is_its_text_or_its_json(result, text):
-    assert result_text(run_of(kinds.started(LEAD, NOW), completed(LEAD, result))) == text
+    assert result_text(run_of(started(LEAD, NOW), completed(LEAD, result))) == text
 
 
 def test_a_task_that_a_damaged_journal_begins_twice_stands_there_once():
-    once = [kinds.started(LEAD, NOW), kinds.started(CODER, NOW)]
+    once = [started(LEAD, NOW), started(CODER, NOW)]
 
-    assert run_of(*once, kinds.started(CODER, NOW)) == run_of(*once)
+    assert run_of(*once, started(CODER, NOW)) == run_of(*once)

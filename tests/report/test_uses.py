@@ -7,8 +7,9 @@ from rich.console import Console
 
 from core.make import NOW, SECOND, journal
 from remit.cli.drawing import drawn, summed_up
-from remit.core import kinds
 from remit.core.events import Unsealed
+from remit.core.kinds.models import model_answered, model_failed, tool_done
+from remit.core.kinds.tasks import started
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.remit import Remit
 from remit.report import flow, wire
@@ -24,18 +25,18 @@ WHERE = "team.py:8 in lookup"
 
 
 def answered(remit: Remit, model: str = "openai:gpt-5", **data: Any) -> Unsealed:
-    return kinds.model_answered(remit, ModelTry(model), {"named": model, "calls": [], **data}, NOW)
+    return model_answered(remit, ModelTry(model), {"named": model, "calls": [], **data}, NOW)
 
 
 def used(remit: Remit, tool: str = "lookup", outcome: Any = "done", **data: Any) -> Unsealed:
-    return kinds.tool_done(remit, {"tool": tool, "call": "c", "given": "{}", "outcome": outcome, **data}, NOW)  # pyright: ignore[reportArgumentType]
+    return tool_done(remit, {"tool": tool, "call": "c", "given": "{}", "outcome": outcome, **data}, NOW)  # pyright: ignore[reportArgumentType]
 
 
 def worked(*more: Unsealed) -> Node:
     """A run whose lead asked two models and used a tool twice, the second time in vain."""
     return run_of(
-        kinds.started(LEAD, NOW),
-        kinds.model_failed(LEAD, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
+        started(LEAD, NOW),
+        model_failed(LEAD, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
         answered(LEAD, usage={"input": 1_200, "output": 34}, cost=10_000),
         used(LEAD, given='{"q":"a"}', result="SHELF-THREE", elapsed=12_000),
         answered(LEAD, "local:tiny"),
@@ -68,7 +69,7 @@ def test_a_tree_counts_what_each_model_was_asked_and_keeps_each_call_of_a_tool()
 
 
 def test_what_a_model_does_after_the_end_of_its_task_is_still_told():
-    root = run_of(kinds.started(LEAD, NOW), completed(LEAD), answered(LEAD), used(LEAD))
+    root = run_of(started(LEAD, NOW), completed(LEAD), answered(LEAD), used(LEAD))
     assert (len(root.models), len(root.tools)) == (1, 1)
 
 
@@ -119,13 +120,13 @@ def test_text_has_a_line_for_each_model_and_each_call():
 
 
 def test_a_call_without_arguments_or_result_is_short():
-    root = run_of(kinds.started(LEAD, NOW), used(LEAD), used(LEAD, outcome="refused", result="no"), completed(LEAD))
+    root = run_of(started(LEAD, NOW), used(LEAD), used(LEAD, outcome="refused", result="no"), completed(LEAD))
     assert [line[3:] for line in flow.text(root, NOW).splitlines()[1:]] == ["◇ lookup()", "⊘ lookup() · no"]
     assert "◇ lookup()\n" in screen(root)
 
 
 def test_what_a_tool_returns_does_not_act_in_a_terminal():
-    root = run_of(kinds.started(LEAD, NOW), used(LEAD, result="\x1b[31m\u202e", given="\x07"), completed(LEAD))
+    root = run_of(started(LEAD, NOW), used(LEAD, result="\x1b[31m\u202e", given="\x07"), completed(LEAD))
     for told in (flow.text(root, NOW), screen(root), flow.mermaid(root, NOW)):
         assert not set("\x1b\x07\u202e") & set(told)
 
@@ -138,15 +139,15 @@ def test_a_call_that_asks_another_agent_is_drawn_as_the_task_that_it_began():
         used(LEAD, "call_agent", "refused", result="'lead' may not use 'call_agent'"),
         used(LEAD, "call_agent", "failed", result="'call_agent' failed: BadInput: no task"),
     ]
-    root = run_of(kinds.started(LEAD, NOW), *calls, completed(LEAD))
+    root = run_of(started(LEAD, NOW), *calls, completed(LEAD))
     assert [use.outcome for use in root.drawn_tools] == ["refused", "failed"]
-    root = run_of(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), failed(CODER), *calls, completed(LEAD))
+    root = run_of(started(LEAD, NOW), started(CODER, NOW), failed(CODER), *calls, completed(LEAD))
     assert [use.result for use in root.drawn_tools] == ["'lead' may not use 'call_agent'"]
 
 
 def test_each_holder_of_a_task_has_its_own_models_and_tools_in_a_picture():
     root = run_of(
-        kinds.started(LEAD, NOW),
+        started(LEAD, NOW),
         answered(LEAD),
         used(LEAD, outcome="failed", result="'lookup' failed: OSError: no disk"),
         handed(LEAD, "billing", NOW),
@@ -168,7 +169,7 @@ def test_each_holder_of_a_task_has_its_own_models_and_tools_in_a_picture():
 def test_a_card_counts_calls_of_models_and_tools_and_is_red_if_one_failed():
     assert "◆3 ◇2 ✗1" in texts(picture(worked()))
     assert 'class="mono fill failed"' in flow.svg(worked(), NOW)
-    quiet = run_of(kinds.started(LEAD, NOW), used(LEAD), completed(LEAD))
+    quiet = run_of(started(LEAD, NOW), used(LEAD), completed(LEAD))
     assert "◇1" in texts(picture(quiet))
     assert 'class="mono fill failed"' not in flow.svg(quiet, NOW)
 
@@ -192,7 +193,7 @@ def test_data_has_models_and_tools_by_name():
 
 
 def test_the_models_of_one_task_are_counted_from_its_events():
-    events = journal(kinds.started(LEAD, NOW), answered(LEAD), used(LEAD), answered(LEAD))
+    events = journal(started(LEAD, NOW), answered(LEAD), used(LEAD), answered(LEAD))
     assert models_in(events) == [ModelUse("lead", "openai:gpt-5", 2)]
 
 

@@ -7,11 +7,10 @@ from typing import NamedTuple
 from hypothesis import given
 
 from core.make import NOW, SECOND, entry, journal, json_values
-from remit.core import kinds
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
-from remit.core.kinds import Begun, Claim
+from remit.core.kinds.tasks import Begun, Claim, started
 from remit.core.lifecycle import Outcome, Record, RunFacts
 from remit.core.limits import Limit, LimitUse, Metered
 from remit.core.match import Match
@@ -26,7 +25,7 @@ from report.events import CODER, LEAD, RECEIPT, completed, failed, handed, plann
 
 
 def test_handoffs_as_data():
-    root = run_of(kinds.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
+    root = run_of(started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
 
     data = wire.tree(root)
 
@@ -46,7 +45,7 @@ def test_handoffs_as_data():
 
 
 def test_a_plan_as_data_is_json():
-    data = wire.tree(planned(kinds.started(CODER, NOW, Begun(step="a"))))
+    data = wire.tree(planned(started(CODER, NOW, Begun(step="a"))))
 
     assert data["plans"][0][0] == {
         "id": "a",
@@ -65,8 +64,8 @@ def test_a_plan_as_data_is_json():
 
 def test_the_tree_as_data_has_everything_in_its_place():
     root = run_of(
-        kinds.started(LEAD, NOW),
-        kinds.started(CODER, NOW),
+        started(LEAD, NOW),
+        started(CODER, NOW),
         refused(CODER, "lead"),
         failed(CODER),
         completed(LEAD),
@@ -220,7 +219,7 @@ def test_an_outcome_has_its_value_or_the_sentence_of_its_error():
 
 
 def test_an_event_is_its_place_and_its_data():
-    event = journal(kinds.started(LEAD, NOW))[0]
+    event = journal(started(LEAD, NOW))[0]
 
     assert wire.event(event) == {
         "seq": 1,

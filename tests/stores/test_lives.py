@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from remit.core import kinds
 from remit.core.entry import Draft
 from remit.core.events import Event
-from remit.core.kinds import ended
+from remit.core.kinds.tasks import Begun, ended, started, tokens_used
 from remit.core.remit import Remit
 from remit.errors import Conflict, StoreError
 from remit.ports import Decide, Decision, Store, View
@@ -347,7 +346,7 @@ def grown(root: Remit, number: int) -> Decision:
     """A part joins and ends."""
     part = child_remit(root, f"part{number}", holder=f"helper{number}")
     end = ended(part, "task.completed", NOW, {"result": 1, "tokens": 10})
-    return Decision(None, (kinds.started(part, NOW, kinds.Begun(joins=True)), kinds.tokens_used(part, 10, NOW), end))
+    return Decision(None, (started(part, NOW, Begun(joins=True)), tokens_used(part, 10, NOW), end))
 
 
 def figures(parts: int) -> list[object]:

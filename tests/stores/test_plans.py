@@ -12,7 +12,8 @@ import pytest
 
 from postgres import Server
 from remit.core.events import Event
-from remit.core.kinds import SPENDS, Queued
+from remit.core.kinds.money import SPENDS
+from remit.core.kinds.tasks import Queued
 from remit.core.lifecycle import Record
 from remit.core.remit import Remit
 from remit.core.times import SECOND

@@ -20,7 +20,18 @@ from inside import without
 from postgres import OwnServer, Proxy
 from programs import running
 from remit.core.entry import Draft
-from remit.core.kinds import Claim, Queued, Requeue, claimed, ended, moved, requeued, started, submitted, tokens_used
+from remit.core.kinds.tasks import (
+    Claim,
+    Queued,
+    Requeue,
+    claimed,
+    ended,
+    moved,
+    requeued,
+    started,
+    submitted,
+    tokens_used,
+)
 from remit.core.remit import place
 from remit.core.values import Json
 from remit.engine.upkeep.doctor import examine

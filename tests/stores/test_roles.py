@@ -12,7 +12,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import remit
 from postgres import Server
 from remit.core.breaker import Breaker
-from remit.core.kinds import Place, breaker_set
+from remit.core.events import Place
+from remit.core.kinds.workspace import breaker_set
 from remit.engine.upkeep.tallying import ENOUGH
 from remit.errors import NotAStore, NotFound, StoreError
 from remit.ports import Decision

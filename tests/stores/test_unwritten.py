@@ -3,8 +3,8 @@ where it happens."""
 
 import pytest
 
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, ledger_event
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.money import ledger_event
 from remit.core.money import ACCOUNT
 from remit.errors import StoreError
 from remit.ports import Decision, Store, View

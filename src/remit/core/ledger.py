@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from remit.core.change import Change, Row
-from remit.core.events import Event
-from remit.core.kinds import AccountSet, HoldPlaced, HoldReconciled, HoldResolved, LedgerCarried, read
+from remit.core.events import Event, read
+from remit.core.kinds.money import AccountSet, HoldPlaced, HoldReconciled, HoldResolved, LedgerCarried
 from remit.core.limits import TASKS
 from remit.core.money import ACCOUNT, UNITS, Lease, opened_by, purse_text
 from remit.core.times import hour_of

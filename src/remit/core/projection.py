@@ -7,24 +7,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from remit.core import ledger, lifecycle
 from remit.core.change import COLUMNS, KEYS, Change, Key, Row, Table
-from remit.core.events import Event
+from remit.core.events import Event, read
 from remit.core.identity import KEYED, UsedKey
-from remit.core.kinds import (
-    SPENDS,
-    CardsPublished,
-    EntriesRemoved,
-    EntrySet,
-    FirstData,
-    JournalCut,
-    KeysKept,
-    MessagesTaken,
-    QuestionAnswered,
-    QuestionAsked,
-    RunsPruned,
-    ToolDone,
-    read,
-    spent_in,
-)
+from remit.core.kinds.models import ToolDone
+from remit.core.kinds.money import SPENDS, spent_in
+from remit.core.kinds.people import QuestionAnswered, QuestionAsked
+from remit.core.kinds.sharing import EntriesRemoved, EntrySet, MessagesTaken
+from remit.core.kinds.tasks import FirstData
+from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
+from remit.core.kinds.workspace import CardsPublished
 from remit.core.loops import AskCount, strike_key
 from remit.core.money import LeaseMove, moves, purse_text
 from remit.core.trust import TRUSTED

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from remit.core import kinds, lifecycle
-from remit.core.events import Event
-from remit.core.kinds import read
+from remit.core import lifecycle
+from remit.core.events import Event, read
+from remit.core.kinds.money import SPENDS, spent_in
+from remit.core.kinds.tasks import HopRefused
+from remit.core.kinds.upkeep import RunsPruned
+from remit.core.kinds.workspace import BreakerSet
 from remit.core.times import DAY, SECOND
 from remit.core.values import Json
 
@@ -329,7 +332,7 @@ class Counting:
 
     def _forget(self, event: Event) -> None:
         """Drop the facts about pruned tasks."""
-        for run in read(event, kinds.RunsPruned)["runs"]:
+        for run in read(event, RunsPruned)["runs"]:
             for task in run["tasks"]:
                 self._known(event._replace(task=task))
                 self.under_way[task] = None
@@ -352,9 +355,9 @@ class Counting:
         if event.kind in lifecycle.MOVES:
             self._moved(event, task or UnderWay(), figures)
         elif event.kind == "hop.refused":
-            figures.refusals[read(event, kinds.HopRefused)["rule"]] += 1
-        elif event.kind in kinds.SPENDS:
-            spent = kinds.spent_in(event)
+            figures.refusals[read(event, HopRefused)["rule"]] += 1
+        elif event.kind in SPENDS:
+            spent = spent_in(event)
             figures.counts["tokens"] += spent.tokens
             figures.counts["credits"] += spent.credits
 
@@ -397,6 +400,6 @@ def _end_turn(task: UnderWay, event: Event, figures: Figures) -> None:
 
 
 def _tell_breaker(figures: Figures, event: Event) -> None:
-    data = read(event, kinds.BreakerSet)
+    data = read(event, BreakerSet)
     told = BreakerStats(data["state"], data["failures"], data["until"], data["why"], event.at, event.seq)
     figures.told(data["name"], told)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, ledger_event, question_asked
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.people import question_asked
 from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Purse, Unit, first_line, spelled
 from remit.core.prices import credits  # noqa: A004 - the word of the domain
 from remit.core.question import Question, QuestionDraft, Reply

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from remit.core import breaker as breakers
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.checks import meant
-from remit.core.kinds import Place, breaker_set, owner_acted
+from remit.core.events import Place
+from remit.core.kinds.workspace import breaker_set, owner_acted
 from remit.core.values import NAME_LIMIT, Json, canonical, digest, encode, plain, shown
 from remit.engine.ground import Ground
 from remit.errors import Conflict, NotFound

@@ -8,18 +8,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from remit.core.allow import ANY, names_data
 from remit.core.card import Card
-from remit.core.events import Unsealed
+from remit.core.events import Place, Unsealed, read
 from remit.core.identity import question
-from remit.core.kinds import (
-    Place,
-    QuestionAnswered,
-    Requeue,
-    question_asked,
-    question_event,
-    question_used,
-    read,
-    requeued,
-)
+from remit.core.kinds.people import QuestionAnswered, question_asked, question_event, question_used
+from remit.core.kinds.tasks import Requeue, requeued
 from remit.core.lifecycle import Record
 from remit.core.prices import dollars
 from remit.core.question import Expiry, Question, QuestionDraft, Reply

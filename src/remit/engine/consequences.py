@@ -14,8 +14,10 @@ from remit.core import breaker as breakers
 from remit.core import lifecycle
 from remit.core.breaker import CLOSED, BreakerPolicy
 from remit.core.entry import Message
-from remit.core.events import Unsealed
-from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
+from remit.core.events import Place, Unsealed, read
+from remit.core.kinds.sharing import message_sent
+from remit.core.kinds.tasks import FirstData, moved
+from remit.core.kinds.workspace import breaker_set
 from remit.core.lifecycle import Record, Standing
 from remit.core.money import Book
 from remit.core.secret import NOTHING_SECRET, Redaction

@@ -14,8 +14,8 @@ from remit.core import checks, scope
 from remit.core import entry as entries
 from remit.core.checks import items
 from remit.core.entry import MEMORY, Draft, Entry, Writer
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, entries_removed, entry_set, entry_touched
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.sharing import entries_removed, entry_set, entry_touched
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
 from remit.core.times import SECOND, span
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust

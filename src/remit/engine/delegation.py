@@ -14,7 +14,8 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME, Refusable
 from remit.core.identity import question, said
-from remit.core.kinds import Begun, Claim, Lineage, claimed, messages_taken, started
+from remit.core.kinds.sharing import messages_taken
+from remit.core.kinds.tasks import Begun, Claim, Lineage, claimed, started
 from remit.core.lifecycle import TERMINAL, Outcome, Record
 from remit.core.loops import GROWN, ONCE, USUAL, Repetition, Sign, Thresholds
 from remit.core.plan import Lead

@@ -12,9 +12,11 @@ from remit.core.allow import ANY, Names
 from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, Bounds
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
-from remit.core.events import Unsealed
+from remit.core.events import Place, Unsealed
 from remit.core.guards import ALLOW, Answer, Passage, Refusable, Verdict, affordable, deny, judge
-from remit.core.kinds import FirstData, Place, breaker_set, ledger_event, refused
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.tasks import FirstData, refused
+from remit.core.kinds.workspace import breaker_set
 from remit.core.lifecycle import TERMINAL, Record, RunFacts, Standing
 from remit.core.limits import TASKS, Limit, TasksUsedUp
 from remit.core.loops import HANDOFF_WINDOW, ONCE, USUAL, Repetition, Thresholds

@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from remit.core.allow import has
 from remit.core.entry import Message
-from remit.core.kinds import message_sent, messages_taken
+from remit.core.kinds.sharing import message_sent, messages_taken
 from remit.core.trust import Trust
 from remit.core.values import TASK_LIMIT, Json, canonical, plain
 from remit.engine.attempt.live import LiveTask

@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, NamedTuple, cast
 import anyio
 
 from remit.core.backoff import RetryPolicy, delay, wanted_wait
-from remit.core.events import Unsealed
-from remit.core.kinds import NoticeClaimed, Place, question_event, read
+from remit.core.events import Place, Unsealed, read
+from remit.core.kinds.people import NoticeClaimed, question_event
 from remit.core.question import Inquiry, Question, Reply
 from remit.core.times import SECOND
 from remit.core.values import NAME_LIMIT, line, shown

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from remit.core.checks import between, of_type, refuse_strange, yes_or_no
 from remit.core.events import Unsealed
-from remit.core.kinds import ledger_event, tokens_used
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.tasks import tokens_used
 from remit.core.limits import Exceeded, Limit
 from remit.core.money import (
     ACCOUNT,

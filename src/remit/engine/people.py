@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple, cast
 
-from remit.core.events import Unsealed
-from remit.core.kinds import FirstData, NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used, read
+from remit.core.events import Unsealed, read
+from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used
+from remit.core.kinds.tasks import FirstData
 from remit.core.question import Inquiry, Notice, Question, QuestionDraft, Reply, accepted, asked_by_agent, decided
 from remit.core.remit import path
 from remit.core.times import DAY, SECOND, SpanGiven, iso, span

@@ -15,7 +15,9 @@ from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.checks import items, meant, of_type
 from remit.core.entry import Message
-from remit.core.kinds import EndData, StepTold, effect_done, plan_started, read, step_ended
+from remit.core.events import read
+from remit.core.kinds.tasks import EndData, StepTold
+from remit.core.kinds.workspace import effect_done, plan_started, step_ended
 from remit.core.lifecycle import Outcome, Record
 from remit.core.plan import Plan, Schedule, Step, StepEnd, StepState
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary, summed_up

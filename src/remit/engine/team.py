@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from remit.core.command import Command
-from remit.core.kinds import TeamPlanned, team_planned
+from remit.core.kinds.workspace import TeamPlanned, team_planned
 from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults, restored, whole
 from remit.core.prompt import goal_told
 from remit.core.trust import TRUSTED, Trust, one_line, told

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from remit.core import kinds
 from remit.core.backoff import ATTEMPTS
-from remit.core.events import Event
-from remit.core.kinds import read
+from remit.core.events import Event, read
+from remit.core.kinds.money import SPENDS, spent_in
+from remit.core.kinds.tasks import Cancelling, EndData, FirstData, Retrying
 from remit.core.lifecycle import Record
 from remit.core.values import Json, shown
 from remit.errors import StoreError
@@ -54,11 +54,11 @@ class Detail:
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
     """Return the details of a task from its events; `run` are the records of its run. Raise `StoreError` if the task's
     first event is missing."""
-    began = next((read(event, kinds.FirstData) for event in events if event.seq == record.began), None)
+    began = next((read(event, FirstData) for event in events if event.seq == record.began), None)
     if began is None:
         raise StoreError(f"the event that began task {shown(record.id)} is not in the journal; run `remit doctor`")
-    end = next((read(event, kinds.EndData) for event in events if event.seq == record.ended), kinds.EndData())
-    reasons = [read(event, kinds.Cancelling).get("why", "") for event in events if event.kind == "task.cancelling"]
+    end = next((read(event, EndData) for event in events if event.seq == record.ended), EndData())
+    reasons = [read(event, Cancelling).get("why", "") for event in events if event.kind == "task.cancelling"]
     return Detail(
         record=record,
         task=began["task"],
@@ -69,7 +69,7 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
         result=end.get("result"),
         error=end.get("error", ""),
         why=reasons[-1] if reasons else "",
-        credits=sum(kinds.spent_in(event).credits for event in events if event.kind in kinds.SPENDS),
+        credits=sum(spent_in(event).credits for event in events if event.kind in SPENDS),
         questions=tuple(asked_in(events)),
         models=tuple(models_in(events)),
         tools=tuple(tool_use(event, 0) for event in events if event.kind in TOOLS),
@@ -89,7 +89,7 @@ def traces(events: Iterable[Event]) -> list[Failure]:
     found: list[Failure] = []
     for event in events:
         if event.kind in _FAILS:
-            data = read(event, kinds.EndData)
+            data = read(event, EndData)
             if trace := data.get("trace"):
                 found.append(Failure(event.at, data.get("error", ""), trace))
     return found
@@ -102,7 +102,7 @@ def _earlier(events: Iterable[Event]) -> Iterator[EarlierAttempt]:
             began = event.at
         elif event.kind in _BACK:
             elapsed = event.at - began if began is not None else None
-            error = read(event, kinds.Retrying).get("error", "")
+            error = read(event, Retrying).get("error", "")
             yield EarlierAttempt(_BACK[event.kind], event.at, elapsed, error)
             began = None
 

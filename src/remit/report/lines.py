@@ -3,9 +3,51 @@
 from collections.abc import Callable
 from typing import Final
 
-from remit.core import kinds
-from remit.core.events import Event
-from remit.core.kinds import read
+from remit.core.events import Event, read
+from remit.core.kinds.models import (
+    CoolingSet,
+    ModelAnswered,
+    ModelFailed,
+    ModelWaiting,
+    SessionRecalled,
+    TalkRestarted,
+    ToolBegun,
+    ToolDone,
+)
+from remit.core.kinds.money import (
+    AccountGranted,
+    AccountSet,
+    CreditsSpent,
+    HoldPlaced,
+    HoldReconciled,
+    HoldResolved,
+    LedgerCarried,
+)
+from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, QuestionNamed
+from remit.core.kinds.sharing import EntrySet, MessageSent
+from remit.core.kinds.tasks import (
+    Cancelling,
+    ClaimData,
+    Completed,
+    FailedData,
+    FirstData,
+    Handed,
+    HopRefused,
+    Retrying,
+    TokensUsed,
+)
+from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
+from remit.core.kinds.workspace import (
+    BreakerSet,
+    EffectDone,
+    KeyRemoved,
+    KeySet,
+    OwnerActed,
+    PlanStarted,
+    StepEnded,
+    TeamPlanned,
+    WorkLeft,
+)
 from remit.core.money import spelled
 from remit.core.times import iso
 from remit.report.figures import count, duration
@@ -34,75 +76,75 @@ def detail(event: Event) -> str:
 
 
 def _started(event: Event) -> str:
-    return f": {read(event, kinds.FirstData)['task']}"
+    return f": {read(event, FirstData)['task']}"
 
 
 def _submitted(event: Event) -> str:
     """Return text such as ": write the auth module (spawn)"."""
-    data = read(event, kinds.FirstData)
+    data = read(event, FirstData)
     asked_how = data.get("asked_how", "submit")
     return f": {data['task']}" + (f" ({asked_how})" if asked_how == "spawn" else "")
 
 
 def _claimed(event: Event) -> str:
-    data = read(event, kinds.ClaimData)
+    data = read(event, ClaimData)
     return f": attempt {data['attempt']} on {data['worker']}"
 
 
 def _retrying(event: Event) -> str:
     """Return text such as ": attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"."""
-    data = read(event, kinds.Retrying)
+    data = read(event, Retrying)
     return f": attempt {data['attempt']}: {data.get('error', '')}; again from {iso(data['ready_at'])[11:23]}Z"
 
 
 def _lost(event: Event) -> str:
-    return f": the process that had it is gone: {read(event, kinds.Retrying).get('lost_by', '')}"
+    return f": the process that had it is gone: {read(event, Retrying).get('lost_by', '')}"
 
 
 def _cancelling(event: Event) -> str:
-    return f": {read(event, kinds.Cancelling)['why']}"
+    return f": {read(event, Cancelling)['why']}"
 
 
 def _completed(event: Event) -> str:
-    return f": {read(event, kinds.Completed)['result']}"
+    return f": {read(event, Completed)['result']}"
 
 
 def _failed(event: Event) -> str:
-    return f": {read(event, kinds.FailedData)['error']}"
+    return f": {read(event, FailedData)['error']}"
 
 
 def _handed(event: Event) -> str:
     """Return text such as "to billing (phase refund)"."""
-    data = read(event, kinds.Handed)
+    data = read(event, Handed)
     to, phase = data["to"], data["update"].get("phase")
     whom = to if isinstance(to, str) else ", ".join(to)
     return f" to {whom}" + (f" (phase {phase})" if phase else "")
 
 
 def _refused(event: Event) -> str:
-    data = read(event, kinds.HopRefused)
+    data = read(event, HopRefused)
     word = "handoff to " if data.get("handoff") else ""
     return f": {word}{data['to']} ({data['rule']}): {data['sentence']}"
 
 
 def _planned(event: Event) -> str:
-    steps = read(event, kinds.PlanStarted)["steps"]
+    steps = read(event, PlanStarted)["steps"]
     return f": {len(steps)} steps: {', '.join(step['title'] for step in steps[:_STEPS])}"
 
 
 def _accepted(event: Event) -> str:
-    steps = read(event, kinds.TeamPlanned)["plan"]["steps"]
+    steps = read(event, TeamPlanned)["plan"]["steps"]
     return f": the plan is accepted: {count(len(steps), 'step')}"
 
 
 def _step(event: Event) -> str:
-    data = read(event, kinds.StepEnded)
+    data = read(event, StepEnded)
     return f": step {data['step']} {data['state']}: {data['reason']}"
 
 
 def _model_answered(event: Event) -> str:
     """Return text such as ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"."""
-    data = read(event, kinds.ModelAnswered)
+    data = read(event, ModelAnswered)
     usage = data.get("usage")
     counted = f"{usage['input']:,} tokens read and {usage['output']:,} written" if usage else "not counted"
     calls = ", ".join(data["calls"])
@@ -110,7 +152,7 @@ def _model_answered(event: Event) -> str:
 
 
 def _model_waiting(event: Event) -> str:
-    data = read(event, kinds.ModelWaiting)
+    data = read(event, ModelWaiting)
     tries = ("first", "second", "third", "fourth")
     number = f"{tries[data['number'] - 1]} try" if data["number"] <= len(tries) else f"try {data['number']}"
     return f" waits {duration(data['wait'])} for {data['model']}, {number}"
@@ -118,12 +160,12 @@ def _model_waiting(event: Event) -> str:
 
 def _recalled(event: Event) -> str:
     """Return text such as ": is told 2 earlier runs of its session"."""
-    return f": is told {count(len(read(event, kinds.SessionRecalled)['after']), 'earlier run')} of its session"
+    return f": is told {count(len(read(event, SessionRecalled)['after']), 'earlier run')} of its session"
 
 
 def _model_failed(event: Event) -> str:
     """Return the model, the kind of failure and the provider's message."""
-    data = read(event, kinds.ModelFailed)
+    data = read(event, ModelFailed)
     status, said = data.get("status"), data.get("said")
     told = f": {data['model']}: {data['why']}" + (f" ({status})" if status is not None else "")
     return f'{told}, "{said}"' if said else told
@@ -132,7 +174,7 @@ def _model_failed(event: Event) -> str:
 def _tool_done(event: Event) -> str:
     """Return text such as ": deploy({"env":"prod"}), refused: 'coder' may not use 'deploy' (2 ms, at team.py:8 in
     deploy)"."""
-    data = read(event, kinds.ToolDone)
+    data = read(event, ToolDone)
     outcome = "" if data["outcome"] == "done" else f", {data['outcome']}"
     result = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
     said = f": {escaped(result, _RESULT)}" if result else ""
@@ -144,14 +186,14 @@ def _tool_done(event: Event) -> str:
 def _restarted(event: Event) -> str:
     """Return text such as ": the conversation restarts after 3 answers and 2 tool calls: a recorded answer cannot
     be read"."""
-    data = read(event, kinds.TalkRestarted)
+    data = read(event, TalkRestarted)
     before = f"{count(data['positions'], 'answer')} and {count(len(data['tools']), 'tool call')}"
     return f": the conversation restarts after {before}: {data['why']}"
 
 
 def _cooling(event: Event) -> str:
     """Return text such as ": key:A rests after rate-limit until 2026-11-15T22:13:20Z"."""
-    data = read(event, kinds.CoolingSet)
+    data = read(event, CoolingSet)
     if not data["failures"]:
         return f": {data['name']} answers again"
     return f": {data['name']} rests after {data['kind']} until {iso(data['until'])[:19]}Z"
@@ -159,41 +201,41 @@ def _cooling(event: Event) -> str:
 
 def _breaker(event: Event) -> str:
     """Return text such as ": open after 3 failures: no disk"."""
-    data = read(event, kinds.BreakerSet)
+    data = read(event, BreakerSet)
     failures = f" after {count(data['failures'], 'failure')}" if data["failures"] else ""
     return f": {data['state']}{failures}" + (f": {data['why']}" if data["why"] else "")
 
 
 def _key_set(event: Event) -> str:
     """Return text such as ": openai, sealed with master key 1a2b3c4d"."""
-    data = read(event, kinds.KeySet)
+    data = read(event, KeySet)
     return f": {data['name']}, sealed with master key {data['key_id']}"
 
 
 def _key_removed(event: Event) -> str:
-    return f": {read(event, kinds.KeyRemoved)['name']}"
+    return f": {read(event, KeyRemoved)['name']}"
 
 
 def _acted(event: Event) -> str:
     """Return text such as ": cancel 0123"."""
-    data = read(event, kinds.OwnerActed)
+    data = read(event, OwnerActed)
     return f": {data['verb']}" + (f" {data['target']}" if data["target"] else "")
 
 
 def _entry(event: Event) -> str:
-    data = read(event, kinds.EntrySet)
+    data = read(event, EntrySet)
     return f": {data['namespace']}/{data['key']} v{data['version']}"
 
 
 def _pruned(event: Event) -> str:
     """Return text such as ": 2 runs: 0123, 4567"."""
-    runs = read(event, kinds.RunsPruned)["runs"]
+    runs = read(event, RunsPruned)["runs"]
     return f": {count(len(runs), 'run')}: {', '.join(run['id'] for run in runs[:_RUNS])}"
 
 
 def _cut(event: Event) -> str:
     """Return text such as ": up to event 4,711, in 2 places"."""
-    gaps = read(event, kinds.JournalCut)["gaps"]
+    gaps = read(event, JournalCut)["gaps"]
     places = f", in {len(gaps):,} places" if len(gaps) > 1 else ""
     return f": up to event {max((last for _, last, _ in gaps), default=0):,}{places}"
 
@@ -211,24 +253,24 @@ def _about(why: str) -> str:
 
 
 def _granted(event: Event) -> str:
-    data = read(event, kinds.AccountGranted)
+    data = read(event, AccountGranted)
     return f": {_amounts({data['unit']: data['amount']})}{_about(data['why'])}"
 
 
 def _account_set(event: Event) -> str:
-    data = read(event, kinds.AccountSet)
+    data = read(event, AccountSet)
     return f": {data['unit']} are {data['state']}{_about(data['why'])}"
 
 
 def _held(event: Event) -> str:
     """Return text such as ": $0.05 held (photo)"."""
-    data = read(event, kinds.HoldPlaced)
+    data = read(event, HoldPlaced)
     return f": {_amounts(data['amounts'])} held{_about(data['why'])}"
 
 
 def _settled(event: Event) -> str:
     """Return text such as ": $0.01 charged, uncertain, billed $5.00 (photo)"."""
-    data = read(event, kinds.HoldResolved)
+    data = read(event, HoldResolved)
     costs = _amounts(data.get("costs", {})) or "nothing"
     uncertain = ", uncertain" if data.get("uncertain") else ""
     billed = f", billed {_amounts(data['billed'])}" if "billed" in data else ""
@@ -236,23 +278,23 @@ def _settled(event: Event) -> str:
 
 
 def _unheld(event: Event) -> str:
-    data = read(event, kinds.HoldResolved)
+    data = read(event, HoldResolved)
     return f": {_amounts(data['amounts'])} given back{_about(data['why'])}"
 
 
 def _reconciled(event: Event) -> str:
     """Return text such as ": $0.05 was charged, it cost $0.01 (by the invoice)"."""
-    data = read(event, kinds.HoldReconciled)
+    data = read(event, HoldReconciled)
     return f": {_amounts(data['charged'])} was charged, it cost {_amounts(data['costs'])}{_about(data['why'])}"
 
 
 def _paid(event: Event) -> str:
-    data = read(event, kinds.CreditsSpent)
+    data = read(event, CreditsSpent)
     return f": {_amounts(data['costs'])}{_about(data['why'])}"
 
 
 def _carried(event: Event) -> str:
-    data = read(event, kinds.LedgerCarried)
+    data = read(event, LedgerCarried)
     return f": {count(len(data['leases']), 'lease')} and {count(len(data['holds']), 'call')} as they are"
 
 
@@ -260,13 +302,13 @@ def _carried(event: Event) -> str:
 
 
 def _asked(event: Event) -> str:
-    data = read(event, kinds.QuestionAsked)
+    data = read(event, QuestionAsked)
     return f": {data['question']}: {data['text']}"
 
 
 def _answered(event: Event) -> str:
     """Return text such as ": q1 approved by bob over terminal: go"."""
-    data = read(event, kinds.QuestionAnswered)
+    data = read(event, QuestionAnswered)
     who = f" by {data['by']}" if data["by"] else ""
     where = f" over {data['channel']}" if data["channel"] else ""
     said = data.get("value") if data["state"] == "answered" else data["why"]
@@ -274,7 +316,7 @@ def _answered(event: Event) -> str:
 
 
 def _told(event: Event) -> str:
-    data = read(event, kinds.NoticeSent)
+    data = read(event, NoticeSent)
     how = f"could not be told: {data['error']}" if "error" in data else "was told"
     return f": {data['question']}: {data['channel']} {how}"
 
@@ -298,13 +340,13 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.died": _failed,
     "task.handed": _handed,
     "hop.refused": _refused,
-    "tokens.used": lambda event: f": {read(event, kinds.TokensUsed)['tokens']:,}",
-    "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
-    "work.left": lambda event: f": {'; '.join(read(event, kinds.WorkLeft)['left'])}",
+    "tokens.used": lambda event: f": {read(event, TokensUsed)['tokens']:,}",
+    "effect.done": lambda event: f": {read(event, EffectDone)['key']}",
+    "work.left": lambda event: f": {'; '.join(read(event, WorkLeft)['left'])}",
     "model.answered": _model_answered,
     "model.failed": _model_failed,
     "model.waiting": _model_waiting,
-    "tool.begun": lambda event: f": {read(event, kinds.ToolBegun)['tool']}",
+    "tool.begun": lambda event: f": {read(event, ToolBegun)['tool']}",
     "talk.restarted": _restarted,
     "tool.done": _tool_done,
     "session.recalled": _recalled,
@@ -317,9 +359,9 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "key.removed": _key_removed,
     "owner.acted": _acted,
     "entry.set": _entry,
-    "message.sent": lambda event: f" to {read(event, kinds.MessageSent)['to']}",
+    "message.sent": lambda event: f" to {read(event, MessageSent)['to']}",
     "runs.pruned": _pruned,
-    "keys.kept": lambda event: f": {count(len(read(event, kinds.KeysKept)['keys']), 'idempotency key')}",
+    "keys.kept": lambda event: f": {count(len(read(event, KeysKept)['keys']), 'idempotency key')}",
     "journal.cut": _cut,
     "task.parked": lambda _: ": waits for a person, without a process",
     "account.granted": _granted,
@@ -333,6 +375,6 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "ledger.carried": _carried,
     "question.asked": _asked,
     "question.answered": _answered,
-    "question.used": lambda event: f": {read(event, kinds.QuestionNamed)['question']} is used up",
+    "question.used": lambda event: f": {read(event, QuestionNamed)['question']} is used up",
     "notice.sent": _told,
 }

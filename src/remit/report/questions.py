@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
-from remit.core import kinds
-from remit.core.events import Event
-from remit.core.kinds import read
+from remit.core.events import Event, read
+from remit.core.kinds.people import QuestionAnswered, QuestionAsked
 from remit.core.question import Inquiry
 from remit.core.times import iso
 from remit.core.values import EXCERPT_NOTE, Json, encode, excerpt
@@ -71,7 +70,7 @@ def asked_in(events: Iterable[Event]) -> list[AskedPerson]:
 
 
 def _asked(event: Event) -> AskedPerson:
-    data = read(event, kinds.QuestionAsked)
+    data = read(event, QuestionAsked)
     return AskedPerson(
         id=data["question"],
         kind=data["kind"],
@@ -85,7 +84,7 @@ def _asked(event: Event) -> AskedPerson:
 
 
 def _answer(question: AskedPerson, event: Event) -> None:
-    data = read(event, kinds.QuestionAnswered)
+    data = read(event, QuestionAnswered)
     question.state, question.by, question.channel = data["state"], data["by"], data["channel"]
     question.why, question.value, question.answered_at = data["why"], data.get("value"), event.at
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from remit.core.events import Event
-from remit.core.kinds import spent_in
+from remit.core.kinds.money import spent_in
 from remit.core.ledger import unbalanced
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease, Unit, spelled
 from remit.core.times import iso

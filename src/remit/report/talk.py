@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from remit.core import kinds
-from remit.core.events import Event, is_blob
-from remit.core.kinds import ToolOutcome, read
+from remit.core.events import Event, is_blob, read
+from remit.core.kinds.models import ModelAnswered, ModelFailed, TalkRestarted, ToolDone, ToolOutcome
+from remit.core.kinds.tasks import FirstData
 from remit.core.values import Json, decode, encode
 
 Who: TypeAlias = Literal["prompt", "model", "tool", "restart"]
@@ -74,7 +74,7 @@ def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[Task
     turns: dict[str, int] = {}  # where the lines of each task's current turn begin
     for event in events:
         if event.kind in ("task.started", "task.submitted"):
-            begun = TaskTalk(event.task, event.agent, read(event, kinds.FirstData)["task"])
+            begun = TaskTalk(event.task, event.agent, read(event, FirstData)["task"])
             found.setdefault(event.task, begun)
         elif event.kind in _READERS and (talk := found.get(event.task)) is not None:
             if event.kind == "talk.restarted":
@@ -97,7 +97,7 @@ def answer_of(event: Event, long: str | None = None) -> Json:
 
 
 def _answered(event: Event, answer: Json, talk: TaskTalk) -> Iterator[TalkLine]:
-    data = read(event, kinds.ModelAnswered)
+    data = read(event, ModelAnswered)
     kept = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     yield from _told(event, kept.get("told", ""), talk)
     usage = data.get("usage", {})
@@ -121,13 +121,13 @@ def _told(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
 
 
 def _failed(event: Event, _answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
-    data = read(event, kinds.ModelFailed)
+    data = read(event, ModelFailed)
     status = f" ({data['status']})" if "status" in data else ""
     yield TalkLine(event.at, "model", data["model"], f"no answer: {data['why']}{status}", outcome="failed")
 
 
 def _used(event: Event, answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
-    data = read(event, kinds.ToolDone)
+    data = read(event, ToolDone)
     words = _value(answer[0]) if isinstance(answer, list) and answer else data.get("result", "")
     outcome, elapsed, place = data["outcome"], data.get("elapsed", 0), data.get("place", "")
     yield TalkLine(event.at, "tool", data["tool"], words, outcome=outcome, elapsed=elapsed, place=place)
@@ -144,7 +144,7 @@ def _value(value: Json) -> str:
 
 
 def _restarted(event: Event, _answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
-    yield TalkLine(event.at, "restart", "", read(event, kinds.TalkRestarted)["why"])
+    yield TalkLine(event.at, "restart", "", read(event, TalkRestarted)["why"])
 
 
 _READERS: Final = {

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
-from remit.core import kinds, lifecycle
-from remit.core.events import Event
-from remit.core.kinds import read
+from remit.core import lifecycle
+from remit.core.events import Event, read
+from remit.core.kinds.money import SPENDS, spent_in
+from remit.core.kinds.tasks import ClaimData, EndData, FirstData, Handed, HopRefused, Retrying, TurnData
+from remit.core.kinds.workspace import PlanStarted, StepEnded, WorkLeft
 from remit.core.receipt import Slice
 from remit.core.values import Json, encode, summary
 from remit.report import questions, receipts, uses
@@ -187,7 +189,7 @@ class Growing:
         node = self._nodes.get(event.task)
         if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
             if node is None:
-                self._start(_node(event), read(event, kinds.FirstData)["parent"])
+                self._start(_node(event), read(event, FirstData)["parent"])
             return
         if node is not None and event.kind in _AFTERWARDS:
             _AFTERWARDS[event.kind](node, event)
@@ -201,7 +203,7 @@ class Growing:
             node.plans.append(_plan(event))
             self._planned.update({(node.id, step.id): step for step in node.plans[-1]})
         elif event.kind == "step.ended":
-            self._end_unstarted(node, read(event, kinds.StepEnded))
+            self._end_unstarted(node, read(event, StepEnded))
         elif event.kind in _NOTES:
             _NOTES[event.kind](node, event)
 
@@ -231,7 +233,7 @@ class Growing:
         elif self.root is None:
             self.root = node
 
-    def _end_unstarted(self, node: Node, ended: kinds.StepEnded) -> None:
+    def _end_unstarted(self, node: Node, ended: StepEnded) -> None:
         """Record the end of a step without a task: it was skipped, or a dependency failed."""
         step = self._planned.get((node.id, ended["step"]))
         if step is not None:
@@ -254,7 +256,7 @@ def result_text(node: Node) -> str:
 
 
 def _node(event: Event) -> Node:
-    data = read(event, kinds.FirstData)
+    data = read(event, FirstData)
     state = lifecycle.lands(event.kind)
     return Node(
         id=event.task,
@@ -272,7 +274,7 @@ def _node(event: Event) -> Node:
 
 
 def _receipt(event: Event) -> Receipt:
-    return read(event, kinds.TurnData).get("receipt", {})
+    return read(event, TurnData).get("receipt", {})
 
 
 def _claimed(node: Node, event: Event) -> None:
@@ -280,21 +282,21 @@ def _claimed(node: Node, event: Event) -> None:
         node.started_at = event.at
     elif node.state != "pending":  # it was not requeued: its process died first
         node.retries.append(_cut_short(node, event))
-    node.attempts = read(event, kinds.ClaimData)["attempt"]  # a released attempt does not count
+    node.attempts = read(event, ClaimData)["attempt"]  # a released attempt does not count
 
 
 def _retrying(node: Node, event: Event) -> None:
-    error = read(event, kinds.Retrying).get("error", "")
+    error = read(event, Retrying).get("error", "")
     node.retries.append(Retry(event.at, node.attempts, event.agent, error, _receipt(event), len(node.trail)))
     _turn_ended(node, event)
 
 
 def _turn_ended(node: Node, event: Event) -> None:
-    node.more_refused += read(event, kinds.TurnData).get("more_refused", 0)
+    node.more_refused += read(event, TurnData).get("more_refused", 0)
 
 
 def _spent(node: Node, event: Event) -> None:
-    spent = kinds.spent_in(event)
+    spent = spent_in(event)
     node.tokens += spent.tokens
     node.credits += spent.credits
 
@@ -327,7 +329,7 @@ def _cut_short(node: Node, event: Event) -> Retry:
 
 
 def _end(node: Node, event: Event) -> None:
-    data = read(event, kinds.EndData)
+    data = read(event, EndData)
     node.ended_at = event.at
     node.result = data.get("result")
     node.error = data.get("error", "")
@@ -347,7 +349,7 @@ def _end_step(step: PlanStep, node: Node) -> None:
 
 
 def _handed(node: Node, event: Event) -> None:
-    data = read(event, kinds.Handed)
+    data = read(event, Handed)
     to, phase = data["to"], data.get("update", {}).get("phase", "")
     elapsed = event.at - node.turn_began
     whom, several = ((to,), False) if isinstance(to, str) else (tuple(to), True)
@@ -358,7 +360,7 @@ def _handed(node: Node, event: Event) -> None:
 
 
 def _hop_refused(node: Node, event: Event) -> None:
-    data = read(event, kinds.HopRefused)
+    data = read(event, HopRefused)
     node.refusals.append(
         Refusal(
             event.at,
@@ -374,7 +376,7 @@ def _hop_refused(node: Node, event: Event) -> None:
 
 
 def _work_left(node: Node, event: Event) -> None:
-    node.left_over += read(event, kinds.WorkLeft)["left"]
+    node.left_over += read(event, WorkLeft)["left"]
 
 
 _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
@@ -388,7 +390,7 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
 # Events that may follow a task's end: running calls are recorded and charged then, and questions
 # withdrawn.
 _AFTERWARDS: Final[dict[str, Callable[[Node, Event], None]]] = {
-    **dict.fromkeys(sorted(kinds.SPENDS), _spent),
+    **dict.fromkeys(sorted(SPENDS), _spent),
     **dict.fromkeys(sorted(questions.ASKING), _asked_person),
     **dict.fromkeys(sorted(uses.MODELS), _asked_model),
     **dict.fromkeys(sorted(uses.TOOLS), _used_tool),
@@ -398,7 +400,7 @@ _AFTERWARDS: Final[dict[str, Callable[[Node, Event], None]]] = {
 def _plan(event: Event) -> list[PlanStep]:
     return [
         PlanStep(step["id"], step["title"], step["agent"], [*step["after"]], planner=event.agent)
-        for step in read(event, kinds.PlanStarted)["steps"]
+        for step in read(event, PlanStarted)["steps"]
     ]
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from remit.core import kinds
-from remit.core.events import Event
-from remit.core.kinds import ToolOutcome, read
+from remit.core.events import Event, read
+from remit.core.kinds.models import ModelAnswered, ModelFailed, ToolDone, ToolOutcome
 from remit.report.figures import count, duration, money
 from remit.report.looks import MODEL, TOOL, mark
 from remit.report.printable import escaped
@@ -57,7 +56,7 @@ class ToolUse(NamedTuple):
 
 def add_model_call(uses: list[ModelUse], event: Event) -> None:
     """Count a request, answered or failed, for its model."""
-    model = read(event, kinds.ModelFailed)["model"]
+    model = read(event, ModelFailed)["model"]
     at = next((at for at, use in enumerate(uses) if (use.agent, use.model) == (event.agent, model)), -1)
     if at < 0:
         uses.append(ModelUse(event.agent, model))
@@ -65,7 +64,7 @@ def add_model_call(uses: list[ModelUse], event: Event) -> None:
     if event.kind == "model.failed":
         uses[at] = use._replace(calls=use.calls + 1, failed=use.failed + 1)
         return
-    data = read(event, kinds.ModelAnswered)
+    data = read(event, ModelAnswered)
     usage, cost = data.get("usage", {}), data.get("cost", 0)
     tokens = usage.get("input", 0) + usage.get("output", 0)
     uses[at] = use._replace(calls=use.calls + 1, tokens=use.tokens + tokens, credits=use.credits + cost)
@@ -82,7 +81,7 @@ def models_in(events: Iterable[Event]) -> list[ModelUse]:
 
 def tool_use(event: Event, turn: int) -> ToolUse:
     """Return the tool call of an event."""
-    data = read(event, kinds.ToolDone)
+    data = read(event, ToolDone)
     return ToolUse(
         event.at,
         event.agent,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final, cast
 
-from remit.core.kinds import SPENDS
+from remit.core.kinds.money import SPENDS
 from remit.core.lifecycle import TERMINAL
 from remit.core.limits import EACH, TASKS, Limit, LimitUse, Metered, MeterUnit
 from remit.core.money import ACCOUNT, Hold, Lease, Unit

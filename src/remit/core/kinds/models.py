@@ -4,7 +4,7 @@ The text of an answer and the result of a tool call are not in the data: they ar
 operations.
 """
 
-from typing import Literal, NotRequired, TypedDict, cast
+from typing import Final, Literal, NotRequired, TypedDict, cast
 
 from remit.core.events import Unsealed
 from remit.core.recovery import Cooling, FailureKind, ModelFailure, ModelTry
@@ -170,3 +170,15 @@ def _asked(asked: ModelTry) -> dict[str, Json]:
 
 def _of_task(kind: str, remit: Remit, now: int, data: dict[str, Json]) -> Unsealed:
     return Unsealed(kind, now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+SHAPES: Final[dict[str, type]] = {
+    "model.answered": ModelAnswered,
+    "model.failed": ModelFailed,
+    "model.waiting": ModelWaiting,
+    "tool.begun": ToolBegun,
+    "talk.restarted": TalkRestarted,
+    "tool.done": ToolDone,
+    "session.recalled": SessionRecalled,
+    "cooling.set": CoolingSet,
+}

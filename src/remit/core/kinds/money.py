@@ -145,3 +145,16 @@ def spent_in(event: Event) -> Spent:
     charged = cast("Mapping[str, int]", event.data.get("charged", {}))
     credits_, tokens = costs.get("credits", 0), costs.get("tokens", 0)
     return Spent(credits_ - charged.get("credits", 0), tokens - charged.get("tokens", 0))
+
+
+SHAPES: Final[dict[str, type]] = {
+    "account.granted": AccountGranted,
+    "account.set": AccountSet,
+    "hold.placed": HoldPlaced,
+    "hold.started": HoldNamed,
+    "hold.settled": HoldResolved,
+    "hold.released": HoldResolved,
+    "hold.reconciled": HoldReconciled,
+    "credits.spent": CreditsSpent,
+    "ledger.carried": LedgerCarried,
+}

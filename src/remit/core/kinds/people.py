@@ -1,6 +1,6 @@
 """Events of questions to people and their answers."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 from remit.core.events import Place, Unsealed
 from remit.core.question import QuestionDraft
@@ -83,3 +83,12 @@ def question_asked(id_: str, draft: QuestionDraft, until: int, at: Place, agent:
 def question_used(id_: str, at: Place, agent: str, now: int) -> Unsealed:
     """Return the event that consumes an approval."""
     return question_event("question.used", at, agent, now, {"question": id_})
+
+
+SHAPES: Final[dict[str, type]] = {
+    "question.asked": QuestionAsked,
+    "question.answered": QuestionAnswered,
+    "question.used": QuestionNamed,
+    "notice.claimed": NoticeClaimed,
+    "notice.sent": NoticeSent,
+}

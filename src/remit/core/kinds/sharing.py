@@ -1,6 +1,6 @@
 """Events of shared data: context entries and messages."""
 
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 from remit.core.entry import Entry, Message, Writer
 from remit.core.events import Place, Unsealed
@@ -101,3 +101,12 @@ class MessagesTaken(TypedDict):
 
 def messages_taken(ids: list[str], agent: str, at: Place, now: int) -> Unsealed:
     return Unsealed("messages.taken", now, {"ids": list(ids)}, at.run, at.session, at.task, agent)
+
+
+SHAPES: Final[dict[str, type]] = {
+    "entry.set": EntrySet,
+    "entry.touched": EntryTouched,
+    "entries.removed": EntriesRemoved,
+    "message.sent": MessageSent,
+    "messages.taken": MessagesTaken,
+}

@@ -380,3 +380,26 @@ def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, han
     if handoff:
         data["handoff"] = True
     return Unsealed("hop.refused", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+SHAPES: Final[dict[str, type]] = {
+    "task.submitted": FirstData,
+    "task.started": FirstData,
+    "task.claimed": ClaimData,
+    "task.fenced": FenceData,
+    "task.handed": Handed,
+    "task.waiting": Nothing,
+    "task.resumed": Resumes,
+    "task.cancelling": Cancelling,
+    "task.queued": QueuedAgain,
+    "task.retrying": Retrying,
+    "task.released": Requeued,
+    "task.lost": Lost,
+    "task.parked": Lost,
+    "task.completed": Completed,
+    "task.failed": FailedData,
+    "task.cancelled": FailedData,
+    "task.died": FailedData,
+    "hop.refused": HopRefused,
+    "tokens.used": TokensUsed,
+}

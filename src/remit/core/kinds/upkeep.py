@@ -1,6 +1,6 @@
 """Events of upkeep: which runs were deleted, and the facts that are kept about them."""
 
-from typing import NotRequired, TypedDict, cast
+from typing import Final, NotRequired, TypedDict, cast
 
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
@@ -62,3 +62,10 @@ def journal_cut(gaps: list[Gap], forgotten: list[tuple[str, str]], floor: int, n
     where: list[Json] = [[*address] for address in forgotten]
     data: dict[str, Json] = {"gaps": [[*gap] for gap in gaps], "forgotten": where, "floor": floor}
     return Unsealed("journal.cut", now, data)
+
+
+SHAPES: Final[dict[str, type]] = {
+    "runs.pruned": RunsPruned,
+    "keys.kept": KeysKept,
+    "journal.cut": JournalCut,
+}

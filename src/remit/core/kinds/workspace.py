@@ -1,6 +1,6 @@
 """Events within a task and of a whole workspace: effects, plans, breakers, cards, keys."""
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Final, Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -179,3 +179,17 @@ def owner_acted(verb: str, target: str, by: str, now: int) -> Unsealed:
     """Return the event of an owner's action. It belongs to no run, so that the operation outlives the run it was
     about."""
     return Unsealed("owner.acted", now, {"verb": verb, "target": target, "by": by})
+
+
+SHAPES: Final[dict[str, type]] = {
+    "effect.done": EffectDone,
+    "work.left": WorkLeft,
+    "plan.started": PlanStarted,
+    "team.planned": TeamPlanned,
+    "step.ended": StepEnded,
+    "breaker.set": BreakerSet,
+    "cards.published": CardsPublished,
+    "key.set": KeySet,
+    "key.removed": KeyRemoved,
+    "owner.acted": OwnerActed,
+}

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, cast
 
 from remit.core import backoff, lifecycle
 from remit.core.backoff import retryable, wanted_wait
-from remit.core.events import Event, Unsealed
-from remit.core.kinds import EndData, Requeue, ended, read, requeued
+from remit.core.events import Event, Unsealed, read
+from remit.core.kinds.tasks import EndData, Requeue, ended, requeued
 from remit.core.lifecycle import TERMINAL, Outcome, OutcomeState, Record
 from remit.core.loops import NEVER, strike_key
 from remit.core.remit import LASTS, Remit, expires

@@ -13,7 +13,8 @@ from remit.core import remit as remits
 from remit.core.bounds import TOP
 from remit.core.command import END, Command, HandoffState, Measured, Move, Send, Update
 from remit.core.guards import FAN_OUT, GIVE_BACK, HANDOFF, Passage, Refusable
-from remit.core.kinds import SPENDS, Spent, handed, spent_in
+from remit.core.kinds.money import SPENDS, Spent, spent_in
+from remit.core.kinds.tasks import handed
 from remit.core.lifecycle import Outcome
 from remit.core.loops import ONCE, Repetition, repeated
 from remit.core.question import QuestionDraft

@@ -17,8 +17,9 @@ from remit.core.allow import ANY
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
+from remit.core.events import Place, read
 from remit.core.guards import Refusals
-from remit.core.kinds import Cancelling, Lineage, Place, read
+from remit.core.kinds.tasks import Cancelling, Lineage
 from remit.core.life import Life
 from remit.core.lifecycle import TERMINAL, Outcome
 from remit.core.loops import Echoes, Repeats, Rounds, same

@@ -13,19 +13,12 @@ from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.checks import callable_
 from remit.core.command import Move, Send
-from remit.core.events import Event, Unsealed
+from remit.core.events import Event, Unsealed, read
 from remit.core.identity import KEYED, arguments, question
-from remit.core.kinds import (
-    CreditsSpent,
-    EffectDone,
-    EntrySet,
-    FirstData,
-    Handed,
-    Lineage,
-    effect_done,
-    read,
-    work_left,
-)
+from remit.core.kinds.money import CreditsSpent
+from remit.core.kinds.sharing import EntrySet
+from remit.core.kinds.tasks import FirstData, Handed, Lineage
+from remit.core.kinds.workspace import EffectDone, effect_done, work_left
 from remit.core.lifecycle import Outcome, Record
 from remit.core.money import Unit, spelled
 from remit.core.plan import Lead, lead_restored

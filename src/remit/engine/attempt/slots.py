@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import anyio
 
 from remit.core.events import Unsealed
-from remit.core.kinds import Requeue, moved, requeued
+from remit.core.kinds.tasks import Requeue, moved, requeued
 from remit.core.remit import DELEGATION_TIME, LASTS, Pass, expires
 from remit.core.times import SECOND
 from remit.core.values import Json

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, cast
 
 from remit.core.checks import meant
 from remit.core.events import Unsealed
-from remit.core.kinds import cooling_set, ledger_event, model_answered, model_failed, model_waiting
+from remit.core.kinds.models import cooling_set, model_answered, model_failed, model_waiting
+from remit.core.kinds.money import ledger_event
 from remit.core.money import Purse, Unit, first_line, fitting
 from remit.core.prices import Usage
 from remit.core.recovery import (

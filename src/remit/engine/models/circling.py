@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from anyio.lowlevel import checkpoint
 
-from remit.core.kinds import ToolOutcome
+from remit.core.kinds.models import ToolOutcome
 from remit.core.lifecycle import TERMINAL
 from remit.core.loops import (
     ASKS,

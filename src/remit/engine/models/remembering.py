@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, cast
 
 from remit.core import allow, scope
 from remit.core import remit as remits
-from remit.core.events import Event
-from remit.core.kinds import EndData, FirstData, SessionRecalled, ToolDone, read, session_recalled
+from remit.core.events import Event, read
+from remit.core.kinds.models import SessionRecalled, ToolDone, session_recalled
+from remit.core.kinds.tasks import EndData, FirstData
 from remit.core.lifecycle import Outcome, Record
 from remit.core.receipt import Slice
 from remit.core.remit import Kit

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, cast
 
 from remit.core.allow import has
-from remit.core.events import Event
-from remit.core.kinds import FirstData, TalkRestarted, ToolBegun, ToolDone, ToolUsed, read, talk_restarted
+from remit.core.events import Event, read
+from remit.core.kinds.models import TalkRestarted, ToolBegun, ToolDone, ToolUsed, talk_restarted
+from remit.core.kinds.tasks import FirstData
 from remit.core.prompt import Note, UsedBefore, cut, messages_told, restart_note
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json, digest

@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint
 from remit.core import remit as remits
 from remit.core.allow import ANY, spelled
 from remit.core.command import Command
-from remit.core.kinds import ToolBegun, ToolDone, ToolOutcome, tool_begun, tool_done
+from remit.core.kinds.models import ToolBegun, ToolDone, ToolOutcome, tool_begun, tool_done
 from remit.core.remit import Kit
 from remit.core.secret import Redaction
 from remit.core.toolgroups import GROUPS

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from remit.core.kinds import cards_published
+from remit.core.kinds.workspace import cards_published
 from remit.core.times import SECOND
 from remit.engine.ground import Ground
 from remit.engine.presence.peers import PATIENCE, process_address

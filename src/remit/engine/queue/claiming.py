@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
-from remit.core.events import Unsealed
+from remit.core.events import Unsealed, read
 from remit.core.guards import CLAIM
-from remit.core.kinds import Claim, FirstData, claimed, read
+from remit.core.kinds.tasks import Claim, FirstData, claimed
 from remit.core.lifecycle import Record
 from remit.core.plan import Plan, lead_restored
 from remit.core.remit import STAND_IN, expires, known_pass

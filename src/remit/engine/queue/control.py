@@ -7,8 +7,8 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
-from remit.core.events import Event, Unsealed
-from remit.core.kinds import FirstData, Lineage, moved, read
+from remit.core.events import Event, Unsealed, read
+from remit.core.kinds.tasks import FirstData, Lineage, moved
 from remit.core.lifecycle import Outcome, Record
 from remit.core.remit import ATTEMPT_TIME, LASTS, expires
 from remit.core.times import iso

@@ -12,7 +12,7 @@ from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
-from remit.core.kinds import Begun, Lineage, Queued, started, submitted
+from remit.core.kinds.tasks import Begun, Lineage, Queued, started, submitted
 from remit.core.lifecycle import GONE
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from remit.core.events import Unsealed
+from remit.core.events import Unsealed, read
 from remit.core.guards import BUSY
-from remit.core.kinds import Claim, FirstData, Requeue, fenced, read, requeued
+from remit.core.kinds.tasks import Claim, FirstData, Requeue, fenced, requeued
 from remit.core.lifecycle import Record
 from remit.core.remit import LASTS
 from remit.core.times import SECOND

@@ -10,7 +10,7 @@ from typing import cast
 
 import anyio
 
-from remit.core.kinds import Lineage, Queued
+from remit.core.kinds.tasks import Lineage, Queued
 from remit.core.plan import Lead
 from remit.core.remit import Remit
 from remit.engine.attempt.control import Hands

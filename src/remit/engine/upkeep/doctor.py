@@ -11,8 +11,8 @@ from typing import Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from remit.core import lifecycle
 from remit.core.change import KEYS, Key, Row, Table
-from remit.core.events import KEYED, Chapter, Event, Gap, Head, SealKey, blob_reference, genuine, is_blob
-from remit.core.kinds import JournalCut, PrunedRun, RunsPruned, read
+from remit.core.events import KEYED, Chapter, Event, Gap, Head, SealKey, blob_reference, genuine, is_blob, read
+from remit.core.kinds.upkeep import JournalCut, PrunedRun, RunsPruned
 from remit.core.ledger import unbalanced
 from remit.core.projection import Tables, fold, fold_in
 from remit.core.values import shown

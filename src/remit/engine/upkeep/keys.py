@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from remit.core.events import Event, Unsealed
-from remit.core.kinds import KeyRemoved, KeySet, cooling_set, key_removed, key_set, read
+from remit.core.events import Event, Unsealed, read
+from remit.core.kinds.models import cooling_set
+from remit.core.kinds.workspace import KeyRemoved, KeySet, key_removed, key_set
 from remit.core.recovery import FRESH, OWN_KEY, Resting, cleared, what_rests
 from remit.core.secret import Redaction, Secret
 from remit.core.values import Json, digest, encode, endpoint, shown

@@ -11,12 +11,15 @@ from typing import Any, Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
-from remit.core import kinds
 from remit.core.card import restored as card_restored
 from remit.core.entry import counts_up
-from remit.core.events import Event, Gap, Mark, Unsealed, joined
+from remit.core.events import Event, Gap, Mark, Place, Unsealed, joined, read
 from remit.core.identity import UsedKey
-from remit.core.kinds import MessageSent, Place, PrunedRun, journal_cut, keys_kept, ledger_event, read, runs_pruned
+from remit.core.kinds.models import CoolingSet
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.sharing import EntriesRemoved, EntrySet, EntryTouched, MessageSent, MessagesTaken
+from remit.core.kinds.upkeep import PrunedRun, journal_cut, keys_kept, runs_pruned
+from remit.core.kinds.workspace import BreakerSet, KeySet
 from remit.core.limits import LONGEST, TASKS, MeterUnit
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease
 from remit.core.projection import FLOOR
@@ -178,29 +181,29 @@ def outlives(view: View, event: Event, going: Container[str] = ()) -> bool:
 
 
 def _entry_stands(view: View, event: Event, _going: Container[str]) -> bool:
-    told = read(event, kinds.EntrySet)
+    told = read(event, EntrySet)
     entry = view.entry(told["namespace"], told["key"])
     return entry is not None and entry.version == told["version"]
 
 
 def _expires_then(view: View, event: Event, _going: Container[str]) -> bool:
-    told = read(event, kinds.EntryTouched)
+    told = read(event, EntryTouched)
     entry = view.entry(told["namespace"], told["key"])
     return entry is not None and entry.expires_at == told["expires_at"]
 
 
 def _message_stays(view: View, event: Event, going: Container[str]) -> bool:
     """Whether a message was taken in another run, by a retried task."""
-    ids = read(event, kinds.MessagesTaken)["ids"]
+    ids = read(event, MessagesTaken)["ids"]
     return any(id_ not in going and view.has_message(id_) for id_ in ids)
 
 
 def _breaker_stands(view: View, event: Event, _going: Container[str]) -> bool:
-    return view.breaker_set_at(read(event, kinds.BreakerSet)["name"]) == event.at
+    return view.breaker_set_at(read(event, BreakerSet)["name"]) == event.at
 
 
 def _cooling_stands(view: View, event: Event, _going: Container[str]) -> bool:
-    return view.cooling_set_at(read(event, kinds.CoolingSet)["name"]) == event.at
+    return view.cooling_set_at(read(event, CoolingSet)["name"]) == event.at
 
 
 def _card_stands(view: View, event: Event, _going: Container[str]) -> bool:
@@ -214,7 +217,7 @@ def _is_metered(view: View, event: Event, _going: Container[str]) -> bool:
 
 def _key_stands(view: View, event: Event, _going: Container[str]) -> bool:
     """Whether the event set the key that is stored now."""
-    key = view.secret(read(event, kinds.KeySet)["name"])
+    key = view.secret(read(event, KeySet)["name"])
     return key is not None and key.set_at == event.at
 
 
@@ -267,7 +270,7 @@ def _cut_step(view: View, after: int, before: int, now: int) -> Decision[int]:
     forgotten: dict[tuple[str, str], int] = {}
     floor = view.retired(*FLOOR).floor
     for event in gone:
-        for namespace, key, version in read(event, kinds.EntriesRemoved)["keys"] if _removes(event) else ():
+        for namespace, key, version in read(event, EntriesRemoved)["keys"] if _removes(event) else ():
             if view.retired(namespace, key).version == version:
                 forgotten[namespace, key] = version
     floor = max([floor, *filter(counts_up, forgotten.values())])

@@ -6,8 +6,10 @@ from typing import Final
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Draft, Message
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, breaker_set, cards_published, cooling_set, key_removed, key_set, messages_taken
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.models import cooling_set
+from remit.core.kinds.sharing import messages_taken
+from remit.core.kinds.workspace import breaker_set, cards_published, key_removed, key_set
 from remit.core.recovery import Cooling
 from remit.core.remit import place
 from remit.core.scope import Scope

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from remit.core.entry import Draft, Entry, Writer, touched
-from remit.core.kinds import entries_removed, entry_touched
+from remit.core.kinds.sharing import entries_removed, entry_touched
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT, Scope
 from remit.core.values import Json, encode
 from remit.ports import Database, Decision, Store, View

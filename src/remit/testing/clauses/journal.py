@@ -9,29 +9,15 @@ from typing import Final
 
 from remit.core.breaker import Breaker
 from remit.core.entry import Draft, Message, Writer, touched
-from remit.core.events import GENESIS, Event, Gap, Head, Unsealed
+from remit.core.events import GENESIS, Event, Gap, Head, Place, Unsealed
 from remit.core.identity import UsedKey
-from remit.core.kinds import (
-    Begun,
-    Place,
-    Queued,
-    breaker_set,
-    ended,
-    entries_removed,
-    entry_touched,
-    journal_cut,
-    keys_kept,
-    ledger_event,
-    message_sent,
-    messages_taken,
-    place,
-    runs_pruned,
-    started,
-    step_ended,
-    tokens_used,
-)
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.sharing import entries_removed, entry_touched, message_sent, messages_taken
+from remit.core.kinds.tasks import Begun, Queued, ended, started, tokens_used
+from remit.core.kinds.upkeep import journal_cut, keys_kept, runs_pruned
+from remit.core.kinds.workspace import breaker_set, step_ended
 from remit.core.lifecycle import NO_RUN
-from remit.core.remit import Remit
+from remit.core.remit import Remit, place
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.errors import Conflict

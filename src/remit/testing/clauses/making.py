@@ -8,8 +8,10 @@ from remit.core import entry as entries
 from remit.core import remit as remits
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Message, Writer
-from remit.core.events import Event, Head, Mark, Unsealed, genuine
-from remit.core.kinds import Place, PrunedRun, Queued, ended, entry_set, message_sent, started, submitted
+from remit.core.events import Event, Head, Mark, Place, Unsealed, genuine
+from remit.core.kinds.sharing import entry_set, message_sent
+from remit.core.kinds.tasks import Queued, ended, started, submitted
+from remit.core.kinds.upkeep import PrunedRun
 from remit.core.lifecycle import Record
 from remit.core.projection import Tables, fold
 from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass, Remit

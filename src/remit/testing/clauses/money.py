@@ -2,8 +2,10 @@
 
 from typing import Any, Final
 
-from remit.core.events import Unsealed
-from remit.core.kinds import Place, Queued, ended, ledger_event, question_event, started, submitted, tokens_used
+from remit.core.events import Place, Unsealed
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.people import question_event
+from remit.core.kinds.tasks import Queued, ended, started, submitted, tokens_used
 from remit.core.money import ACCOUNT
 from remit.core.remit import Remit, place
 from remit.core.times import HOUR, SECOND, hour_of

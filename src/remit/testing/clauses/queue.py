@@ -5,7 +5,7 @@ from typing import Final
 
 from anyio import to_thread
 
-from remit.core.kinds import Begun, Claim, Queued, Requeue, claimed, moved, requeued, started, submitted
+from remit.core.kinds.tasks import Begun, Claim, Queued, Requeue, claimed, moved, requeued, started, submitted
 from remit.core.remit import place
 from remit.core.times import SECOND
 from remit.core.values import Json

@@ -6,30 +6,25 @@ from collections import Counter
 from typing import Any, Final, cast
 
 from remit.core import lifecycle
-from remit.core.events import Event, Unsealed
-from remit.core.kinds import (
+from remit.core.events import Event, Unsealed, read
+from remit.core.kinds.models import ToolDone, model_answered, model_failed, tool_done
+from remit.core.kinds.tasks import (
     Begun,
     Queued,
     Requeue,
     TokensUsed,
-    ToolDone,
     ended,
     handed,
-    model_answered,
-    model_failed,
-    place,
-    read,
     refused,
     requeued,
-    runs_pruned,
     started,
     submitted,
     tokens_used,
-    tool_done,
 )
+from remit.core.kinds.upkeep import runs_pruned
 from remit.core.lifecycle import NO_RUN, RunFacts
 from remit.core.recovery import ModelFailure, ModelTry
-from remit.core.remit import STAND_IN, Pass, Remit
+from remit.core.remit import STAND_IN, Pass, Remit, place
 from remit.core.tally import HOUR_WIDE, BreakerStats, Figures, Period, Root, Times, UnderWay, Window
 from remit.core.times import SECOND
 from remit.core.values import Json

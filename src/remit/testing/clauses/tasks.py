@@ -8,7 +8,7 @@ from typing import Final
 from remit.core import lifecycle
 from remit.core.entry import Draft
 from remit.core.events import Unsealed
-from remit.core.kinds import (
+from remit.core.kinds.tasks import (
     Begun,
     Claim,
     Lineage,
@@ -19,14 +19,13 @@ from remit.core.kinds import (
     fenced,
     handed,
     moved,
-    place,
     refused,
     requeued,
     started,
     submitted,
 )
 from remit.core.lifecycle import Record, Standing
-from remit.core.remit import Pass, Remit
+from remit.core.remit import Pass, Remit, place
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.errors import Conflict

@@ -8,7 +8,8 @@ from typing import Final
 
 from remit.core.entry import Draft
 from remit.core.events import INLINE, Gap, Unsealed, blob_reference, is_blob
-from remit.core.kinds import journal_cut, started
+from remit.core.kinds.tasks import started
+from remit.core.kinds.upkeep import journal_cut
 from remit.core.values import Json
 from remit.errors import Conflict, StoreError
 from remit.ports import Database, Decide, Decided, Decision, Store, View

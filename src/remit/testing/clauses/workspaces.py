@@ -8,30 +8,26 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import KEYS
 from remit.core.entry import Draft, Message
-from remit.core.events import INLINE, Gap, Unsealed
-from remit.core.kinds import (
+from remit.core.events import INLINE, Gap, Place, Unsealed
+from remit.core.kinds.models import cooling_set
+from remit.core.kinds.money import ledger_event
+from remit.core.kinds.people import question_event
+from remit.core.kinds.sharing import message_sent
+from remit.core.kinds.tasks import (
     Begun,
     Claim,
     Lineage,
-    Place,
     Queued,
     Requeue,
-    breaker_set,
-    cards_published,
     claimed,
-    cooling_set,
     ended,
-    journal_cut,
-    key_set,
-    ledger_event,
-    message_sent,
     moved,
-    question_event,
     requeued,
     started,
-    step_ended,
     submitted,
 )
+from remit.core.kinds.upkeep import journal_cut
+from remit.core.kinds.workspace import breaker_set, cards_published, key_set, step_ended
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
