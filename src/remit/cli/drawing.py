@@ -9,13 +9,14 @@ from rich.tree import Tree
 
 from remit.cli.terminal import colour, moment
 from remit.core.values import encode
+from remit.report.branches import Leaf, Rest, branches, latest, others
 from remit.report.figures import count, duration, money
 from remit.report.looks import AGAIN, ASKS, MODEL, TOOL, mark
 from remit.report.printable import block, escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, saw, tokens, withheld
 from remit.report.summary import Subtotal, sentence, subtotals, summary
-from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, order, result_text
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, Stay, result_text
 from remit.report.uses import (
     ModelUse,
     ToolUse,
@@ -24,18 +25,15 @@ from remit.report.uses import (
     tool_call,
     tool_result,
     tool_time,
-    uses_by_holder,
 )
 from remit.report.words import (
     WAITS,
     attempt_text,
     how_to_answer,
-    nodes_first,
     notes,
     progress,
     refused_word,
     spending_text,
-    states,
     steps_first,
     subject_of,
     took,
@@ -176,17 +174,17 @@ def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
     while pending:
         node, branch = pending.pop()
         planned: set[str] = set()
-        for plan in _last(node.plans, most, branch, "plan"):
+        plans, before = latest(node.plans, most, "plan")
+        for rest in before:
+            branch.add(_rest(rest))
+        for plan in plans:
             pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), (now, sums), most)
             planned.update(step.task for step in plan)
-        others, rest = nodes_first([child for child in node.children if child.id not in planned], most)
-        for use in uses_by_holder(node.models):
-            branch.add(model_line(use))
-        pending += _rows_drawn(node, others, branch, (now, sums), most)
-        if rest:
-            branch.add(_more(len(rest), states(child.state for child in rest)))
-        for question in node.open_questions:
-            question_drawn(question, branch)
+        for row in branches(node, most=most, tools=most, retries=most, planned=planned):
+            if isinstance(row, Node):
+                pending.append((row, branch.add(headline(row, now, sums))))
+            else:
+                _leaf_drawn(row, node, branch)
         if node.error:
             branch.add(Text(escaped(node.error, 200), colour("dead" if node.state == "dead" else "failed")))
     return top
@@ -210,43 +208,40 @@ def _plan_drawn(
                 below.add(Text(escaped(step.reason, 200), colour(step.state)))
         else:
             yield task, branch.add(headline(task, *as_of).append(_after(step), "dim"))
-    if rest:
-        branch.add(_more(len(rest), states(step.state for step in rest)))
+    for one in others(step.state for step in rest):
+        branch.add(_rest(one))
 
 
-def _rows_drawn(
-    node: Node, children: list[Node], branch: Tree, as_of: AsOf, most: int | None
-) -> Iterator[tuple[Node, Tree]]:
-    """Draw requested tasks, handoffs, tool calls, refusals and retries in the order of time. Yield the tasks that are
-    still to be drawn."""
-    moves = [number for number, handoff in enumerate(node.trail, 1) if not handoff.parallel]
-    trail = [(number, handoff) for number, handoff in enumerate(node.trail, 1)]
-    rows: list[tuple[tuple[int, int, int], Node | Text | ToolUse]] = [(order(child), child) for child in children]
-    rows += [((use.turn, 1, use.at), use) for use in _last(node.drawn_tools, most, branch, "tool call")]
-    for number, handoff in _last(trail, most, branch, "handoff"):
-        line = handoff_line(handoff)
-        rows.append(((number, 0, 0), line.append(_saw(node), "blue") if number == max(moves, default=0) else line))
-    rows += [(order(one), refusal_line(one)) for one in _last(node.refusals, most, branch, "refusal")]
-    rows += [((one.turn, 1, one.at), retry_line(one)) for one in _last(node.retries, most, branch, "attempt")]
-    for _, row in sorted(rows, key=lambda placed: placed[0]):
-        if isinstance(row, Node):
-            yield row, branch.add(headline(row, *as_of))
-        elif isinstance(row, ToolUse):
+def _leaf_drawn(row: Leaf, node: Node, branch: Tree) -> None:
+    match row:
+        case ToolUse():
             tool_drawn(row, branch)
-        else:
-            branch.add(row)
+        case AskedPerson():
+            question_drawn(row, branch)
+        case Rest():
+            branch.add(_rest(row))
+        case _:
+            branch.add(_line(row, node))
 
 
-def _last(items: list[T], most: int | None, branch: Tree, what: str) -> list[T]:
-    """Return the latest items that fit; the number of earlier ones is drawn first."""
-    if most is None or len(items) <= most:
-        return items
-    branch.add(Text(f"… {count(len(items) - most, what)} before; `remit show --all` lists them", "dim"))
-    return items[-most:]
+def _line(row: ModelUse | Stay | HandoffMade | Refusal | Retry, node: Node) -> Text:
+    match row:
+        case ModelUse():
+            return model_line(row)
+        case Stay():
+            assert row.came is not None  # every stay but the first began with a handoff
+            line = handoff_line(row.came)
+            return line if row.left else line.append(_saw(node), "blue")
+        case HandoffMade():
+            return handoff_line(row)
+        case Refusal():
+            return refusal_line(row)
+        case Retry():
+            return retry_line(row)
 
 
-def _more(number: int, which: str) -> Text:
-    return Text(f"… and {number:,} more ({which}); `remit show --all` lists them", "dim")
+def _rest(rest: Rest) -> Text:
+    return Text(f"… {rest.text}; `remit show --all` lists them", "dim")
 
 
 def summed_up(root: Node, now: int) -> RenderableType:

@@ -1,15 +1,16 @@
 """A run as lines of text: one for each task, handoff, refused hop and plan step."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from remit.report.figures import count, duration
+from remit.report.branches import Branch, Rest, branches, others
+from remit.report.figures import duration
 from remit.report.looks import AGAIN, ASKS, LOOKS, MODEL, TOOL, known_state, mark
 from remit.report.printable import escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import passed_on
 from remit.report.summary import Subtotal, subtotals
-from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, Stay, order, stays
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, Stay
 from remit.report.uses import (
     ModelUse,
     ToolUse,
@@ -18,7 +19,6 @@ from remit.report.uses import (
     tool_call,
     tool_result,
     tool_time,
-    uses_by_holder,
 )
 from remit.report.words import (
     ASKED,
@@ -30,7 +30,6 @@ from remit.report.words import (
     saw,
     saw_in,
     spending_text,
-    states,
     steps_first,
     subject_of,
     took,
@@ -43,17 +42,10 @@ _TASK: Final = 60
 _SENTENCE: Final = 160
 _STEPS: Final = 40  # the rest of a longer plan is counted
 _TOOLS: Final = 12  # latest tool calls; earlier ones are counted
-_RETRIES: Final = 8  # latest retries; the task has the number of its attempt
+_RETRIES: Final = 8  # latest retries; earlier ones are counted
 _GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
 
 
-class _Before(NamedTuple):
-    """Tool calls that are only counted."""
-
-    number: int
-
-
-Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry | AskedPerson | ModelUse | ToolUse | _Before
 Whole: TypeAlias = Mapping[str, Subtotal]
 
 
@@ -71,49 +63,31 @@ def text(root: Node, now: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _dash(row: Row) -> str:
+def _dash(row: Branch) -> str:
     """Return the line of a branch: broken for a refused hop, dotted for a task that its asker does not wait for."""
     if isinstance(row, Refusal):
         return "╌"
     return "┄" if isinstance(row, Node) and row.asked_how in ASKED else "─"
 
 
-def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bool]]:
+def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Branch, str, bool]]:
     """Write the plans of a task. Return its branches in reverse order, because the caller takes the next from the
     end."""
-    rows = _rows(node)
+    rows = branches(node, tools=_TOOLS, retries=_RETRIES)
     margin = guides + ("│  " if rows else "   ")
     lines.extend(f"{margin}{line}" for plan in node.plans for line in _plan(plan))
     return [(row, guides, at == len(rows)) for at, row in enumerate(rows, 1)][::-1]
-
-
-def _rows(node: Node) -> list[Row]:
-    """Return the rows of a task, in order: models, handoffs, requested tasks, tool calls, refusals, retries."""
-    rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
-    rows += [((-1, 0, 0), use) for use in uses_by_holder(node.models)]
-    rows += _tools(node.drawn_tools)
-    rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
-    rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
-    rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
-    rows += [((len(node.trail), 2, one.asked_at), one) for one in node.open_questions]
-    return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
-
-
-def _tools(used: list[ToolUse]) -> list[tuple[tuple[int, int, int], Row]]:
-    rows: list[tuple[tuple[int, int, int], Row]] = [((use.turn, 1, use.at), use) for use in used[-_TOOLS:]]
-    before = len(used) - len(rows)
-    return [((-1, 1, 0), _Before(before)), *rows] if before else rows
 
 
 def _nearest(guides: str) -> str:
     return guides if len(guides) <= _GUIDES else f"⋯  {guides[6:]}"
 
 
-def _line(row: Row, now: int, whole: Whole) -> str:
+def _line(row: Branch, now: int, whole: Whole) -> str:
     match row:
         case Node():
             return _task(row, now, whole)
-        case ModelUse() | ToolUse() | _Before() | AskedPerson():
+        case ModelUse() | ToolUse() | AskedPerson() | Rest():
             return _note(row)
         case Refusal():
             return _refused(row)
@@ -126,12 +100,12 @@ def _line(row: Row, now: int, whole: Whole) -> str:
             return _handed("⇉", row)
 
 
-def _note(row: ModelUse | ToolUse | _Before | AskedPerson) -> str:
+def _note(row: ModelUse | ToolUse | AskedPerson | Rest) -> str:
     """Return a row such as ◇ lookup({"q":"lamp"}) · 12 ms · SHELF-THREE."""
     if isinstance(row, AskedPerson):
         return f"{ASKS} {waits(row)}"
-    if isinstance(row, _Before):
-        return f"… {count(row.number, 'tool call')} before"
+    if isinstance(row, Rest):
+        return f"… {row.text}"
     if isinstance(row, ModelUse):
         return f"{MODEL} {' · '.join((model_name(row), *model_figures(row)))}"
     sign = TOOL if row.outcome == "done" else mark(row.outcome)
@@ -166,9 +140,7 @@ def _refused(refusal: Refusal) -> str:
 def _plan(plan: list[PlanStep]) -> list[str]:
     shown, rest = steps_first(plan, _STEPS)
     lines = [f"plan: {progress(plan)}", *(f"  {_step(step)}" for step in shown)]
-    if rest:
-        lines.append(f"  … and {len(rest):,} more ({states(step.state for step in rest)})")
-    return lines
+    return [*lines, *(f"  … {one.text}" for one in others(step.state for step in rest))]
 
 
 def _step(step: PlanStep) -> str:
