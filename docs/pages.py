@@ -356,7 +356,7 @@ def _members(kind: type, called: str, heading: str = "##") -> str:
             continue
         if isinstance(member, property | cached_property):
             function = member.fget if isinstance(member, property) else member.func
-            written = f"{called}.{name} -> {_type(function.__annotations__.get('return', ''))}"
+            written = f"{called}.{name} -> {_type(get_type_hints(function, _names(function)).get('return', ''))}"
         elif callable(member):
             function = member
             written = f"{_prefix(member)}{called}.{name}{_signature(member)}"

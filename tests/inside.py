@@ -35,7 +35,7 @@ def last_look(rt: Runtime) -> int:
 
 async def opened_key(rt: Runtime, name: str) -> Secret | None:
     """Open a key as the engine does."""
-    return await rt._opening.engine.keys.open(name)  # pyright: ignore[reportPrivateUsage]
+    return await rt.workspace.keys._keys.open(name)  # pyright: ignore[reportPrivateUsage]
 
 
 @contextmanager

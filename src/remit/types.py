@@ -19,11 +19,10 @@ from remit.engine.approvals import WantedHop
 from remit.engine.attempt.live import Handoff
 from remit.engine.context import Board, Context
 from remit.engine.models.talking import KeptTalk
-from remit.engine.models.toolbox import Toolset
 from remit.engine.money import PaidCall
 from remit.engine.plans import PlanOutcome, StepOutcome
 from remit.engine.queue.task import Status, Task
-from remit.engine.turn import Turn
+from remit.engine.turn import Toolset, Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
 from remit.ports.models import ModelAnswer, TextChunk

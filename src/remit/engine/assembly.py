@@ -1,10 +1,13 @@
-"""Assembling the engine, once for every opened store, and setting the five references that would be import cycles."""
+"""Assembling the engine, once for every opened store, and setting the five references that would be import cycles.
 
-from collections import OrderedDict
-from functools import partial
-from typing import NamedTuple
+Models are imported by the first turn that uses one.
+"""
 
-from remit.core.loops import Loops
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
 from remit.engine.accounts import Accounts
 from remit.engine.acts import Breakers
 from remit.engine.approvals import Approving
@@ -13,7 +16,7 @@ from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import LiveTasks, StopListener
 from remit.engine.attempt.replay import Effects
 from remit.engine.attempt.slots import BusyAgents, Slots
-from remit.engine.attempt.turns import Conductor
+from remit.engine.attempt.turns import Conductor, HandlesLostTalks
 from remit.engine.consequences import Consequent
 from remit.engine.context import Entries
 from remit.engine.delegation import Delegations
@@ -22,12 +25,6 @@ from remit.engine.door import Admission, TaskLimits
 from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.engine.inbox import Inbox
-from remit.engine.models.asking import Costs, Models
-from remit.engine.models.circling import Circles
-from remit.engine.models.prompting import ModelServices, Offering, Prompting
-from remit.engine.models.remembering import Remembering
-from remit.engine.models.talking import KeptTalks, LostTalks
-from remit.engine.models.toolbox import Toolbox
 from remit.engine.money import Holding, InstalledPrices, MoneyServices, OwnersPrices, Paying, Tariff
 from remit.engine.people import Answers, PeopleServices, Questions
 from remit.engine.plans import PlanRunner
@@ -44,8 +41,10 @@ from remit.engine.settings import EngineSettings, System
 from remit.engine.system import SystemClock
 from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
-from remit.engine.upkeep.keys import Coolings, Keys
 from remit.ports import Database, Store
+
+if TYPE_CHECKING:
+    from remit.engine.models.prompting import ModelServices
 
 
 class Engine(NamedTuple):
@@ -60,8 +59,6 @@ class Engine(NamedTuple):
     breakers: Breakers
     accounts: Accounts
     finder: Finder
-    keys: Keys
-    coolings: Coolings
     resident: ResidentWorker
 
 
@@ -73,11 +70,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
-    entries, keys = Entries(ground), Keys(ground, settings.vault, settings.redaction)
+    entries = Entries(ground)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     finder, money = Finder(ground, system.embed, policy.certainty), _money(services, settings)
-    offering = Offering(ground, services.admission.limits, policy.loops.hide)
     turn_services = TurnServices(
         directory,
         finder,
@@ -90,7 +86,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money, Prompting(entries, inbox, offering, Remembering(ground)), keys, finder, policy.loops),
+        cache(partial(_model_services, services, money, entries, inbox, finder, settings)),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And a submission may start the worker, which
@@ -100,7 +96,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.conductor.closing = lambda: resident.closing
     services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
-    views = (entries, Breakers(ground), Accounts(ground), finder, keys, Coolings(ground))
+    views = (entries, Breakers(ground), Accounts(ground), finder)
     return Engine(services, delegations, queue, control, leading, *views, resident)
 
 
@@ -118,15 +114,20 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 
-def _talking(
-    services: Services, money: MoneyServices, prompting: Prompting, keys: Keys, finder: Finder, loops: Loops
+def _model_services(
+    services: Services, money: MoneyServices, entries: Entries, inbox: Inbox, finder: Finder, settings: EngineSettings
 ) -> ModelServices:
-    ground, insisting = services.ground, services.insisting
-    circles = Circles(ground, finder, loops, OrderedDict())
-    models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {}, circles)
-    toolbox = Toolbox(ground, insisting, keys.redaction, circles)
-    talks = KeptTalks(models, prompting.inbox, prompting.remembering)
-    return ModelServices(models, toolbox, prompting, prompting.offering, talks)
+    from remit.engine.models.prompting import model_services
+    from remit.engine.upkeep.keys import Keys
+
+    keys = Keys(services.ground, settings.vault, settings.redaction)
+    return model_services(services, money.paying, keys, entries, inbox, finder, settings.policy.loops)
+
+
+def _lost_talks(ground: Ground) -> HandlesLostTalks:
+    from remit.engine.models.talking import LostTalks
+
+    return LostTalks(ground)
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:
@@ -176,7 +177,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     insisting = Insisting(ground.clock, serving.pace.store_timeout)
     endings = Endings(ground, bell, insisting, settings.redaction)
     conductor = Conductor(ground, handoffs, endings, alive, grace=serving.pace.grace)
-    conductor.lost_talks = LostTalks(ground)
+    conductor.lost_talks = partial(_lost_talks, ground)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_timeout)

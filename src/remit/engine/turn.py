@@ -1,23 +1,28 @@
 """The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias, Unpack, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
 
+from remit.core.allow import ANY, spelled
 from remit.core.card import Card
-from remit.core.checks import between, items, whole
+from remit.core.checks import between, callable_, items, of_type, whole
 from remit.core.command import Command, Send, Update
 from remit.core.entry import Message
 from remit.core.identity import question
 from remit.core.lifecycle import Outcome
 from remit.core.match import BEST, MATCHES, Match
+from remit.core.offers import Offers
 from remit.core.plan import Plan
-from remit.core.remit import Pass, Remit
+from remit.core.remit import Kit, Pass, Remit
+from remit.core.session import EarlierExchange
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, least
-from remit.core.values import INT_LIMIT, NAME_LIMIT, line, plain, shown
+from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, line, plain, shown
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
 from remit.engine.attempt.handoffs import Handoffs
@@ -28,16 +33,19 @@ from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.finding import Finder
 from remit.engine.inbox import Inbox
-from remit.engine.models.prompting import ModelServices, ModelVerbs
-from remit.engine.models.toolbox import Toolset
 from remit.engine.money import MoneyServices, MoneyVerbs
-from remit.engine.people import PeopleServices
+from remit.engine.people import PeopleServices, PeopleVerbs
 from remit.engine.plans import PlanOutcome, PlanRunner
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import TaskQueue
 from remit.engine.queue.task import Task
 from remit.engine.timing import together
 from remit.errors import BadInput
+from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
+
+if TYPE_CHECKING:
+    from remit.engine.models.prompting import ModelServices
+    from remit.engine.models.talking import KeptTalk
 
 Wish: TypeAlias = Pass | tuple[str, str]
 
@@ -56,17 +64,54 @@ class TurnServices(NamedTuple):
     inbox: Inbox
     money: MoneyServices
     people: PeopleServices
-    talking: ModelServices
+    talking: Callable[[], ModelServices]  # made for the first turn that uses a model
 
 
-class Turn(MoneyVerbs, ModelVerbs):
+class Toolset:
+    """The tools that an agent may use in this turn: `in` checks one, iteration lists them, `any` says that all may be
+    used except those its card denies."""
+
+    __slots__ = ("_kit", "_names")
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._names = kit.names
+
+    @property
+    def any(self) -> bool:
+        """Whether every tool may be used that is not denied; then there is no list of them."""
+        return self._names is ANY
+
+    def __contains__(self, tool: object) -> bool:
+        return isinstance(tool, str) and self._kit.has(tool)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(()) if self._names is ANY else iter(sorted(self._names))
+
+    def __len__(self) -> int:
+        return 0 if self._names is ANY else len(self._names)
+
+    def __bool__(self) -> bool:
+        return self._names is ANY or bool(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return self._kit == other._kit if isinstance(other, Toolset) else self._names == other and not self._kit.denied
+
+    def __hash__(self) -> int:
+        return hash(self._kit)
+
+    def __repr__(self) -> str:
+        denied = f" but {spelled(self._kit.denied)}" if self._kit.denied else ""
+        return f"<tools: {f'any{denied}' if self.any else spelled(self._names)}>"
+
+
+class Turn(MoneyVerbs, PeopleVerbs):
     """The handle of one call of an agent. The engine keeps the agent's rights, not this object."""
 
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
         self._money = services.money
         self._people = services.people
-        self._talking = services.talking
         self._live = live
 
     def __repr__(self) -> str:
@@ -314,6 +359,59 @@ class Turn(MoneyVerbs, ModelVerbs):
         with self._live.verb():
             accepted = await self._services.queue.submit(self._live, submission)
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
+
+    # -- models: adapters of frameworks call these, agents rarely do --------------------------------------
+
+    async def prompt(self) -> str:
+        """Return the prompt of this turn: the task, the entries passed along, how the task came to the agent, and its
+        new messages, which are taken by this. For a model it also has its memory, the newest notes on the board and the
+        agents it may ask. Untrusted parts are quoted."""
+        return await self._services.talking().prompting.prompt(self._live)
+
+    async def talk_so_far(self) -> list[EarlierExchange]:
+        """Return the earlier conversation of this session, the oldest first: what this agent was asked in earlier runs,
+        and the results. Empty unless the run was started with `remembers=True`, or its agent has `memory="session"`."""
+        self._live.must_be_at_work()
+        return [run.exchange for run in await self._services.talking().talking.remembering.past(self._live)]
+
+    async def offers(self) -> Offers:
+        """Return which tools and verbs a model is shown with its next request: none that is denied or outside the
+        bounds, and no verb that cannot succeed now."""
+        return await self._services.talking().offering.offers(self._live)
+
+    async def model(self, call: ModelCall) -> ModelAnswer:
+        """Ask a model: recorded, paid for, and with fallbacks if one does not answer.
+
+        In a rerun, the recorded answer is found by the digest of the request, or by its position in a conversation that
+        `begin_talk` started. It is neither requested nor paid again. Raise `NoAnswer` with the failure of each model,
+        and `Refused` if it cannot be paid.
+        """
+        of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
+        return await self._services.talking().models.ask(self._live, call)
+
+    def talks(self) -> list[KeptTalk]:
+        """Return the conversations that started in this turn, or in the running tool call; the latest first."""
+        return self._services.talking().talking.talks(self._live)
+
+    async def begin_talk(self, begins: str, name: str | None = None) -> KeptTalk:
+        """Start a conversation that is recorded position by position. `begins` is the digest of its first request.
+
+        A rerun finds the first conversation of a turn however it begins, and others by their `name`, or by `begins`.
+        """
+        line(begins, "the digest of how it begins", NAME_LIMIT)
+        if name is not None:
+            line(name, "the name of a conversation", NAME_LIMIT)
+        return await self._services.talking().talking.begin(self._live, begins, name)
+
+    async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
+        """Use a tool that a model has called. Return the text for the model: the result, or the reason why not.
+
+        The tool runs once, however often the task is run. The agent's card and rules decide whether it may, and whether
+        a person or a hook is asked first. Raise `HandedOver` if the call hands the task over.
+        """
+        of_type(call, ToolCall, "tool takes a ToolCall of remit.ports.models, and what does it")
+        callable_(do, "tool takes a function of the arguments")
+        return await self._services.talking().toolbox.use(self, self._live, call, do)
 
 
 def _nothing_asked(_name: str) -> list[str]:

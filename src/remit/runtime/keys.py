@@ -4,6 +4,7 @@ from remit.core.checks import of_type
 from remit.core.recovery import Resting
 from remit.core.secret import Secret
 from remit.engine.acts import act_of
+from remit.engine.upkeep.keys import Coolings, Keys
 from remit.errors import BadInput
 from remit.ports import KeyInfo
 from remit.runtime.opening import Opening
@@ -21,6 +22,11 @@ class KeyRing:
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
 
+    @property
+    def _keys(self) -> Keys:
+        settings = self._opening.settings
+        return Keys(self._opening.ground, settings.vault, settings.redaction)
+
     async def set(self, name: str, secret: Secret, *, op: str = "", by: str = "") -> KeyInfo:
         """Store a key under the name of its provider, and replace an existing one. Pass it as `Secret(...)`, so that
         nothing shows it on the way."""
@@ -28,20 +34,20 @@ class KeyRing:
             kind = type(secret).__name__
             del secret  # so that a traceback with local variables does not show it
             raise BadInput(f"a key is given as Secret(...), not as {kind}; nothing of it is shown here")
-        return await self._opening.engine.keys.set(name, secret, act_of(op, by))
+        return await self._keys.set(name, secret, act_of(op, by))
 
     async def remove(self, name: str, *, op: str = "", by: str = "") -> bool:
         """Delete the key of this name; the row is really removed. Return whether there was one."""
-        return await self._opening.engine.keys.remove(name, act_of(op, by))
+        return await self._keys.remove(name, act_of(op, by))
 
     async def names(self) -> list[KeyInfo]:
         """Return the facts about the stored keys, by name: the master key that encrypts each, and since when. No key is
         decrypted."""
-        return await self._opening.engine.keys.names()
+        return await self._keys.names()
 
     async def rotate(self, *, op: str = "", by: str = "") -> int:
         """Encrypt all keys again that do not use the newest master key, in one transaction. Return their number."""
-        return await self._opening.engine.keys.rotate(act_of(op, by))
+        return await self._keys.rotate(act_of(op, by))
 
     @property
     def cooling(self) -> "CoolingList":
@@ -59,10 +65,10 @@ class CoolingList:
 
     async def list(self) -> list[Resting]:
         """Return the current cooldowns, the longest first."""
-        return await self._opening.engine.coolings.list()
+        return await Coolings(self._opening.ground).list()
 
     async def clear(self, what: str = "", *, op: str = "", by: str = "") -> int:
         """Clear cooldowns, so that keys and models can be used at once: all, or those of this model, endpoint or key
         digest. Return their number."""
         of_type(what, str, "what is the name of a model or of an endpoint, or the mark of a key")
-        return await self._opening.engine.coolings.clear(what, act_of(op, by))
+        return await Coolings(self._opening.ground).clear(what, act_of(op, by))

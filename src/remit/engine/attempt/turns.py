@@ -62,7 +62,7 @@ class Conductor:
     leads a plan or a team in the holder's place; `closing` says whether this process is requeueing its work.
     assembly.py sets these, to avoid import cycles."""
 
-    lost_talks: HandlesLostTalks
+    lost_talks: Callable[[], HandlesLostTalks]
 
     def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
@@ -200,14 +200,15 @@ class Conductor:
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
         """Call an agent whose task was run before. If it cannot continue the recorded conversation, the turn fails, or
         the conversation restarts where that is allowed; never silently."""
-        lost = await self.lost_talks.find(live)
+        talks = self.lost_talks()
+        lost = await talks.find(live)
         if lost is None:
             answer = await self.turn(live)
             ended = not isinstance(answer, Ending) or answer.kind == "task.completed"
-            lost = await self.lost_talks.lost(live, ended=ended)
+            lost = await talks.lost(live, ended=ended)
             if lost is None:
                 return answer
-        return await self.turn(live) if await self.lost_talks.restart(live) else endings.failed(live.remit, lost)
+        return await self.turn(live) if await talks.restart(live) else endings.failed(live.remit, lost)
 
     async def turn(self, live: LiveTask) -> Ending | Command:
         """Call the agent. Return how its turn ended, whatever it does."""

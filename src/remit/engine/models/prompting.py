@@ -1,35 +1,39 @@
-"""What a model is given: the prompt, the verbs that can succeed, and the verbs that adapters use."""
+"""What a model is given: the prompt, and the verbs that can succeed."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from remit.core import offers, scope
 from remit.core import remit as remits
 from remit.core.allow import ANY
-from remit.core.checks import callable_, of_type
 from remit.core.entry import Entry
 from remit.core.lifecycle import RunFacts
+from remit.core.loops import Loops
 from remit.core.offers import Offers, Room, hidden
 from remit.core.prices import dollars
 from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, brief, cut
 from remit.core.scope import Scope, Sees, board_of, memory_of
-from remit.core.session import EarlierExchange, said_before
+from remit.core.session import said_before
 from remit.core.toolgroups import GROUPS
-from remit.core.values import NAME_LIMIT, Json, encode, line
+from remit.core.values import encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.context import Entries, HolderAccess
 from remit.engine.door import TaskLimits
+from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.engine.inbox import Inbox
-from remit.engine.models.asking import Models
+from remit.engine.models.asking import Costs, Models
+from remit.engine.models.circling import Circles
 from remit.engine.models.remembering import Remembering
-from remit.engine.models.talking import KeptTalk, KeptTalks
+from remit.engine.models.talking import KeptTalks
 from remit.engine.models.toolbox import Toolbox
-from remit.engine.people import PeopleVerbs
+from remit.engine.money import Paying
+from remit.engine.services import Services
+from remit.engine.upkeep.keys import Keys
 from remit.ports import View
-from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
 
 _ASKING: Final = GROUPS["agents"] - GROUPS["context"]
 
@@ -275,59 +279,14 @@ class ModelServices(NamedTuple):
     talking: KeptTalks
 
 
-class ModelVerbs(PeopleVerbs):
-    """Asking models and using their tools. Adapters of frameworks call these; agents rarely do."""
-
-    _live: LiveTask
-    _talking: ModelServices
-
-    async def prompt(self) -> str:
-        """Return the prompt of this turn: the task, the entries passed along, how the task came to the agent, and its
-        new messages, which are taken by this. For a model it also has its memory, the newest notes on the board and the
-        agents it may ask. Untrusted parts are quoted."""
-        return await self._talking.prompting.prompt(self._live)
-
-    async def talk_so_far(self) -> list[EarlierExchange]:
-        """Return the earlier conversation of this session, the oldest first: what this agent was asked in earlier runs,
-        and the results. Empty unless the run was started with `remembers=True`, or its agent has `memory="session"`."""
-        self._live.must_be_at_work()
-        return [run.exchange for run in await self._talking.talking.remembering.past(self._live)]
-
-    async def offers(self) -> Offers:
-        """Return which tools and verbs a model is shown with its next request: none that is denied or outside the
-        bounds, and no verb that cannot succeed now."""
-        return await self._talking.offering.offers(self._live)
-
-    async def model(self, call: ModelCall) -> ModelAnswer:
-        """Ask a model: recorded, paid for, and with fallbacks if one does not answer.
-
-        In a rerun, the recorded answer is found by the digest of the request, or by its position in a conversation that
-        `begin_talk` started. It is neither requested nor paid again. Raise `NoAnswer` with the failure of each model,
-        and `Refused` if it cannot be paid.
-        """
-        of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
-        return await self._talking.models.ask(self._live, call)
-
-    def talks(self) -> list[KeptTalk]:
-        """Return the conversations that started in this turn, or in the running tool call; the latest first."""
-        return self._talking.talking.talks(self._live)
-
-    async def begin_talk(self, begins: str, name: str | None = None) -> KeptTalk:
-        """Start a conversation that is recorded position by position. `begins` is the digest of its first request.
-
-        A rerun finds the first conversation of a turn however it begins, and others by their `name`, or by `begins`.
-        """
-        line(begins, "the digest of how it begins", NAME_LIMIT)
-        if name is not None:
-            line(name, "the name of a conversation", NAME_LIMIT)
-        return await self._talking.talking.begin(self._live, begins, name)
-
-    async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
-        """Use a tool that a model has called. Return the text for the model: the result, or the reason why not.
-
-        The tool runs once, however often the task is run. The agent's card and rules decide whether it may, and whether
-        a person or a hook is asked first. Raise `HandedOver` if the call hands the task over.
-        """
-        of_type(call, ToolCall, "tool takes a ToolCall of remit.ports.models, and what does it")
-        callable_(do, "tool takes a function of the arguments")
-        return await self._talking.toolbox.use(self, self._live, call, do)
+def model_services(
+    services: Services, paying: Paying, keys: Keys, entries: Entries, inbox: Inbox, finder: Finder, loops: Loops
+) -> ModelServices:
+    """Return the services for models, assembled when the first turn uses one."""
+    ground, insisting = services.ground, services.insisting
+    circles = Circles(ground, finder, loops, OrderedDict())
+    models = Models(ground, Costs(paying), keys, insisting, services.slots, {}, circles)
+    toolbox = Toolbox(ground, insisting, keys.redaction, circles)
+    offering = Offering(ground, services.admission.limits, loops.hide)
+    prompting = Prompting(entries, inbox, offering, Remembering(ground))
+    return ModelServices(models, toolbox, prompting, offering, KeptTalks(models, inbox, prompting.remembering))

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
 from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
-from remit.core.allow import ANY, spelled
 from remit.core.command import Command
 from remit.core.kinds.models import ToolBegun, ToolDone, ToolOutcome, tool_begun, tool_done
-from remit.core.remit import Kit
 from remit.core.secret import Redaction
 from remit.core.toolgroups import GROUPS
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, failure_told, quoted
@@ -372,41 +370,3 @@ def _begin(op: str) -> str:
 def may_be_done(name: str) -> str:
     """Return the sentence for a tool call that an interrupted attempt may have made."""
     return f"'{name}' was begun before the task was interrupted and may have been done; it was not used again"
-
-
-class Toolset:
-    """The tools that an agent may use in this turn: `in` checks one, iteration lists them, `any` says that all may be
-    used except those its card denies."""
-
-    __slots__ = ("_kit", "_names")
-
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
-        self._names = kit.names
-
-    @property
-    def any(self) -> bool:
-        """Whether every tool may be used that is not denied; then there is no list of them."""
-        return self._names is ANY
-
-    def __contains__(self, tool: object) -> bool:
-        return isinstance(tool, str) and self._kit.has(tool)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(()) if self._names is ANY else iter(sorted(self._names))
-
-    def __len__(self) -> int:
-        return 0 if self._names is ANY else len(self._names)
-
-    def __bool__(self) -> bool:
-        return self._names is ANY or bool(self._names)
-
-    def __eq__(self, other: object) -> bool:
-        return self._kit == other._kit if isinstance(other, Toolset) else self._names == other and not self._kit.denied
-
-    def __hash__(self) -> int:
-        return hash(self._kit)
-
-    def __repr__(self) -> str:
-        denied = f" but {spelled(self._kit.denied)}" if self._kit.denied else ""
-        return f"<tools: {f'any{denied}' if self.any else spelled(self._names)}>"
