@@ -24,9 +24,9 @@ from remit.engine.plans import PlanOutcome, StepOutcome
 from remit.engine.queue.task import Status, Task
 from remit.engine.turn import Toolset, Turn
 from remit.engine.upkeep.doctor import Finding, Health
-from remit.ports.looking import RunLine
 from remit.ports.models import ModelAnswer, TextChunk
-from remit.ports.vault import KeyInfo
+from remit.ports.services import KeyInfo
+from remit.ports.views import RunLine
 from remit.report.questions import AskedPerson
 from remit.report.spend import LedgerAudit, Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times

@@ -21,7 +21,7 @@ from remit.core.checks import between, items
 from remit.core.question import Inquiry
 from remit.core.values import shown
 from remit.errors import BadInput, Conflict, NotFound, RemitError, StoreError
-from remit.ports.channel import Desk, Down, Undeliverable
+from remit.ports.services import Desk, Down, Undeliverable
 from remit.report.printable import visible_line
 from remit.report.questions import asked_by, shown_question, to_read
 

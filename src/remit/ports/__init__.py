@@ -1,10 +1,23 @@
 """Protocols for everything the engine uses but does not implement: clock, ids, prices, store, views, vault,
 channels."""
 
-from remit.ports.channel import Channel, Desk, Down, Hearer, Teller, Undeliverable
-from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, RunAge, RunLine, Span, Tallied, TallyRow, TaskLine, Which
-from remit.ports.prices import Prices
+from remit.ports.services import (
+    Channel,
+    Clock,
+    Desk,
+    Down,
+    Hearer,
+    Ids,
+    KeyChange,
+    KeyInfo,
+    KeyRow,
+    Prices,
+    Sealed,
+    Teller,
+    Timer,
+    Undeliverable,
+    Vault,
+)
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -20,17 +33,24 @@ from remit.ports.store import (
     Wants,
     no_fault,
 )
-from remit.ports.vault import KeyChange, KeyInfo, KeyRow, Sealed, Vault
 from remit.ports.views import (
     AgentView,
+    Beat,
     EntryView,
     JournalView,
     KeyView,
     MessageView,
     QueueView,
+    RunAge,
+    RunLine,
+    Span,
+    Tallied,
+    TallyRow,
     TallyView,
+    TaskLine,
     TaskView,
     View,
+    Which,
 )
 
 __all__ = [

@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
-from remit.ports.looking import Beat, Tallied
-from remit.ports.vault import KeyChange
-from remit.ports.views import View
+from remit.ports.services import KeyChange
+from remit.ports.views import Beat, Tallied, View
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from remit.adapters.asking.secrecy import Hidden
 from remit.core.secret import REDACTED
 from remit.core.values import plain
 from remit.errors import BadInput
-from remit.ports.channel import Down, Undeliverable
+from remit.ports.services import Down, Undeliverable
 
 SECONDS: Final = 20.0  # for a whole request
 _CONNECT: Final = 10.0

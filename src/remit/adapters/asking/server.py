@@ -26,7 +26,7 @@ from remit.core.question import Inquiry
 from remit.core.times import SECOND, iso, span
 from remit.core.values import NAME_LIMIT, line
 from remit.errors import BadInput, Conflict, NotFound, RemitError
-from remit.ports.channel import Desk, Down
+from remit.ports.services import Desk, Down
 from remit.report.printable import visible_line
 from remit.report.questions import QuestionLine, asked_by, whole_question
 
