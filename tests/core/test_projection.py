@@ -19,7 +19,6 @@ from core.make import (
     requeued,
     submitted,
 )
-from remit.core import kinds as facts
 from remit.core import lifecycle, projection
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
@@ -27,9 +26,17 @@ from remit.core.change import KEYS, Change
 from remit.core.entry import Draft, Message, Retired, Writer, touched, written
 from remit.core.events import Gap, Place, Unsealed
 from remit.core.identity import UsedKey
-from remit.core.kinds.tasks import Begun, Claim, Queued, Requeue
+from remit.core.kinds.models import ToolDone, tool_done
+from remit.core.kinds.sharing import entries_removed, entry_set, entry_touched, message_sent, messages_taken
+from remit.core.kinds.tasks import Begun, Claim, Queued, Requeue, ended, fenced, refused, tokens_used
+from remit.core.kinds.tasks import handed as handed_event
+from remit.core.kinds.tasks import requeued as requeued_event
+from remit.core.kinds.tasks import started as started_event
+from remit.core.kinds.tasks import submitted as submitted_event
+from remit.core.kinds.upkeep import journal_cut, keys_kept, runs_pruned
+from remit.core.kinds.workspace import breaker_set, cards_published
 from remit.core.projection import FLOOR, PROJECTION, changes, fold
-from remit.core.remit import Pass
+from remit.core.remit import Pass, place
 from remit.core.values import decode, encode
 
 HERE = Place("t1", "s1", "t1")
@@ -65,7 +72,7 @@ def message(number: int = 1, to: str = "tester") -> Message:
 def test_a_started_task_becomes_a_row():
     remit = remit_along("lead", "coder")
 
-    found = change(facts.started(remit, NOW, Begun("w1", led_as="plan")))
+    found = change(started_event(remit, NOW, Begun("w1", led_as="plan")))
 
     assert found[:3] == ("task", "add", ("t2",))
     assert found.row == {
@@ -97,7 +104,7 @@ def test_a_started_task_becomes_a_row():
 
 def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
     remit = remit_along("lead", "coder")
-    started = change(facts.started(remit, NOW)).row
+    started = change(started_event(remit, NOW)).row
 
     found = change(submitted(remit, NOW, "spawn", dedup_key="same/d"))
 
@@ -114,9 +121,9 @@ def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
 
 def test_a_submitted_task_that_is_carried_out_at_once_is_claimed_from_the_beginning():
     queued = Queued("submit", 260 * SECOND, 4, NOW, "same/d")
-    started = change(facts.started(first_remit(), NOW, Begun("w1"))).row
+    started = change(started_event(first_remit(), NOW, Begun("w1"))).row
 
-    found = change(facts.started(first_remit(), NOW, Begun("w1"), queued)).row
+    found = change(started_event(first_remit(), NOW, Begun("w1"), queued)).row
 
     assert found == {**started, "asked_how": "submit", "dedup_key": "same/d"}
 
@@ -125,9 +132,9 @@ def test_a_submitted_task_that_is_carried_out_at_once_is_claimed_from_the_beginn
 def test_a_key_is_kept_with_what_it_was_used_for_and_with_how_that_ended_once_it_is_pruned():
     queued = Queued("submit", 260 * SECOND, 4, NOW, "key/d", "all")
     used = {"key": "key/d", "task": "t1", "run": "t1", "content": "all", "state": "", "ended_at": None}
-    for first in (facts.started(first_remit(), NOW, Begun("w1"), queued), facts.submitted(first_remit(), NOW, queued)):
+    for first in (started_event(first_remit(), NOW, Begun("w1"), queued), submitted_event(first_remit(), NOW, queued)):
         assert fold(journal(first))["used_key"] == {("key/d",): used}
-        kept = facts.keys_kept([UsedKey("key/d", "t1", "t1", "all", "failed", NOW)], NOW)
+        kept = keys_kept([UsedKey("key/d", "t1", "t1", "all", "failed", NOW)], NOW)
         told = {**used, "state": "failed", "ended_at": NOW}
         assert fold(journal(first, kept))["used_key"] == {("key/d",): told}
         assert fold(journal(first, kept)[1:])["used_key"] == {("key/d",): told}
@@ -150,7 +157,7 @@ def test_a_claim_says_who_has_it_since_when():
 def test_a_task_that_is_put_back_waits_in_the_queue(word):
     rest = Requeue("w1", 3, NOW + 9, 2, 1)
 
-    found = change(facts.requeued(f"task.{word}", HERE, "lead", NOW, rest, {"error": "x"}))
+    found = change(requeued_event(f"task.{word}", HERE, "lead", NOW, rest, {"error": "x"}))
 
     row = {"id": "t1", "state": "pending", "worker": "w1", "fence": 3, "ready_at": NOW + 9, "attempt": 2, "failures": 1}
     assert found == ("task", "requeue", ("t1",), row)
@@ -158,7 +165,7 @@ def test_a_task_that_is_put_back_waits_in_the_queue(word):
 
 @pytest.mark.rule("crash.poison")
 def test_a_task_whose_process_died_is_lost_once_more():
-    lost = facts.requeued("task.lost", HERE, "lead", NOW, Requeue("", 3, 0, 2, 1), {"lost_by": "w1", "losses": 2})
+    lost = requeued_event("task.lost", HERE, "lead", NOW, Requeue("", 3, 0, 2, 1), {"lost_by": "w1", "losses": 2})
 
     _, found = changes(journal(lost)[0])
 
@@ -184,9 +191,9 @@ def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
         if kind == "task.claimed":
             told.append(claimed(remit, NOW + number, number))
         elif kind == "task.fenced":
-            told.append(facts.fenced(facts.place(remit), remit.holder, NOW + number, Claim("", number, 1)))
+            told.append(fenced(place(remit), remit.holder, NOW + number, Claim("", number, 1)))
         elif kind == "task.handed":
-            told.append(facts.handed(remit, "coder", NOW + number, {}))
+            told.append(handed_event(remit, "coder", NOW + number, {}))
         elif word in ("queued", "retrying", "released", "lost", "parked"):
             told.append(requeued(remit, word, NOW + number, number))
         else:
@@ -206,12 +213,12 @@ def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
 @pytest.mark.parametrize("word", ["claimed", "retrying", "lost", "waiting", "resumed", "cancelling", "died", "handed"])
 def test_a_task_that_has_ended_does_not_move_in_the_tables_either(word):
     remit = first_remit()
-    once = [facts.started(remit, NOW), moved(remit, "completed", NOW + SECOND)]
+    once = [started_event(remit, NOW), moved(remit, "completed", NOW + SECOND)]
     late = {
         "claimed": claimed(remit, NOW + 2, 2),
         "retrying": requeued(remit, "retrying", NOW + 2),
         "lost": requeued(remit, "lost", NOW + 2),
-        "handed": facts.handed(remit, "coder", NOW + 2, {}),
+        "handed": handed_event(remit, "coder", NOW + 2, {}),
     }
 
     tables = fold(journal(*once, late.get(word) or moved(remit, word, NOW + 2)))
@@ -225,7 +232,7 @@ def test_a_task_that_has_ended_does_not_move_in_the_tables_either(word):
 @pytest.mark.rule("prune.summary")
 def test_pruning_takes_the_rows_of_a_run_and_cuts_its_events_out():
     kept = [{"id": "t1", "tasks": ["t1", "t2"], "messages": ["m1"]}, {"id": "t9", "tasks": ["t9"]}]
-    (event,) = journal(facts.runs_pruned(kept, [Gap(3, 5, "abc")], NOW))
+    (event,) = journal(runs_pruned(kept, [Gap(3, 5, "abc")], NOW))
 
     assert changes(event) == [
         Change("task", "drop", ("t1",), {"id": "t1"}),
@@ -247,8 +254,8 @@ def test_pruning_takes_the_rows_of_a_run_and_cuts_its_events_out():
 @pytest.mark.rule("prune.summary", "journal.one-event")
 def test_a_pruned_journal_folds_to_the_same_tables_whether_its_events_are_there_or_not():
     first, other = first_remit(), first_remit()._replace(id="t5", root="t5")
-    run = [facts.started(first, NOW), facts.ended(first, "task.completed", NOW + 1, {"result": 1})]
-    told = journal(*run, submitted(other), facts.runs_pruned([{"id": "t1", "tasks": ["t1"]}], [], NOW + 2))
+    run = [started_event(first, NOW), ended(first, "task.completed", NOW + 1, {"result": 1})]
+    told = journal(*run, submitted(other), runs_pruned([{"id": "t1", "tasks": ["t1"]}], [], NOW + 2))
 
     whole, pruned = fold(told), fold([event for event in told if event.run != "t1"])
 
@@ -260,9 +267,7 @@ def test_a_pruned_journal_folds_to_the_same_tables_whether_its_events_are_there_
 @pytest.mark.rule("prune.cut")
 def test_what_is_forgotten_of_removed_entries_is_the_highest_of_their_versions():
     gone = [("n", "a", 3), ("n", "b", 2)]
-    told = journal(
-        facts.entries_removed(gone, "removed", BY, HERE, NOW), facts.journal_cut([], [("n", "a")], 3, NOW + 1)
-    )
+    told = journal(entries_removed(gone, "removed", BY, HERE, NOW), journal_cut([], [("n", "a")], 3, NOW + 1))
 
     kept = {"namespace": "n", "key": "b", "version": 2}
     assert fold(told)["retired"] == {("n", "b"): kept, FLOOR: {"namespace": "", "key": "*", "version": 3}}
@@ -270,7 +275,7 @@ def test_what_is_forgotten_of_removed_entries_is_the_highest_of_their_versions()
 
 @pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
 def test_a_task_that_ends_changes_only_how_it_ended(kind):
-    found = change(facts.ended(first_remit(), kind, NOW + 5, {}))
+    found = change(ended(first_remit(), kind, NOW + 5, {}))
 
     state = lifecycle.lands(kind)
     assert found == ("task", "end", ("t1",), {"id": "t1", "state": state, "ended_at": NOW + 5, "ended": 1})
@@ -282,9 +287,9 @@ def test_a_task_that_ends_changes_only_how_it_ended(kind):
 )
 def test_a_task_ends_once_in_the_tables_too(first, second):
     remit = first_remit()
-    once = [facts.started(remit, NOW), facts.ended(remit, first, NOW + 1, {})]
+    once = [started_event(remit, NOW), ended(remit, first, NOW + 1, {})]
 
-    tables = fold(journal(*once, facts.ended(remit, second, NOW + 2, {})))
+    tables = fold(journal(*once, ended(remit, second, NOW + 2, {})))
 
     assert tables == fold(journal(*once))
 
@@ -321,9 +326,9 @@ def test_a_plan_or_an_effect_is_in_the_journal_and_in_no_table(kind):
 @pytest.mark.rule("handoff.chain")
 def test_a_task_that_changes_hands_has_another_holder_and_is_the_same_otherwise():
     remit = remit_along("lead", "coder")
-    started = facts.started(remit, NOW)
+    started = started_event(remit, NOW)
 
-    handed = facts.handed(remit, "tester", NOW + 1, {"update": {}})
+    handed = handed_event(remit, "tester", NOW + 1, {"update": {}})
 
     assert change(handed) == ("task", "hand", ("t2",), {"id": "t2", "holder": "tester"})
     before, after = fold(journal(started))["task"], fold(journal(started, handed))["task"]
@@ -332,14 +337,14 @@ def test_a_task_that_changes_hands_has_another_holder_and_is_the_same_otherwise(
 
 @pytest.mark.rule("handoff.parallel")
 def test_after_a_parallel_handoff_the_holder_is_still_the_holder():
-    fact = facts.handed(first_remit(), ["coder", "tester"], NOW, {"joins": True})
+    fact = handed_event(first_remit(), ["coder", "tester"], NOW, {"joins": True})
 
     assert changed(fact) == []
     assert counted(fact) == {"handoffs": 1}, "the parts say themselves who joins"
 
 
 def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
-    tables = fold(journal(facts.handed(first_remit(), "coder", NOW, {})))
+    tables = fold(journal(handed_event(first_remit(), "coder", NOW, {})))
     assert {**tables, "run": {}} == fold([])
 
 
@@ -347,13 +352,13 @@ def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
 
 
 def test_a_root_alone_counts_nothing_and_makes_no_row_of_its_run():
-    for fact in (facts.started(first_remit(), NOW, Begun(by="ann")), submitted_by("ann")):
+    for fact in (started_event(first_remit(), NOW, Begun(by="ann")), submitted_by("ann")):
         assert counted(fact) == {}
         assert fold(journal(fact))["run"] == {}
 
 
 def test_the_first_thing_that_happens_besides_the_root_makes_the_row_of_a_run():
-    told = [facts.started(first_remit(), NOW), facts.started(remit_along("lead", "coder"), NOW, Begun(joins=True))]
+    told = [started_event(first_remit(), NOW), started_event(remit_along("lead", "coder"), NOW, Begun(joins=True))]
 
     row = {
         "id": "t1",
@@ -371,12 +376,12 @@ def test_the_first_thing_that_happens_besides_the_root_makes_the_row_of_a_run():
 @pytest.mark.rule("loops.kept")
 def test_what_models_asked_for_and_who_was_stopped_is_counted_in_the_run_until_it_is_pruned():
     other, root = first_remit()._replace(root="t8"), first_remit()
-    asked: facts.ToolDone = {"tool": "call_agent", "call": "c", "given": "", "outcome": "done"}
+    asked: ToolDone = {"tool": "call_agent", "call": "c", "given": "", "outcome": "done"}
     told = [
-        facts.tool_done(root, {**asked, "asks": {"k": [1, 1, ""]}}, NOW),
-        facts.tool_done(root, {**asked, "asks": {"k": [2, 2, ""], "=p": [0, 0, "a b"]}}, NOW),
-        facts.tool_done(other, {**asked, "asks": {"k": [1, 1, ""]}}, NOW),
-        facts.ended(root, "task.failed", NOW, {"error": "no", "type": "Refused", "strikes": {"lead": 1}}),
+        tool_done(root, {**asked, "asks": {"k": [1, 1, ""]}}, NOW),
+        tool_done(root, {**asked, "asks": {"k": [2, 2, ""], "=p": [0, 0, "a b"]}}, NOW),
+        tool_done(other, {**asked, "asks": {"k": [1, 1, ""]}}, NOW),
+        ended(root, "task.failed", NOW, {"error": "no", "type": "Refused", "strikes": {"lead": 1}}),
     ]
     rows = {
         ("t1", "k"): {"run": "t1", "key": "k", "times": 2, "in_vain": 2, "answers": ""},
@@ -386,7 +391,7 @@ def test_what_models_asked_for_and_who_was_stopped_is_counted_in_the_run_until_i
     }
     assert fold(journal(*told))["ask"] == rows
     pruned = {"id": "t1", "tasks": ["t1"]}
-    assert [*fold(journal(*told, facts.runs_pruned([pruned], [], NOW)))["ask"]] == [("t8", "k")]
+    assert [*fold(journal(*told, runs_pruned([pruned], [], NOW)))["ask"]] == [("t8", "k")]
 
 
 @pytest.mark.rule("loops.requests")
@@ -400,43 +405,43 @@ def test_a_refusal_outside_of_any_run_counts_for_none():
 
 
 def submitted_by(person: str) -> Unsealed:
-    return facts.submitted(first_remit(), NOW, Queued("submit", SECOND, 1, NOW), Begun(by=person))
+    return submitted_event(first_remit(), NOW, Queued("submit", SECOND, 1, NOW), Begun(by=person))
 
 
 def test_every_other_task_adds_itself_and_its_holder_if_it_is_new():
     remit = remit_along("lead", "coder")
 
-    assert counted(facts.started(remit, NOW)) == {"tasks": 1}
+    assert counted(started_event(remit, NOW)) == {"tasks": 1}
     assert counted(submitted(remit)) == {"tasks": 1}
-    assert counted(facts.started(remit, NOW, Begun(joins=True))) == {"tasks": 1, "members": " coder"}
+    assert counted(started_event(remit, NOW, Begun(joins=True))) == {"tasks": 1, "members": " coder"}
 
 
 def test_a_handoff_adds_itself_and_who_takes_the_task_if_it_is_new():
-    assert counted(facts.handed(first_remit(), "coder", NOW, {})) == {"handoffs": 1}
-    told = facts.handed(first_remit(), "coder", NOW, {"joins": True, "tokens": 7})
+    assert counted(handed_event(first_remit(), "coder", NOW, {})) == {"handoffs": 1}
+    told = handed_event(first_remit(), "coder", NOW, {"joins": True, "tokens": 7})
     assert counted(told) == {"handoffs": 1, "members": " coder"}
 
 
 def test_going_out_in_parts_and_joining_them_is_one_handoff():
-    assert counted(facts.handed(first_remit(), ["coder", "tester"], NOW, {})) == {"handoffs": 1}
-    assert counted(facts.handed(first_remit(), "coder", NOW, {"of_parts": True})) == {}
+    assert counted(handed_event(first_remit(), ["coder", "tester"], NOW, {})) == {"handoffs": 1}
+    assert counted(handed_event(first_remit(), "coder", NOW, {"of_parts": True})) == {}
 
 
 @pytest.mark.rule("tier.at-once")
 def test_tokens_count_when_they_are_said_and_not_again_when_the_turn_ends():
-    assert counted(facts.tokens_used(first_remit(), 7, NOW)) == {"tokens": 7}
+    assert counted(tokens_used(first_remit(), 7, NOW)) == {"tokens": 7}
     for kind in sorted(lifecycle.ENDS):
-        assert counted(facts.ended(first_remit(), kind, NOW, {"tokens": 7})) == {}
+        assert counted(ended(first_remit(), kind, NOW, {"tokens": 7})) == {}
     for word in ("queued", "retrying", "released", "lost"):
         assert counted(requeued(first_remit(), word, NOW, tokens=7)) == {}
 
 
 @pytest.mark.rule("refuse.recorded")
 def test_refusals_that_were_not_recorded_count_when_the_turn_ends():
-    ends = [facts.ended(first_remit(), kind, NOW, {"more_refused": 3}) for kind in sorted(lifecycle.ENDS)]
+    ends = [ended(first_remit(), kind, NOW, {"more_refused": 3}) for kind in sorted(lifecycle.ENDS)]
     for end in (*ends, requeued(first_remit(), "retrying", NOW, more_refused=3)):
         assert counted(end) == {"refusals": 3}
-    assert counted(facts.handed(first_remit(), "coder", NOW, {"more_refused": 3})) == {"handoffs": 1, "refusals": 3}
+    assert counted(handed_event(first_remit(), "coder", NOW, {"more_refused": 3})) == {"handoffs": 1, "refusals": 3}
 
 
 parts = st.lists(
@@ -454,22 +459,22 @@ parts = st.lists(
 @given(parts)
 def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
     root = first_remit()
-    told = [facts.started(root, NOW)]
+    told = [started_event(root, NOW)]
     members, tasks, handoffs, tokens, refusals = ["lead"], 0, 0, 0, 0
     for number, (what, agent, used) in enumerate(history, start=2):
         joins = agent not in members
         if what == "task":
             child = remit_along("lead", agent)._replace(id=f"t{number}")
-            told.append(facts.started(child, NOW, Begun(joins=joins)))
+            told.append(started_event(child, NOW, Begun(joins=joins)))
             tasks += 1
         elif what == "hand":
-            told += [facts.tokens_used(root, used, NOW), facts.handed(root, agent, NOW, {"joins": joins})]
+            told += [tokens_used(root, used, NOW), handed_event(root, agent, NOW, {"joins": joins})]
             handoffs += 1
         elif what == "refuse":
-            told.append(facts.refused(root, Pass("coder", "work"), NOW, rule="loop", sentence="no"))
+            told.append(refused(root, Pass("coder", "work"), NOW, rule="loop", sentence="no"))
             refusals += 1
         else:
-            told += [facts.tokens_used(root, used, NOW), requeued(root, "retrying", NOW, tokens=used)]
+            told += [tokens_used(root, used, NOW), requeued(root, "retrying", NOW, tokens=used)]
         members += [agent] * (joins and what in ("task", "hand"))
         tokens += used
 
@@ -493,7 +498,7 @@ def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
 
 def test_published_cards_become_rows_and_the_last_one_of_a_name_holds():
     first, second = Card("coder", can=("write",)), Card("coder", "a role")
-    told = journal(facts.cards_published([first, Card("tester")], NOW), facts.cards_published([second], NOW + 1))
+    told = journal(cards_published([first, Card("tester")], NOW), cards_published([second], NOW + 1))
 
     rows = fold(told)["card"]
 
@@ -506,7 +511,7 @@ def test_published_cards_become_rows_and_the_last_one_of_a_name_holds():
 
 @pytest.mark.rule("breaker.shared")
 def test_a_breaker_becomes_a_row_of_its_agent():
-    found = change(facts.breaker_set("coder", Breaker("open", 3, NOW + 9, "", "it broke"), HERE, NOW))
+    found = change(breaker_set("coder", Breaker("open", 3, NOW + 9, "", "it broke"), HERE, NOW))
 
     assert found[:3] == ("breaker", "put", ("coder",))
     assert found.row == {
@@ -523,9 +528,9 @@ def test_a_breaker_becomes_a_row_of_its_agent():
 @pytest.mark.rule("breaker.shared")
 def test_of_several_breakers_of_an_agent_the_last_one_holds():
     opened = Breaker("open", 3, NOW + 9, "", "it broke")
-    told = [facts.breaker_set(name, opened, HERE, NOW) for name in ("coder", "tester")]
+    told = [breaker_set(name, opened, HERE, NOW) for name in ("coder", "tester")]
 
-    rows = fold(journal(*told, facts.breaker_set("coder", CLOSED, Place(), NOW + 1)))["breaker"]
+    rows = fold(journal(*told, breaker_set("coder", CLOSED, Place(), NOW + 1)))["breaker"]
 
     assert {key: (row["state"], row["at"]) for key, row in rows.items()} == {
         ("coder",): ("closed", NOW + 1),
@@ -540,7 +545,7 @@ def test_of_several_breakers_of_an_agent_the_last_one_holds():
 def test_an_entry_becomes_a_row_that_tells_text_from_json(value):
     one = entry(value=value, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True, trust="untrusted")
 
-    found = change(facts.entry_set(one, Place("t1", "s1", "t2")))
+    found = change(entry_set(one, Place("t1", "s1", "t2")))
 
     assert found[:3] == ("entry", "put", ("codebase", "auth"))
     kept = found.row.pop("value")
@@ -562,7 +567,7 @@ def test_an_entry_becomes_a_row_that_tells_text_from_json(value):
 
 
 def test_json_that_looks_like_its_own_text_is_still_told_apart():
-    text, number = (change(facts.entry_set(entry(value=value), HERE)).row for value in ("1", 1))
+    text, number = (change(entry_set(entry(value=value), HERE)).row for value in ("1", 1))
 
     assert (text["form"], text["value"]) == ("text", "1")
     assert (number["form"], number["value"]) == ("json", "1")
@@ -572,14 +577,14 @@ def test_json_that_looks_like_its_own_text_is_still_told_apart():
 def test_a_touched_entry_changes_only_its_expiry():
     one = entry(lifetime=60)
 
-    found = change(facts.entry_touched(touched(one, 100, NOW), BY, HERE, NOW))
+    found = change(entry_touched(touched(one, 100, NOW), BY, HERE, NOW))
 
     row = {"namespace": "codebase", "key": "auth", "expires_at": NOW + 100}
     assert found == ("entry", "touch", ("codebase", "auth"), row)
 
 
 def test_removed_entries_are_dropped_one_by_one():
-    (event,) = journal(facts.entries_removed([("a", "x", 1), ("b", "y", 2)], "expired", BY, HERE, NOW))
+    (event,) = journal(entries_removed([("a", "x", 1), ("b", "y", 2)], "expired", BY, HERE, NOW))
 
     assert changes(event) == [
         Change("entry", "drop", ("a", "x"), {"namespace": "a", "key": "x"}),
@@ -593,7 +598,7 @@ def test_removed_entries_are_dropped_one_by_one():
 
 
 def test_a_message_becomes_a_row_that_waits():
-    found = change(facts.message_sent(message(), HERE))
+    found = change(message_sent(message(), HERE))
 
     assert found[:3] == ("message", "add", ("m1",))
     assert found.row == {
@@ -614,13 +619,13 @@ def test_a_message_becomes_a_row_that_waits():
 
 
 def test_an_announcement_says_for_which_task_it_is_and_about_which():
-    row = change(facts.message_sent(replace(message(), reader="t1", about="t2"), HERE)).row
+    row = change(message_sent(replace(message(), reader="t1", about="t2"), HERE)).row
 
     assert (row["reader"], row["about"]) == ("t1", "t2")
 
 
 def test_taken_messages_say_when_and_in_which_task():
-    (event,) = journal(facts.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW))
+    (event,) = journal(messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW))
 
     assert changes(event) == [
         Change("message", "take", (one,), {"id": one, "taken_at": NOW, "taken_by": "t3"}) for one in ("m1", "m2")
@@ -628,9 +633,9 @@ def test_taken_messages_say_when_and_in_which_task():
 
 
 def test_a_message_is_taken_once_in_the_tables_too():
-    once = [facts.message_sent(message(), HERE), facts.messages_taken(["m1"], "tester", HERE, NOW + 1)]
+    once = [message_sent(message(), HERE), messages_taken(["m1"], "tester", HERE, NOW + 1)]
 
-    tables = fold(journal(*once, facts.messages_taken(["m1"], "tester", Place("t1", "s1", "t9"), NOW + 2)))
+    tables = fold(journal(*once, messages_taken(["m1"], "tester", Place("t1", "s1", "t9"), NOW + 2)))
 
     assert tables == fold(journal(*once))
 
@@ -654,11 +659,11 @@ def test_every_move_of_a_task_is_known_to_the_projection():
 def test_changes_to_what_is_not_there_change_nothing():
     tables = fold(
         journal(
-            facts.ended(first_remit(), "task.completed", NOW, {"tokens": 3}),
-            facts.refused(first_remit(), Pass("coder", "work"), NOW, rule="loop", sentence="no"),
-            facts.entry_touched(entry(lifetime=60), BY, HERE, NOW),
-            facts.entries_removed([("a", "x", 1)], "deleted", BY, HERE, NOW),
-            facts.messages_taken(["m1"], "tester", HERE, NOW),
+            ended(first_remit(), "task.completed", NOW, {"tokens": 3}),
+            refused(first_remit(), Pass("coder", "work"), NOW, rule="loop", sentence="no"),
+            entry_touched(entry(lifetime=60), BY, HERE, NOW),
+            entries_removed([("a", "x", 1)], "deleted", BY, HERE, NOW),
+            messages_taken(["m1"], "tester", HERE, NOW),
         )
     )
 
@@ -667,10 +672,10 @@ def test_changes_to_what_is_not_there_change_nothing():
 
 
 def test_the_fold_leaves_the_changes_of_an_event_alone():
-    started = journal(facts.started(first_remit(), NOW))
+    started = journal(started_event(first_remit(), NOW))
     before = changes(started[0])
 
-    fold([*started, *journal(facts.ended(first_remit(), "task.failed", NOW, {}))])
+    fold([*started, *journal(ended(first_remit(), "task.failed", NOW, {}))])
 
     assert changes(started[0]) == before
 
@@ -695,14 +700,14 @@ def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(histor
         if what == "set":
             draft, retired = Draft("n", where, how, lifetime=50), Retired(last.get(where, 0))
             shelf[where] = written(shelf.get(where), draft, BY, now, retired)
-            told.append(facts.entry_set(shelf[where], HERE))
+            told.append(entry_set(shelf[where], HERE))
         elif what == "touch" and (longer := touched(shelf.get(where), how, now)) is not None:
             shelf[where] = longer
-            told.append(facts.entry_touched(longer, BY, HERE, now))
+            told.append(entry_touched(longer, BY, HERE, now))
         elif what == "remove":
             gone = [("n", key, shelf.pop(key).version) for key in dict.fromkeys(where) if key in shelf]
             last.update({key: version for _, key, version in gone})
-            told.append(facts.entries_removed(gone, "deleted", BY, HERE, now))
+            told.append(entries_removed(gone, "deleted", BY, HERE, now))
 
     tables = fold(journal(*told))
     rows = tables["entry"]
