@@ -47,7 +47,7 @@ quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
 	$(BIN)/python -m pytest -n 3 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
 
 test: $(READY)  ## every test, with coverage
-	$(BIN)/python -m pytest -n 3 --maxschedchunk=4 --cov=remit --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -n 4 --maxschedchunk=4 --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92

@@ -33,13 +33,15 @@ if IN_MEMORY is not None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("torture", deadline=None, max_examples=500)
 settings.load_profile("ci")
 
 
 # Tracing more than doubles what a test costs. It tells which lines of the engine, the stores and what is pure are never
 # reached, and the tests beside those reach them: not random teams, kills, commands and pages, nor the second time on a
-# file or a server, nor what is tried with a hundred examples.
+# file or a server, nor what is tried with a hundred examples. Of the contract of stores, a file and a server reach what
+# memory does.
 TRACED = frozenset(("core", "report", "engine", "stores"))
 TRACED_TOO = frozenset(
     ("test_sessions", "test_restarted_talks", "test_conversations")
@@ -62,7 +64,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="leave out what is tried on a file or on PostgreSQL")
+    parser.addoption(
+        "--quick", action="store_true", help="leave out what takes long, or is tried on a file or on PostgreSQL"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("quick"):
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -70,13 +79,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("llm") and not (config.getoption("markexpr") == "llm" and is_there()):
             item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
         folder = item.path.relative_to(item.config.rootpath).parts[1]
-        again = folder == "engine" and _is_on_a_disk(item)
+        on_a_disk = _is_on_a_disk(item)
+        again = (folder == "engine" and on_a_disk) or (item.path.stem == "test_contract" and not on_a_disk)
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if again or tried_often or (folder not in TRACED and item.path.stem not in TRACED_TOO):
+        long = item.get_closest_marker("long") is not None
+        if again or tried_often or long or (folder not in TRACED and item.path.stem not in TRACED_TOO):
             item.add_marker("no_cover")
     items.sort(key=lambda item: item.path.stem not in LONG)  # else one worker is at them when the others are done
     if config.getoption("quick"):
-        left_out = {item for item in items if _is_on_a_disk(item) or _needs_a_server(item)}
+        left_out = {
+            item for item in items if item.get_closest_marker("long") or _is_on_a_disk(item) or _needs_a_server(item)
+        }
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
 

@@ -306,7 +306,7 @@ async def nothing_after_the_end(rt: Runtime) -> None:
             ended.add(event.task)
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("cancel.race")
 async def test_cancelling_races_completing_a_thousand_times(clock):
     """Each time the cancel comes some turns of the loop earlier or or from inside, or from a child."""

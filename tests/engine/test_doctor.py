@@ -147,6 +147,7 @@ def test_an_event_that_its_chapter_does_not_tell_of_is_found(chaptered: Path):
         assert why in sentences(examined(changed)), statement
 
 
+@pytest.mark.long
 @pytest.mark.rule("doctor.chapters")
 @pytest.mark.parametrize("rows", ["WHERE last = 1024", "WHERE last = 3072", ""])
 def test_chapters_may_be_missing_at_either_end_and_are_written_again(chaptered: Path, rows: str):
@@ -166,6 +167,7 @@ def test_chapters_may_be_missing_at_either_end_and_are_written_again(chaptered: 
     assert examined(chaptered).sound
 
 
+@pytest.mark.long
 @pytest.mark.rule("doctor.streams")
 def test_the_doctor_keeps_few_rows_in_memory_and_finds_what_differs_all_the_same(tmp_path: Path):
     path = tmp_path / "large.db"
@@ -378,7 +380,7 @@ def test_an_entry_in_a_workspace_without_events_is_found_on_postgresql(address: 
 # -- a long journal ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("doctor.streams")
 def test_a_long_journal_is_read_and_not_loaded(tmp_path: Path):
     """Four times the events in the same few entries and tasks take no more memory."""

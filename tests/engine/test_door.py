@@ -181,7 +181,7 @@ def test_a_fact_that_cannot_be_looked_up_is_never_a_yes(passage: Passage):
         Admission(directory, BreakerPolicy()).admit(Blind(), passage, proposal)
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("door.flat")
 async def test_the_thousandth_hop_asks_the_store_for_no_more_than_the_tenth():
     database = Counted(":memory:")

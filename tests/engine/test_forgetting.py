@@ -44,7 +44,7 @@ def rows(rt: Runtime) -> dict[str, int]:
     return {name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("memory.flat")
 async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
     await work(rt, 500)
@@ -57,7 +57,7 @@ async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
     assert any("events are forgotten" in finding.sentence for finding in health.findings)
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("memory.flat")
 async def test_open_runs_stay_whole_and_runs_that_ended_recently_too(rt: Runtime):
     inside, go = anyio.Event(), anyio.Event()
@@ -100,7 +100,7 @@ async def test_entries_and_keys_stay(rt: Runtime):
         await again.status()
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("memory.flat")
 async def test_what_is_tried_again_still_finds_what_was_done_before(rt: Runtime):
     inside, go, done = anyio.Event(), anyio.Event(), list[str]()
@@ -125,7 +125,7 @@ async def test_what_is_tried_again_still_finds_what_was_done_before(rt: Runtime)
     await again.wait(PATIENCE)
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("memory.flat")
 async def test_all_is_kept_if_that_is_said_and_in_a_file_always(clock, tmp_path):
     for where, keep in ((":memory:", None), (tmp_path / "team.db", KEPT)):

@@ -13,7 +13,7 @@ from remit.core.lifecycle import TERMINAL
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 @pytest.mark.rule("queue.growth")

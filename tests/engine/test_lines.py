@@ -37,7 +37,7 @@ def nested(rt: Runtime, depth: int, crowd: Crowd | None = None) -> None:
     rt.add(Card("worker"), worker)
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.rule("concurrency.line")
 @pytest.mark.case("deadlock")
 async def test_two_hundred_tasks_whose_delegates_submit_and_wait_all_finish():

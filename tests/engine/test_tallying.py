@@ -220,7 +220,7 @@ async def test_workers_roll_up_now_and_then(rt: remit.Runtime, clock: FakeClock)
     assert (await rt.workspace.stats()).agents["echo"].tokens == many
 
 
-@pytest.mark.no_cover
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.rule("stats.flat")
 async def test_asking_costs_the_same_however_long_the_journal_is():

@@ -45,7 +45,7 @@ async def test_a_delegation_has_300_seconds_and_an_attempt_from_the_queue_260(rt
     @rt.agent
     async def slow(turn: Turn) -> None:
         begun.set()
-        await anyio.sleep(60)
+        await anyio.Event().wait()
 
     asking = asyncio.ensure_future(rt.outcome("slow", "x"))
     await happened(begun)

@@ -36,7 +36,7 @@ async def test_an_answer_after_its_time_does_not_count_and_nothing_is_written_in
     async def late(turn: Turn) -> str:
         begun.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             for write in (
                 lambda: turn.context.set("n", "k", "late"),
@@ -93,7 +93,7 @@ async def test_an_answer_after_a_cancel_does_not_count(rt: Runtime):
     async def deaf(turn: Turn) -> str:
         begun.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             with pytest.raises(Refused, match="it was cancelled: enough") as no:
                 await turn.context.set("n", "k", "late")
@@ -116,7 +116,7 @@ async def test_a_caller_who_stops_waiting_is_not_given_an_answer_that_came_after
     async def deaf(turn: Turn) -> str:
         begun.set()
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         return "a late answer"
 
     asking = asyncio.ensure_future(rt.run("deaf", "x"))
@@ -136,14 +136,14 @@ async def deaf_to_cancelling(begun: anyio.Event, stop: anyio.Event) -> None:
     begun.set()
     while not stop.is_set():
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(0.01)
+            await stop.wait()
 
 
 async def deaf_to_everything(begun: anyio.Event, stop: anyio.Event) -> None:
     begun.set()
     while not stop.is_set():
         with contextlib.suppress(BaseException):
-            await asyncio.sleep(0.01)
+            await stop.wait()
 
 
 async def shielded(begun: anyio.Event, stop: anyio.Event) -> None:
@@ -164,7 +164,7 @@ async def in_a_thread(begun: anyio.Event, stop: anyio.Event) -> None:
 
     def work() -> None:
         loop.call_soon_threadsafe(begun.set)
-        time.sleep(0.5)  # a thread cannot be stopped
+        asyncio.run_coroutine_threadsafe(stop.wait(), loop).result(PATIENCE)  # a thread cannot be cancelled
 
     await anyio.to_thread.run_sync(work)
 
@@ -292,10 +292,10 @@ async def test_an_agents_own_time_limits_are_its_own_affair(rt: Runtime, clock: 
                 scope = limit(0.001)
                 if isinstance(scope, asyncio.Timeout):
                     async with scope:
-                        await asyncio.sleep(60)
+                        await asyncio.Event().wait()
                 else:
                     with scope:
-                        await asyncio.sleep(60)
+                        await asyncio.Event().wait()
             except TimeoutError:
                 pass
             clock.advance(10)
@@ -328,7 +328,7 @@ async def test_the_grace_is_a_setting():
 
 
 async def cancels_a_helper() -> None:
-    helper = asyncio.create_task(asyncio.sleep(60))
+    helper = asyncio.create_task(asyncio.Event().wait())
     await asyncio.sleep(0)
     helper.cancel()
     await helper
@@ -342,7 +342,7 @@ async def cancels_itself() -> None:
 
 async def cancels_itself_and_waits() -> None:
     await cancels_itself()
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
 
 
 async def raises_cancelled() -> None:
@@ -461,7 +461,7 @@ asyncio.run(rt.run("slow", "x"))
 
 
 @pytest.mark.rule("truth.own-making")
-@pytest.mark.parametrize("body", ["await asyncio.sleep(60)", "while True: pass"])
+@pytest.mark.parametrize("body", ["await asyncio.Event().wait()", "while True: pass"])
 def test_a_persons_ctrl_c_stops_the_program(body: str):
     """Waiting code is cancelled by the first one; code that never waits is interrupted by the second."""
     program = textwrap.dedent(SCRIPT).replace("{body}", body)
@@ -564,12 +564,12 @@ async def test_what_runs_elsewhere_ends_with_the_time_of_its_asker(rt: Runtime, 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> None:
         asyncio.create_task(turn.delegate("slow", "x"))  # noqa: RUF006
-        await anyio.sleep(60)
+        await anyio.Event().wait()
 
     @rt.agent
     async def slow(turn: Turn) -> None:
         begun.set()
-        await anyio.sleep(60)
+        await anyio.Event().wait()
 
     asking = asyncio.ensure_future(rt.outcome("lead", "x", timeout=10))
     await happened(begun)

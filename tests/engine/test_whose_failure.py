@@ -78,7 +78,7 @@ async def test_a_time_limit_shorter_than_usual_is_no_failure_of_the_agent(rt: Ru
     @rt.agent
     async def slow(turn: Turn) -> None:
         begun.set()
-        await anyio.sleep(60)
+        await anyio.Event().wait()
 
     @rt.agent(asks="*")
     async def mean(turn: Turn) -> list[str]:
@@ -165,7 +165,7 @@ async def test_a_probe_that_tells_nothing_is_given_back_so_that_the_next_can_try
             raise ValueError("down")
         begun.set()
         if turn.task == "slow":
-            await anyio.sleep(60)
+            await anyio.Event().wait()
         return "fine"
 
     for _ in range(3):

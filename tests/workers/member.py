@@ -152,7 +152,7 @@ def _join_those_who_stay(rt: Runtime, folder: Path) -> None:
         """The end of a chain: never ends by itself."""
         note(folder, "at", turn.agent)
         try:
-            await asyncio.sleep(3_600)
+            await asyncio.Event().wait()
         finally:
             note(folder, "left", turn.agent)
 
