@@ -33,9 +33,8 @@ from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
 from remit.engine.presence.peers import Peers, TimelyStore
 from remit.engine.queue.control import TaskControl
-from remit.engine.queue.submitting import TaskQueue
+from remit.engine.queue.submitting import ResidentWorker, TaskQueue
 from remit.engine.queue.takeover import Succession
-from remit.engine.queue.worker import ResidentWorker
 from remit.engine.services import Services
 from remit.engine.settings import EngineSettings, System
 from remit.engine.system import SystemClock

@@ -10,6 +10,7 @@ from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
 from remit.core.match import Index
+from remit.core.plan import Plan
 from remit.core.remit import STAND_IN, Remit
 from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat
@@ -102,6 +103,10 @@ class Directory:
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._agents))
+
+    def has_all(self, plan: Plan) -> bool:
+        """Whether this process has the agents of all steps of a plan."""
+        return all(step.agent in self._agents for step in plan.steps)
 
     async def hang_up(self) -> None:
         """Close the connections that agents of this process keep open in this event loop, such as those to models."""

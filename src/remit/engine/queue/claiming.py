@@ -9,7 +9,7 @@ from remit.core.events import Unsealed, read
 from remit.core.guards import CLAIM
 from remit.core.kinds.tasks import Claim, FirstData, claimed
 from remit.core.lifecycle import Record
-from remit.core.plan import Plan, lead_restored
+from remit.core.plan import lead_restored
 from remit.core.remit import STAND_IN, expires, known_pass
 from remit.core.values import INT_LIMIT
 from remit.engine.attempt.replay import Resumed, resume
@@ -46,11 +46,6 @@ def is_here(view: View, directory: Directory, record: Record) -> bool:
     return record.holder != STAND_IN or _has_all(view, directory, record)
 
 
-def has_members(directory: Directory, plan: Plan) -> bool:
-    """Whether this process has the agents of all steps of a plan."""
-    return all(directory.get(step.agent) is not None for step in plan.steps)
-
-
 def _has_all(view: View, directory: Directory, record: Record) -> bool:
     """Whether this process has all members of a plan. A record that cannot be read may be claimed by any process, which
     then fails the task."""
@@ -58,7 +53,7 @@ def _has_all(view: View, directory: Directory, record: Record) -> bool:
         began = view.event(record.began)
         assert began is not None  # a row points at the event that made it
         lead = lead_restored(read(began, FirstData)["lead"])  # pyright: ignore[reportTypedDictNotRequiredAccess] - it has one
-        return lead.plan is None or has_members(directory, lead.plan)
+        return lead.plan is None or directory.has_all(lead.plan)
     except UNREADABLE:
         return True
 

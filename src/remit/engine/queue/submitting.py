@@ -1,10 +1,15 @@
-"""Queueing tasks: requests of people, and of agents that do not wait."""
+"""Queueing tasks: requests of people, and of agents that do not wait; and the worker of this process, which starts when
+the first task is queued here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, cast
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
+import anyio
 from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
@@ -28,11 +33,16 @@ from remit.engine.directory import PLANNER
 from remit.engine.door import LIMIT, Admitted, Proposal, deadline, first_proposed
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import ANYTHING
-from remit.engine.queue.claiming import has_members
 from remit.engine.services import Services
+from remit.engine.settings import Serving
 from remit.engine.timing import move_on_after
-from remit.errors import Conflict, NotFound, Refused
-from remit.ports import Decision, View, Wants
+from remit.errors import Conflict, NewerStore, NotFound, Refused
+from remit.ports import Decision, Dispatcher, View, Wants
+
+if TYPE_CHECKING:
+    from remit.engine.queue.worker import Worker
+
+_log = logging.getLogger("remit")
 
 SAME: Final = 300 * SECOND  # how long an equal request continues a task that did not complete
 KEY_LIMIT: Final = 200
@@ -244,7 +254,7 @@ class TaskQueue:
         return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
 
     def _may_begin_now(self, view: View, holder: str, now: int, lead: Lead | None) -> bool:
-        here = lead is None or lead.plan is None or has_members(self._ground.directory, lead.plan)
+        here = lead is None or lead.plan is None or self._ground.directory.has_all(lead.plan)
         return here and self._admission.may_begin_now(view, holder, now)
 
     def _begun_at_once(
@@ -362,3 +372,118 @@ def _used_for_another(key: str, used: UsedKey) -> Conflict:
     )
     no.retryable = False  # the same request would fail again
     return no
+
+
+class ResidentWorker:
+    """Starts the process's worker when it is first needed, and stops it."""
+
+    def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
+        self.worker: Worker | None = None
+        self._draining = 0  # number of `drain` calls in progress
+        self._serving: asyncio.Task[None] | None = None
+        self._services = services
+        self._settings = serving
+        self._dispatcher = dispatcher
+
+    def lend(self) -> Worker | None:
+        """Return this process's worker; start it if it has slots and is not draining."""
+        return self._start() if self._settings.concurrency and not self._draining else self._current()
+
+    async def serve(self) -> None:
+        """Serve until cancelled, together with other callers that serve already."""
+        async with self.serving():
+            assert self._serving is not None
+            await asyncio.shield(self._serving)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[None]:
+        """Serve while the body runs. Nested calls share one worker, which may have been started before; it stops with
+        the last of them."""
+        worker = self._start()
+        worker.served += 1
+        try:
+            yield
+        finally:
+            worker.served -= 1
+            if not worker.served and worker is self._current():
+                with anyio.CancelScope(shield=True):
+                    await self._stop()
+
+    async def drain(self, seconds: float) -> int:
+        """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
+        tasks."""
+        worker = self._current()
+        left = kept = 0
+        self._draining += 1
+        try:
+            if worker is not None:
+                left, kept = await worker.drain(seconds), worker.unreturned
+            if self._serving is not None:
+                await asyncio.wait([self._serving])
+                self._serving = None
+            if not kept and not len(self._services.conductor.alive):
+                await self._services.heartbeat.leave()
+        finally:
+            self._draining -= 1
+        return left
+
+    def let_go(self) -> None:
+        """Stop at once; running tasks are requeued if the loop runs on for a moment."""
+        if self._serving is not None and not self._serving.get_loop().is_closed():
+            self._serving.cancel()
+
+    @property
+    def closing(self) -> bool:
+        """Whether tasks that are cancelled now should be requeued for another worker."""
+        return self.worker is not None and self.worker.closing
+
+    async def _stop(self) -> None:
+        serving = self._serving
+        if serving is not None:
+            serving.cancel()
+            await asyncio.wait([serving])
+
+    def _current(self) -> Worker | None:
+        """Return the worker of this loop, or None; one of an earlier loop is dropped."""
+        serving = self._serving
+        if serving is not None and (serving.done() or serving.get_loop() is not asyncio.get_running_loop()):
+            self.worker = self._serving = None
+        return self.worker
+
+    def _start(self) -> Worker:
+        worker = self._current()
+        if worker is None:
+            from remit.engine.queue.worker import Worker  # noqa: PLC0415 - a process without queued tasks needs none
+
+            worker = self.worker = Worker(self._services, self._settings, self._dispatcher())
+            self._serving = asyncio.get_running_loop().create_task(self._serve(worker))
+            self._serving.add_done_callback(_log_end)
+        return worker
+
+    async def _serve(self, worker: Worker) -> None:
+        try:
+            await worker.serve()
+        except BaseExceptionGroup as group:
+            newer = _newer(group)
+            if newer is None:
+                raise
+            raise newer from None
+        finally:
+            self.worker = None
+
+
+def _newer(group: BaseExceptionGroup) -> BaseException | None:
+    """Return the error that callers should see by its type, or None."""
+    found = group.subgroup(NewerStore)
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+def _log_end(serving: asyncio.Task[None]) -> None:
+    if serving.cancelled() or (error := serving.exception()) is None:
+        return
+    if isinstance(error, NewerStore):  # a message for the operator, not a bug
+        _log.error("this process has stopped carrying out tasks: %s", error)
+    else:
+        _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)

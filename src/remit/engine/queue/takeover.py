@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, MutableMapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from remit.core.events import Unsealed, read
 from remit.core.guards import BUSY
 from remit.core.kinds.tasks import Claim, FirstData, Requeue, fenced, requeued
 from remit.core.lifecycle import Record
 from remit.core.remit import LASTS
-from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.accounts import Accounts
 from remit.engine.approvals import parts
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.consequences import ended_unrun
 from remit.engine.door import place_of
 from remit.engine.ground import StoreAround
-from remit.engine.messenger import AnswerDesk, Messenger
 from remit.engine.presence.peers import Peers
-from remit.engine.services import Services
-from remit.engine.settings import Serving
-from remit.engine.upkeep.prune import Upkeep
-from remit.engine.upkeep.tallying import Tallying
-from remit.errors import Refused, StoreError
+from remit.errors import Refused
 from remit.ports import NOTHING, Beat, Clock, Decide, Decided, Decision, Ids, Store, View, Wants
 
+LATE: Final = "its time was up before it could begin"
 SUSPECT: Final = 2  # losses that make a task a suspect
 ALONE: Final = 3  # losses from which on it is the only suspect of its worker
 _SHARE: Final = 16  # one of so many slots may run a suspect that need not be alone
@@ -270,150 +264,3 @@ def _kept_for_nobody(view: View) -> Iterator[Record]:
 def _is_abandoned(record: Record) -> bool:
     foreground = not record.parent and record.asked_how == "delegate"
     return foreground and record.state == "pending" and not record.worker and record.losses > 0
-
-
-_BATCH: Final = 64
-
-
-class Caretaker:
-    """Cleans up in every worker. `busy` are the tasks that this worker runs."""
-
-    def __init__(self, services: Services, busy: MutableMapping[str, Any], serving: Serving) -> None:
-        self._services = services
-        self._ground = services.ground
-        self._busy = busy
-        self._look_every = round(serving.pace.poll_interval * SECOND)
-        self.upkeep = Upkeep(self._ground, serving)
-        self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # background jobs of the worker
-        self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.poll_interval)
-        self._tallying = Tallying(self._ground)
-        self._looked: int | None = None
-        self._strays: dict[str, int] = {}
-
-    async def tidy(self) -> None:
-        """Clean up if it is time: this is called much more often than needed."""
-        now = self._ground.clock.ticks()
-        if self._looked is not None and now - self._looked < self._look_every:
-            return
-        if self._looked is None:
-            await self._services.heartbeat.beat_now()  # other processes see this worker at once
-            await self._services.heartbeat.publish()
-        self._looked = now
-        try:
-            await self.look()
-        except BaseException:
-            # We missed heartbeats while the read failed: restart all timeouts, or we would take over live workers.
-            self._peers.restart_timeouts()
-            raise
-
-    async def look(self) -> None:
-        """Do everything that is due."""
-        heartbeat = self._services.heartbeat
-        await heartbeat.set_clock(idle=not len(self._services.conductor.alive))
-        await self._end_late()
-        await self._expire()
-        await self._stop_what_is_lost()
-        await self._requeue_strays()
-        self.upkeep.look()
-        if heartbeat.lasting:  # in memory there are no heartbeats and no other processes
-            await self._look_at_others(heartbeat.worker)
-        await self._tallying.tidy()
-
-    async def _look_at_others(self, own: str) -> None:
-        beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
-        others = [beat for beat in beats if beat.worker != own]
-        for beat in self._peers.gone(others, [worker for worker in unseen if worker != own]):
-            await self._take_over(beat)
-
-    async def requeue(self, tasks: set[str]) -> None:
-        """Requeue tasks that the store assigns to this worker but that it does not run."""
-        await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
-        alive = self._services.conductor.alive
-        self._services.insisting.unkept -= tasks
-        for task in tasks:
-            self._busy.pop(task, None)
-            live = alive.get(task)
-            if live is not None:
-                alive.leave(live)
-
-    async def _end_late(self) -> None:
-        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds."""
-        ground = self._ground
-
-        def decide(view: View) -> Decision[int]:
-            now = ground.clock.now()
-            late = view.late(now, _BATCH)
-            events = [ended_unrun(record, "task.failed", LATE, now) for record in late]
-            for task in view.cancelling(""):
-                events += ended_when_alone(view, task, set(), now)
-            return Decision(len(events), events)
-
-        if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
-            await ground.store.tx(ground.ids.new(), decide)
-
-    async def _expire(self) -> None:
-        """End holds and questions whose time is up."""
-        await Accounts(self._ground).expire()
-        await self._services.questions.answers.expire_all()
-
-    async def requeue_all_strays(self) -> None:
-        """Requeue them at once when this process leaves and no claim is pending: no later check would find them."""
-        if strays := set(await self._ground.store.read(self._idle)):
-            await self.requeue(strays)
-
-    async def requeue_claimed_unheard(self) -> None:
-        """Requeue tasks after a claim whose result this process never saw. The claim may commit late, so check in a new
-        transaction that runs after it."""
-        ground = self._ground
-        try:
-            await ground.store.tx(ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
-        except StoreError as error:  # the store is closed: others take over when the heartbeat stops
-            _log.warning("what was being claimed could not be put back: %s", error)
-
-    def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
-        now = self._ground.clock.now()
-        held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
-        events = [event for record in reversed(held) for event in not_run(view, record, now)]
-        return Decision(len(events), events)
-
-    def _idle(self, view: View) -> list[str]:
-        """Return the tasks that the store assigns to this worker but that it does not run. Skip delegated tasks: they
-        run inside their parent. Exception: delegated tasks whose end could not be written."""
-        insisting, alive = self._services.insisting, self._services.conductor.alive
-        held = view.held(self._services.heartbeat.worker)
-        idle = (record.id for record in held if record.asked_how != "delegate" or record.id in insisting.unkept)
-        ours = (task for task in idle if task not in self._busy and task not in insisting.tasks)
-        return [task for task in ours if alive.get(task) is None]
-
-    async def _stop_what_is_lost(self) -> None:
-        """Stop tasks that other processes have taken over: their results no longer count."""
-        alive, worker = self._services.conductor.alive, self._services.heartbeat.worker
-        before = {live.remit.id for live in alive.lost({})}
-        held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
-        for live in alive.lost(held):
-            if live.remit.id in before and live.life.stop != "cancelled":  # it was running before the read
-                live.control.stop(TAKEN_OVER)
-
-    async def _requeue_strays(self) -> None:
-        """Requeue tasks that are assigned to this worker but do not run: it was torn down before it knew of its claim,
-        or their end could not be written. They must be seen twice, because a claim may be in progress."""
-        now = self._ground.clock.ticks()
-        self._strays = {task: self._strays.get(task, now) for task in await self._ground.store.read(self._idle)}
-        if strays := {task for task, since in self._strays.items() if now - since >= self._look_every}:
-            await self.requeue(strays)
-
-    async def _take_over(self, gone: Beat) -> None:
-        ground = self._ground
-        await take_over(ground.store, ground.ids, ground.clock, gone, died=self._peers.may_have_died(gone))
-
-
-def _messengers(services: Services, serving: Serving) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-    """Return the function that delivers questions to channels, if there are any."""
-    if not serving.channels:
-        return []
-    desk = AnswerDesk(services.ground, services.questions.answers)
-    return [Messenger(desk, services.bell, services.heartbeat, serving.channels, serving.pace.poll_interval).serve]
-
-
-LATE: Final = "its time was up before it could begin"
-TAKEN_OVER: Final = "another process has taken it over"

@@ -1,34 +1,43 @@
-"""The worker of a process: it claims, runs and requeues tasks; started when needed, in any event loop."""
+"""The worker of a process: it claims, runs and requeues tasks, and cleans up after others."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import cast
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any, Final, cast
 
 import anyio
 
 from remit.core.kinds.tasks import Lineage, Queued
 from remit.core.plan import Lead
 from remit.core.remit import Remit
+from remit.core.times import SECOND
+from remit.engine.accounts import Accounts
 from remit.engine.attempt.control import Hands
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import begun
 from remit.engine.attempt.replay import Resumed
 from remit.engine.attempt.turns import Superseded
+from remit.engine.consequences import ended_unrun
+from remit.engine.messenger import AnswerDesk, Messenger
 from remit.engine.presence.bell import Listener
+from remit.engine.presence.peers import Peers
 from remit.engine.queue.claiming import NOTHING_CLAIMED, ClaimedTask, Claims
-from remit.engine.queue.takeover import Caretaker
+from remit.engine.queue.takeover import LATE, ended_when_alone, not_run, take_over
 from remit.engine.services import Services
 from remit.engine.settings import HANDS, Serving
 from remit.engine.timing import move_on_after
+from remit.engine.upkeep.prune import Upkeep
+from remit.engine.upkeep.tallying import Tallying
 from remit.errors import NewerStore, StoreError
-from remit.ports import Decision, Dispatcher, View
+from remit.ports import Beat, Decision, Dispatcher, View
 
 _log = logging.getLogger("remit")
+
+_BATCH: Final = 64  # queued tasks that are ended in one transaction because they are late
+TAKEN_OVER: Final = "another process has taken it over"
 
 
 class Worker:
@@ -289,114 +298,141 @@ def _bear(error: Exception, pause: float) -> None:
         _log.error("looking for tasks failed, trying again in %g s: %r", pause, error, exc_info=error)
 
 
-class ResidentWorker:
-    """Starts the process's worker when it is first needed, and stops it."""
+class Caretaker:
+    """Cleans up in every worker. `busy` are the tasks that this worker runs."""
 
-    def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
-        self.worker: Worker | None = None
-        self._draining = 0  # number of `drain` calls in progress
-        self._serving: asyncio.Task[None] | None = None
+    def __init__(self, services: Services, busy: MutableMapping[str, Any], serving: Serving) -> None:
         self._services = services
-        self._settings = serving
-        self._dispatcher = dispatcher
+        self._ground = services.ground
+        self._busy = busy
+        self._look_every = round(serving.pace.poll_interval * SECOND)
+        self.upkeep = Upkeep(self._ground, serving)
+        self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # background jobs of the worker
+        self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.poll_interval)
+        self._tallying = Tallying(self._ground)
+        self._looked: int | None = None
+        self._strays: dict[str, int] = {}
 
-    def lend(self) -> Worker | None:
-        """Return this process's worker; start it if it has slots and is not draining."""
-        return self._start() if self._settings.concurrency and not self._draining else self._current()
-
-    async def serve(self) -> None:
-        """Serve until cancelled, together with other callers that serve already."""
-        async with self.serving():
-            assert self._serving is not None
-            await asyncio.shield(self._serving)
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncGenerator[None]:
-        """Serve while the body runs. Nested calls share one worker, which may have been started before; it stops with
-        the last of them."""
-        worker = self._start()
-        worker.served += 1
+    async def tidy(self) -> None:
+        """Clean up if it is time: this is called much more often than needed."""
+        now = self._ground.clock.ticks()
+        if self._looked is not None and now - self._looked < self._look_every:
+            return
+        if self._looked is None:
+            await self._services.heartbeat.beat_now()  # other processes see this worker at once
+            await self._services.heartbeat.publish()
+        self._looked = now
         try:
-            yield
-        finally:
-            worker.served -= 1
-            if not worker.served and worker is self._current():
-                with anyio.CancelScope(shield=True):
-                    await self._stop()
+            await self.look()
+        except BaseException:
+            # We missed heartbeats while the read failed: restart all timeouts, or we would take over live workers.
+            self._peers.restart_timeouts()
+            raise
 
-    async def drain(self, seconds: float) -> int:
-        """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
-        tasks."""
-        worker = self._current()
-        left = kept = 0
-        self._draining += 1
+    async def look(self) -> None:
+        """Do everything that is due."""
+        heartbeat = self._services.heartbeat
+        await heartbeat.set_clock(idle=not len(self._services.conductor.alive))
+        await self._end_late()
+        await self._expire()
+        await self._stop_what_is_lost()
+        await self._requeue_strays()
+        self.upkeep.look()
+        if heartbeat.lasting:  # in memory there are no heartbeats and no other processes
+            await self._look_at_others(heartbeat.worker)
+        await self._tallying.tidy()
+
+    async def _look_at_others(self, own: str) -> None:
+        beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
+        others = [beat for beat in beats if beat.worker != own]
+        for beat in self._peers.gone(others, [worker for worker in unseen if worker != own]):
+            await self._take_over(beat)
+
+    async def requeue(self, tasks: set[str]) -> None:
+        """Requeue tasks that the store assigns to this worker but that it does not run."""
+        await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
+        alive = self._services.conductor.alive
+        self._services.insisting.unkept -= tasks
+        for task in tasks:
+            self._busy.pop(task, None)
+            live = alive.get(task)
+            if live is not None:
+                alive.leave(live)
+
+    async def _end_late(self) -> None:
+        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds."""
+        ground = self._ground
+
+        def decide(view: View) -> Decision[int]:
+            now = ground.clock.now()
+            late = view.late(now, _BATCH)
+            events = [ended_unrun(record, "task.failed", LATE, now) for record in late]
+            for task in view.cancelling(""):
+                events += ended_when_alone(view, task, set(), now)
+            return Decision(len(events), events)
+
+        if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
+            await ground.store.tx(ground.ids.new(), decide)
+
+    async def _expire(self) -> None:
+        """End holds and questions whose time is up."""
+        await Accounts(self._ground).expire()
+        await self._services.questions.answers.expire_all()
+
+    async def requeue_all_strays(self) -> None:
+        """Requeue them at once when this process leaves and no claim is pending: no later check would find them."""
+        if strays := set(await self._ground.store.read(self._idle)):
+            await self.requeue(strays)
+
+    async def requeue_claimed_unheard(self) -> None:
+        """Requeue tasks after a claim whose result this process never saw. The claim may commit late, so check in a new
+        transaction that runs after it."""
+        ground = self._ground
         try:
-            if worker is not None:
-                left, kept = await worker.drain(seconds), worker.unreturned
-            if self._serving is not None:
-                await asyncio.wait([self._serving])
-                self._serving = None
-            if not kept and not len(self._services.conductor.alive):
-                await self._services.heartbeat.leave()
-        finally:
-            self._draining -= 1
-        return left
+            await ground.store.tx(ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
+        except StoreError as error:  # the store is closed: others take over when the heartbeat stops
+            _log.warning("what was being claimed could not be put back: %s", error)
 
-    def let_go(self) -> None:
-        """Stop at once; running tasks are requeued if the loop runs on for a moment."""
-        if self._serving is not None and not self._serving.get_loop().is_closed():
-            self._serving.cancel()
+    def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
+        now = self._ground.clock.now()
+        held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
+        events = [event for record in reversed(held) for event in not_run(view, record, now)]
+        return Decision(len(events), events)
 
-    @property
-    def closing(self) -> bool:
-        """Whether tasks that are cancelled now should be requeued for another worker."""
-        return self.worker is not None and self.worker.closing
+    def _idle(self, view: View) -> list[str]:
+        """Return the tasks that the store assigns to this worker but that it does not run. Skip delegated tasks: they
+        run inside their parent. Exception: delegated tasks whose end could not be written."""
+        insisting, alive = self._services.insisting, self._services.conductor.alive
+        held = view.held(self._services.heartbeat.worker)
+        idle = (record.id for record in held if record.asked_how != "delegate" or record.id in insisting.unkept)
+        ours = (task for task in idle if task not in self._busy and task not in insisting.tasks)
+        return [task for task in ours if alive.get(task) is None]
 
-    async def _stop(self) -> None:
-        serving = self._serving
-        if serving is not None:
-            serving.cancel()
-            await asyncio.wait([serving])
+    async def _stop_what_is_lost(self) -> None:
+        """Stop tasks that other processes have taken over: their results no longer count."""
+        alive, worker = self._services.conductor.alive, self._services.heartbeat.worker
+        before = {live.remit.id for live in alive.lost({})}
+        held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
+        for live in alive.lost(held):
+            if live.remit.id in before and live.life.stop != "cancelled":  # it was running before the read
+                live.control.stop(TAKEN_OVER)
 
-    def _current(self) -> Worker | None:
-        """Return the worker of this loop, or None; one of an earlier loop is dropped."""
-        serving = self._serving
-        if serving is not None and (serving.done() or serving.get_loop() is not asyncio.get_running_loop()):
-            self.worker = self._serving = None
-        return self.worker
+    async def _requeue_strays(self) -> None:
+        """Requeue tasks that are assigned to this worker but do not run: it was torn down before it knew of its claim,
+        or their end could not be written. They must be seen twice, because a claim may be in progress."""
+        now = self._ground.clock.ticks()
+        self._strays = {task: self._strays.get(task, now) for task in await self._ground.store.read(self._idle)}
+        if strays := {task for task, since in self._strays.items() if now - since >= self._look_every}:
+            await self.requeue(strays)
 
-    def _start(self) -> Worker:
-        worker = self._current()
-        if worker is None:
-            worker = self.worker = Worker(self._services, self._settings, self._dispatcher())
-            self._serving = asyncio.get_running_loop().create_task(self._serve(worker))
-            self._serving.add_done_callback(_log_end)
-        return worker
-
-    async def _serve(self, worker: Worker) -> None:
-        try:
-            await worker.serve()
-        except BaseExceptionGroup as group:
-            newer = _newer(group)
-            if newer is None:
-                raise
-            raise newer from None
-        finally:
-            self.worker = None
+    async def _take_over(self, gone: Beat) -> None:
+        ground = self._ground
+        await take_over(ground.store, ground.ids, ground.clock, gone, died=self._peers.may_have_died(gone))
 
 
-def _newer(group: BaseExceptionGroup) -> BaseException | None:
-    """Return the error that callers should see by its type, or None."""
-    found = group.subgroup(NewerStore)
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
-
-
-def _log_end(serving: asyncio.Task[None]) -> None:
-    if serving.cancelled() or (error := serving.exception()) is None:
-        return
-    if isinstance(error, NewerStore):  # a message for the operator, not a bug
-        _log.error("this process has stopped carrying out tasks: %s", error)
-    else:
-        _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)
+def _messengers(services: Services, serving: Serving) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+    """Return the function that delivers questions to channels, if there are any."""
+    if not serving.channels:
+        return []
+    desk = AnswerDesk(services.ground, services.questions.answers)
+    return [Messenger(desk, services.bell, services.heartbeat, serving.channels, serving.pace.poll_interval).serve]
