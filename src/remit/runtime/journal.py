@@ -126,7 +126,7 @@ class Follow:
         return events
 
 
-def subscribed(store: Store, sink: Sink) -> Callable[[], None]:
+def subscribe_sink(store: Store, sink: Sink) -> Callable[[], None]:
     """Pass every event that this process commits to `sink`. Return a function that stops it. Each sink gets its own
     copies: changing them affects neither the record nor other sinks."""
     checks.callable_(sink, "subscribe takes a function that is given a list of events")

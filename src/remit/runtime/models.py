@@ -197,7 +197,7 @@ def tool_name(tool: object) -> str:
     return name
 
 
-def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any = None) -> Registered:
+def model_agent(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any = None) -> Registered:
     """Return an agent that is a model with tools."""
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
@@ -223,7 +223,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
     return Registered(card, answer, about.get("retry", USUAL), rules)
 
 
-def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf) -> Registered:
+def function_agent(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf) -> Registered:
     """Return an agent made from a function: its docstring is the instructions, its return value the prompt, and its
     return annotation the form of the result."""
     callable_(function, "an agent with a model is made of a function")
@@ -238,10 +238,10 @@ def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf)
         said = await said if inspect.isawaitable(said) else said
         return await turn.prompt() if said is None else str(said)
 
-    return modelled(name or function.__name__, model, given, shelf, prompt)
+    return model_agent(name or function.__name__, model, given, shelf, prompt)
 
 
-def joined(guest: Any, about: Said) -> Registered:
+def guest_agent(guest: Any, about: Said) -> Registered:
     """Return a guest: an agent of another framework."""
     if brought := [name for name in _BROUGHT if name in about]:
         raise BadInput(
@@ -461,7 +461,7 @@ def _adapter(name: str, extra: str) -> Any:
         raise BadInput(f"an agent with a model needs pip install '{extra}' ({error})") from error
 
 
-def checked(given: Said, verb: str) -> Said:
+def checked_keywords(given: Said, verb: str) -> Said:
     """Return the keywords of an agent. Raise `BadInput` for an unknown one."""
     known = (AboutGuest if verb == "add" else AboutModel).__annotations__.keys() | {"name"}
     if strange := sorted(given.keys() - known):

@@ -92,7 +92,7 @@ class HasTeam:
         spending is not counted.
         """
         if answer is None and not isinstance(card, Card):
-            found = models.joined(card, self._ungrouped(models.checked(about, "add")))
+            found = models.guest_agent(card, self._ungrouped(models.checked_keywords(about, "add")))
             self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
             return
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
@@ -118,8 +118,8 @@ class HasTeam:
         `fallback` are models to try if the first does not answer, `keys` are names of environment variables with keys,
         and `output` is the form of the result.
         """
-        given = self._ungrouped(models.checked({**about}, "model_agent"))
-        found = models.modelled(name, model, given, self._shelf)
+        given = self._ungrouped(models.checked_keywords({**about}, "model_agent"))
+        found = models.model_agent(name, model, given, self._shelf)
         self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
 
     @overload
@@ -155,8 +155,8 @@ class HasTeam:
 
     def _written(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
         model = about.pop("model")
-        given = self._ungrouped(models.checked(about, "agent"))
-        found = models.written(function, name, model, given, self._shelf)
+        given = self._ungrouped(models.checked_keywords(about, "agent"))
+        found = models.function_agent(function, name, model, given, self._shelf)
         self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
         return function
 

@@ -26,7 +26,7 @@ from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.registering import HasTeam
-from remit.runtime.streaming import Streamed, streamed
+from remit.runtime.streaming import Streamed, stream_of
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
@@ -99,7 +99,7 @@ class Runtime(HasTeam):
         """
         asking.nothing_more("stream", "an agent and a task", strange)
         asking.asked("stream", agent, task, how)  # check the arguments now, not when the loop starts
-        return streamed(self._opening.ground.store, lambda: self._begun(agent, task, how))
+        return stream_of(self._opening.ground.store, lambda: self._begun(agent, task, how))
 
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
         self._opening.must_be_outside("run", "turn.delegate")
@@ -140,7 +140,7 @@ class Runtime(HasTeam):
             asked, options = await self._planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
             return await Leader(self._opening.engine, self._ceiling).plan_run(plan, asked, options)
 
-        return streamed(self._opening.ground.store, begun)
+        return stream_of(self._opening.ground.store, begun)
 
     def stream_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
@@ -148,7 +148,7 @@ class Runtime(HasTeam):
         """Give a goal to a coordinator, as `run_team` does, and yield what happens as it happens, like `stream`."""
         asking.nothing_more("stream_team", "goal and coordinator", strange)
         asking.planned("stream_team", coordinator, goal, how)
-        return streamed(self._opening.ground.store, lambda: self._team(goal, coordinator, plan, how))
+        return stream_of(self._opening.ground.store, lambda: self._team(goal, coordinator, plan, how))
 
     async def _team(self, goal: str, coordinator: str, plan: Plan | None, how: StartingPlan) -> Outcome:
         self._opening.must_be_outside("run_team", "turn.run_team")

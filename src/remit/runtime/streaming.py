@@ -14,7 +14,7 @@ from remit.ports.models import LISTENER, RunListener, TextChunk
 Streamed: TypeAlias = Event | TextChunk | Outcome
 
 
-async def streamed(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
+async def stream_of(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
     """Run the coroutine, and yield what happens in the run as it happens; the outcome is last. Leaving the loop earlier
     cancels the run."""
     queue: asyncio.Queue[Event | TextChunk | None] = asyncio.Queue()

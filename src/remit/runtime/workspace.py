@@ -18,7 +18,7 @@ from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.ports import Decision, Sink
 from remit.runtime.filters import StatsFilter, which_figures
-from remit.runtime.journal import WorkspaceJournal, subscribed
+from remit.runtime.journal import WorkspaceJournal, subscribe_sink
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.stores.sqlite.database import MEMORY
 
@@ -251,4 +251,4 @@ def opening_of(workspace: Workspace) -> Opening:
 
 def subscribe(workspace: Workspace, sink: Sink) -> Callable[[], None]:
     """Pass every event that this process commits to `sink`. Return a function that stops it."""
-    return subscribed(opening_of(workspace).ground.store, sink)
+    return subscribe_sink(opening_of(workspace).ground.store, sink)
