@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from remit import Command, Plan, Refused, Runtime, Step, Turn, run
-from remit.cli.drawing import FOLD, drawn, receipts, refusals
+from remit.cli.drawing import FOLD, receipts, refusals, tree_view
 from remit.cli.main import main
 from remit.report.flow.text import text as flow
 from remit.report.stats import stats
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 def lines(root: Node, *, whole: bool = False, width: int = 120) -> list[str]:
     console = Console(width=width)
     with console.capture() as capture:
-        console.print(drawn(root, 0, whole=whole))
+        console.print(tree_view(root, 0, whole=whole))
     return [line.strip("│├└─ ") for line in capture.get().splitlines()]
 
 

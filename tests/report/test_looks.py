@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from remit.cli.drawing import drawn
+from remit.cli.drawing import tree_view
 from remit.cli.terminal import COLOURS
 from remit.core import lifecycle
 from remit.core.breaker import TRANSITIONS
@@ -62,7 +62,7 @@ def test_a_new_state_is_one_line(monkeypatch):
     assert ".fill.asking{fill:#" in flow.svg(root, NOW)
     assert ".asking.card{stroke-dasharray" in flow.svg(root, NOW)
     assert "waiting for a person" in flow.svg(root, NOW)
-    assert drawn(root, NOW).label.plain.startswith("⁇ coder")  # pyright: ignore[reportAttributeAccessIssue]
+    assert tree_view(root, NOW).label.plain.startswith("⁇ coder")  # pyright: ignore[reportAttributeAccessIssue]
     assert ":::asking" in flow.mermaid(root, NOW)
     assert "classDef asking fill:#" in flow.mermaid(root, NOW)
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from core.make import NOW, SECOND, journal
-from remit.cli.drawing import drawn, summed_up
+from remit.cli.drawing import summed_up, tree_view
 from remit.core.events import Unsealed
 from remit.core.kinds.models import model_answered, model_failed, tool_done
 from remit.core.kinds.tasks import started
@@ -50,7 +50,7 @@ def screen(root: Node, width: int = 120, **look: Any) -> str:
     console = Console(width=width, **look)
     with console.capture() as capture:
         console.print(summed_up(root, NOW + SECOND))
-        console.print(drawn(root, NOW + SECOND))
+        console.print(tree_view(root, NOW + SECOND))
     return capture.get()
 
 

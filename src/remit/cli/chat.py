@@ -11,7 +11,7 @@ from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import is_file, load_team
 from remit.cli.options import Credits, OwnStore, aside, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
-from remit.cli.run import Ask, asked, asked_by
+from remit.cli.run import Ask, asked_by, run_request
 from remit.cli.screen import Drawing, Talking, Words, starting
 from remit.cli.terminal import outcome_text
 from remit.core.values import shown
@@ -132,7 +132,7 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
     words, console = Words(), out()
     with Drawing(Talking(talk.agent, words), console, transient=True) as drawing:
         async with answering(workspace, runs, PromptDesk(aside(), drawing.paused, where, typist)):
-            outcome = await asked(talk.runtime, ask, heard, runs, words.hear if console.is_terminal else None)
+            outcome = await run_request(talk.runtime, ask, heard, runs, words.hear if console.is_terminal else None)
     heard.again()  # the signal stopped the run, not the chat
     out().print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
 

@@ -145,7 +145,7 @@ def refusals(root: Node) -> Iterator[Text]:
             yield Text.assemble(_mark("refused"), (node.agent, "bold"), (f"  and {node.more_refused:,} more", "dim"))
 
 
-def decided(root: Node) -> Iterator[Text]:
+def decision_lines(root: Node) -> Iterator[Text]:
     """Yield a line for every decided question: the outcome, the person, the time and the channel."""
     for node in root.walk():
         for one in node.questions:
@@ -164,7 +164,7 @@ def decided(root: Node) -> Iterator[Text]:
             )
 
 
-def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
+def tree_view(root: Node, now: int, *, whole: bool = False) -> Tree:
     """Return the run as a tree for rich, which can be printed again while it grows. Of many siblings only some are
     drawn, failed and running ones first, unless `whole` is set."""
     most = None if whole else FOLD

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from remit.cli.options import HERE, AsJson, Where, emitted, opened, out
+from remit.cli.options import HERE, AsJson, Where, json_list, opened, out
 from remit.core.checks import limit as checked_limit
 from remit.core.events import Event, is_blob
 from remit.core.values import INT_LIMIT, canonical
@@ -52,7 +52,7 @@ def history(
 async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) -> None:
     """Print page by page, so that few events are in memory, however many are printed."""
     console = out()
-    with emitted() if as_json else nullcontext() as emit:
+    with json_list() if as_json else nullcontext() as emit:
         async for events in _latest(workspace, span, most):
             long = await workspace.journal.read(partial(long_answers, events), long=True) if emit is not None else {}
             for event in events:

@@ -215,7 +215,7 @@ def emit(data: object) -> None:
 
 
 @contextmanager
-def emitted() -> Generator[Callable[[object], None]]:
+def json_list() -> Generator[Callable[[object], None]]:
     """Yield a function that prints the items of one JSON list, each when it is given."""
     before = "[\n"
 

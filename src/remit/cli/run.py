@@ -205,7 +205,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
         drawing = shown.enter_context(watching(runtime, console, words))
         hear = words.hear if console is not None and console.is_terminal else None
         async with answering(runtime.workspace, runs, _desk(runtime, ask, drawing)):
-            outcome = await asked(runtime, ask, heard, runs, hear)
+            outcome = await run_request(runtime, ask, heard, runs, hear)
             shown.close()
             if outcome.state == "refused":
                 outcome.unwrap()
@@ -237,7 +237,9 @@ def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
 Hearing: TypeAlias = Callable[[Event | TextChunk], None]
 
 
-async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], hear: Hearing | None = None) -> Outcome:
+async def run_request(
+    runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], hear: Hearing | None = None
+) -> Outcome:
     """Run the request and return the outcome. The first signal cancels the run, which then ends like any other. `runs`
     gets the run's id, and `hear` its events and text."""
 

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from remit.cli.drawing import drawn
+from remit.cli.drawing import tree_view
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL
 from remit.engine.system import SystemClock
@@ -170,7 +170,7 @@ class Screen:
         roots = self.roots()
         if not roots:
             return Text(self._idle, "dim")
-        parts: list[RenderableType] = [drawn(root, now) for root in roots[:_SHOWN]]
+        parts: list[RenderableType] = [tree_view(root, now) for root in roots[:_SHOWN]]
         if len(roots) > _SHOWN:
             parts.append(Text(f"… and {len(roots) - _SHOWN} more runs", "dim"))
         whole = Group(*parts, *(_notice(event) for event in tuple(self._notices)))

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.drawing import answer, decided, drawn, receipts, refusals, summed_up
+from remit.cli.drawing import answer, decision_lines, receipts, refusals, summed_up, tree_view
 from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.talk import print_talk
@@ -67,9 +67,9 @@ def show(
     console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}", "dim")))
     console.print(summed_up(root, now))
     console.print()
-    console.print(drawn(root, now, whole=all))
+    console.print(tree_view(root, now, whole=all))
     console.print()
-    for text in (*refusals(root), *decided(root)):
+    for text in (*refusals(root), *decision_lines(root)):
         console.print(text)
     console.print()
     console.print(Text("What each turn saw", "bold"))

@@ -24,7 +24,7 @@ from remit.cli.options import (
     workspace_at,
 )
 from remit.cli.run import AskedFor, asked_by, asked_for, has_task, words_of
-from remit.cli.watch import answered, print_end, waited
+from remit.cli.watch import print_end, print_outcome, wait_for_end
 from remit.config.teams import RunDefaults
 from remit.core.plan import Plan, written
 from remit.core.values import decode
@@ -196,9 +196,9 @@ async def _submit(
         raise AssertionError("a task that was accepted has a status, or a reason why not")
     if not as_json:
         aside().print(Text(f"waiting for {handle.id}; Ctrl-C leaves it in the queue", "dim"))
-    seen, screen = await waited(workspace, record, None, None if as_json else out())
+    seen, screen = await wait_for_end(workspace, record, None, None if as_json else out())
     if as_json:
-        return answered(seen, as_json=True, seconds=None)
+        return print_outcome(seen, as_json=True, seconds=None)
     print_end(out(), seen, screen)
     out().print(Text(f"remit show {record.run}{where}", "dim"))
     return 0 if seen.record.state == "completed" else 1

@@ -98,7 +98,7 @@ def wait(task: str = "last", *, place: Where = HERE, timeout: float | None = Non
     with opened(place) as workspace:
         where = options_for(opening_of(workspace).database, workspace.name, place.store)
         seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out(), where))
-    return answered(seen, as_json=json, seconds=timeout)
+    return print_outcome(seen, as_json=json, seconds=timeout)
 
 
 async def _wait(
@@ -107,10 +107,10 @@ async def _wait(
     record, crew = await workspace.journal.read(lambda view: (task_of(view, typed), Crew(view.workers())))
     if record.state == "pending" and not crew.workers:
         aside().print(Text(f"no worker is running; start one: `remit worker module:runtime{where}`", "yellow"))
-    return await waited(workspace, record, seconds, console)
+    return await wait_for_end(workspace, record, seconds, console)
 
 
-async def waited(
+async def wait_for_end(
     workspace: Workspace, record: Record, seconds: float | None, console: Console | None
 ) -> tuple[Seen, Screen]:
     """Wait until the task has ended or the time is up. Return its details; a terminal shows it meanwhile."""
@@ -139,7 +139,7 @@ def _ended(view: View, task: str) -> bool:
     return standing.state in TERMINAL
 
 
-def answered(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
+def print_outcome(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
     """Print the result of waiting. Return the exit code."""
     record = seen.record
     ended = record.state in TERMINAL
