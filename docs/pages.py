@@ -194,7 +194,7 @@ def settings_page() -> str:
 
 def commands_page() -> str:
     apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
-    groups_here = [commands.app[name] for name in ("credits", "ledger", "cooling")]
+    groups_here = [commands.app[name] for name in ("money", "cooling")]
     for parent in (*groups_here, commands.context, commands.breaker, commands.keys, commands.db):
         apps += [
             (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], "Maintain")

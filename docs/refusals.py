@@ -183,7 +183,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         Pass("reviewer", "x"),
         replace(_FACTS, unpaid=("limit", _USED_UP)),
         'a limit on tasks, such as `Limit("day", tasks=100)`, is used up',
-        "wait until there is room, or raise the limit; `remit limits` lists them",
+        "wait until there is room, or raise the limit; `remit money limits` lists them",
     ),
     (
         guards.approved,

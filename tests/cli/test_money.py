@@ -50,14 +50,14 @@ async def spent(tmp_path: Path) -> Path:
 @pytest.mark.rule("credits.commands")
 async def test_the_account_is_granted_and_shown(tmp_path: Path):
     assert remit(tmp_path, "db", "migrate").returncode == 0
-    assert "no grants yet" in remit(tmp_path, "credits").stdout
-    assert remit(tmp_path, "credits", "grant", "10USD", "--tokens", "5000", "--why", "May").returncode == 0
+    assert "no grants yet" in remit(tmp_path, "money").stdout
+    assert remit(tmp_path, "money", "grant", "10USD", "--tokens", "5000", "--why", "May").returncode == 0
 
-    shown = remit(tmp_path, "credits", "-v")
+    shown = remit(tmp_path, "money", "-v")
     assert "$10.00" in shown.stdout
     assert "5,000 tokens" in shown.stdout
     assert "no reservations or caps" in shown.stdout
-    told = json.loads(remit(tmp_path, "credits", "-v", "--json").stdout)
+    told = json.loads(remit(tmp_path, "money", "-v", "--json").stdout)
     assert (told["account"]["credits"]["granted"], told["leases"]) == (amount("$10"), [])
     granted = json.loads(remit(tmp_path, "history", "--json").stdout)[0]["data"]
     assert granted["by"].startswith("terminal")
@@ -65,7 +65,7 @@ async def test_the_account_is_granted_and_shown(tmp_path: Path):
 
 @pytest.mark.parametrize("words", [(), ("10",), ("--", "-bash.50"), ("abc",), ("0USD",)])
 async def test_an_amount_says_its_unit(tmp_path: Path, words: tuple[str, ...]):
-    refused = remit(tmp_path, "credits", "grant", *words)
+    refused = remit(tmp_path, "money", "grant", *words)
     assert refused.returncode == 2
     assert "USD" in refused.stderr
 
@@ -77,7 +77,7 @@ async def test_what_is_set_aside_is_listed_on_demand(tmp_path: Path):
 
         @rt.agent
         async def lead(turn: package.Turn) -> str:
-            seen.append(remit(tmp_path, "credits", "-v").stdout)
+            seen.append(remit(tmp_path, "money", "-v").stdout)
             return "done"
 
         await rt.run("lead", "go", credits="$0.50")
@@ -97,31 +97,31 @@ async def test_a_frozen_account_says_so_and_can_be_unfrozen(tmp_path: Path):
 
         await rt.run("lead", "go")
         [hold] = await rt.workspace.money.uncertain()
-    [line] = [line for line in remit(tmp_path, "ledger").stdout.splitlines() if hold.id in line]
+    [line] = [line for line in remit(tmp_path, "money", "uncertain").stdout.splitlines() if hold.id in line]
     assert "$0.08" in line
-    remit(tmp_path, "ledger", "reconcile", hold.id, "0.08USD")
-    shown = remit(tmp_path, "credits").stdout
+    remit(tmp_path, "money", "reconcile", hold.id, "0.08USD")
+    shown = remit(tmp_path, "money").stdout
     assert "frozen, because $0.03 more was spent than it had" in shown
-    assert "is no longer frozen" in remit(tmp_path, "credits", "unfreeze", "--why", "paid").stdout
-    assert json.loads(remit(tmp_path, "credits", "unfreeze", "--json").stdout) == {"changed": False}
-    assert "was not frozen" in remit(tmp_path, "credits", "unfreeze").stdout
+    assert "is no longer frozen" in remit(tmp_path, "money", "unfreeze", "--why", "paid").stdout
+    assert json.loads(remit(tmp_path, "money", "unfreeze", "--json").stdout) == {"changed": False}
+    assert "was not frozen" in remit(tmp_path, "money", "unfreeze").stdout
 
 
 @pytest.mark.rule("spend.adds-up")
 async def test_spending_adds_up_to_the_account(spent: Path):
-    shown = remit(spent, "spend")
+    shown = remit(spent, "money", "spend")
     assert [line.split() for line in shown.stdout.splitlines()] == [
         ["agent", "credits", "tokens", "calls", "uncertain"],
         ["lead", "$0.07", "100", "2", "$0.05"],
         ["coder", "$0.01", "5", "1", "-"],
         ["total", "$0.08", "105", "3", "$0.05"],
     ]
-    told = json.loads(remit(spent, "spend", "--by", "model", "--json").stdout)
-    account = json.loads(remit(spent, "credits", "--json").stdout)["account"]
+    told = json.loads(remit(spent, "money", "spend", "--by", "model", "--json").stdout)
+    account = json.loads(remit(spent, "money", "--json").stdout)["account"]
     assert told["total"]["credits"] == sum(line["credits"] for line in told["lines"]) == account["credits"]["spent"]
-    rows = list(csv.reader(remit(spent, "spend", "--by", "run", "--csv").stdout.splitlines()))
+    rows = list(csv.reader(remit(spent, "money", "spend", "--by", "run", "--csv").stdout.splitlines()))
     assert [row[1] for row in rows] == ["credits_usd", "0.08", "0.08"]
-    assert "no model" in remit(spent, "spend", "--by", "model").stdout
+    assert "no model" in remit(spent, "money", "spend", "--by", "model").stdout
 
 
 @pytest.mark.rule("spend.pruned")
@@ -140,35 +140,35 @@ async def test_what_pruned_runs_have_spent_stays_in_the_sum(tmp_path: Path, cloc
 
 
 async def test_spending_of_a_time_is_what_was_spent_then(spent: Path):
-    assert "total    $0.08" in remit(spent, "spend", "--since", "1h").stdout
-    assert "no spending in that time" in remit(spent, "spend", "--until", "2020-01-01").stdout
-    assert remit(spent, "spend", "--since", "1h", "--until", "2h").returncode == 2
-    assert remit(spent, "spend", "--csv", "--json").returncode == 2
-    assert remit(spent, "spend", "--by", "colour").returncode == 2
+    assert "total    $0.08" in remit(spent, "money", "spend", "--since", "1h").stdout
+    assert "no spending in that time" in remit(spent, "money", "spend", "--until", "2020-01-01").stdout
+    assert remit(spent, "money", "spend", "--since", "1h", "--until", "2h").returncode == 2
+    assert remit(spent, "money", "spend", "--csv", "--json").returncode == 2
+    assert remit(spent, "money", "spend", "--by", "colour").returncode == 2
 
 
 @pytest.mark.rule("ledger.verify")
 async def test_an_uncertain_call_is_listed_and_reconciled_once(spent: Path):
-    (call,) = json.loads(remit(spent, "ledger", "--json").stdout)
-    listed = remit(spent, "ledger").stdout
+    (call,) = json.loads(remit(spent, "money", "uncertain", "--json").stdout)
+    listed = remit(spent, "money", "uncertain").stdout
     assert call["id"] in listed
-    assert "remit ledger reconcile CALL 0.01USD" in listed
+    assert "remit money reconcile CALL 0.01USD" in listed
 
-    done = remit(spent, "ledger", "reconcile", call["id"][-6:], "0.01USD", "--why", "the bill")
+    done = remit(spent, "money", "reconcile", call["id"][-6:], "0.01USD", "--why", "the bill")
     assert "$0.04 refunded" in done.stdout
-    again = remit(spent, "ledger", "reconcile", call["id"], "0.01USD")
+    again = remit(spent, "money", "reconcile", call["id"], "0.01USD")
     assert "$0.04 refunded" in again.stdout
-    assert remit(spent, "ledger", "reconcile", call["id"], "0.02USD").returncode == 3
-    assert "no calls of uncertain cost" in remit(spent, "ledger").stdout
-    verified = remit(spent, "ledger", "verify")
+    assert remit(spent, "money", "reconcile", call["id"], "0.02USD").returncode == 3
+    assert "no calls of uncertain cost" in remit(spent, "money", "uncertain").stdout
+    verified = remit(spent, "money", "verify")
     assert (verified.returncode, "the ledger balances" in verified.stdout) == (0, True)
-    assert json.loads(remit(spent, "ledger", "verify", "--json").stdout)["sound"] is True
+    assert json.loads(remit(spent, "money", "verify", "--json").stdout)["sound"] is True
 
 
 async def test_a_call_may_have_cost_more_or_exactly_that(spent: Path):
-    (call,) = json.loads(remit(spent, "ledger", "--json").stdout)
-    assert remit(spent, "ledger", "reconcile", call["id"], "1").returncode == 2
-    more = remit(spent, "ledger", "reconcile", call["id"], "0.06USD", "--tokens", "90")
+    (call,) = json.loads(remit(spent, "money", "uncertain", "--json").stdout)
+    assert remit(spent, "money", "reconcile", call["id"], "1").returncode == 2
+    more = remit(spent, "money", "reconcile", call["id"], "0.06USD", "--tokens", "90")
     assert "10 tokens refunded, $0.01 more charged" in more.stdout
 
 
@@ -179,7 +179,7 @@ async def test_a_row_that_does_not_balance_is_named(spent: Path):
         database.execute("UPDATE lease SET available = available + 1 WHERE id = 'account'")
         database.commit()
     sentence = "lease account of credits does not balance"
-    verified, examined = remit(spent, "ledger", "verify"), remit(spent, "doctor")
+    verified, examined = remit(spent, "money", "verify"), remit(spent, "doctor")
     assert (verified.returncode, examined.returncode) == (1, 1)
     assert sentence in verified.stdout
     assert "does not balance" in verified.stdout
@@ -191,7 +191,7 @@ async def test_what_was_spent_is_shown_wherever_a_run_is(spent: Path):
     assert "$0.07, $0.01 below" in remit(spent, "show").stdout
     assert "$0.08 spent" in remit(spent, "show").stdout
     assert "$0.08" in remit(spent, "runs").stdout
-    assert "$0.08; details: `remit spend`" in remit(spent, "stats").stdout
+    assert "$0.08; details: `remit money spend`" in remit(spent, "stats").stdout
     assert "spent    $0.07" in remit(spent, "status").stdout
     assert "$0.07, $0.01 below" in remit(spent, "flow").stdout
     assert json.loads(remit(spent, "runs", "--json").stdout)[0]["credits"] == amount("$0.08")
@@ -210,32 +210,32 @@ def test_the_limits_of_a_file_hold_and_their_use_is_listed(tmp_path: Path):
     second = remit(tmp_path, "run", "helper", "x")
     assert second.returncode == 3
     assert "the workspace has begun 1 of 1 task a day, and there is room again in 1 d" in second.stderr
-    shown = remit(tmp_path, "limits").stdout
+    shown = remit(tmp_path, "money", "limits").stdout
     assert "the workspace  1 task a day   1 task     -  0 tasks" in shown
     assert "each agent     $1.00 an hour   $0.00" in shown
-    tasks, money = json.loads(remit(tmp_path, "limits", "--json").stdout)
+    tasks, money = json.loads(remit(tmp_path, "money", "limits", "--json").stdout)
     assert [tasks[name] for name in ("per", "scope", "name", "unit", "most", "used", "left")] == [
         *("day", "workspace", "", "tasks", 1, 1, 0)
     ]
     assert (tasks["room_at"] is not None, money["unit"], money["room_at"]) == (True, "credits", None)
     (tmp_path / "remit.toml").write_text('[agents.helper]\nfunction = "helping:helper"\n', encoding="utf-8")
-    assert "this team has no limits" in remit(tmp_path, "limits").stdout
+    assert "this team has no limits" in remit(tmp_path, "money", "limits").stdout
 
 
 @pytest.mark.rule("workspace.op-content", "money.reconcile")
 async def test_an_operation_of_the_command_line_is_one_act(spent: Path):
     for _ in range(2):
-        assert remit(spent, "credits", "grant", "1USD", "--op", "may", "--by", "ann").returncode == 0
-    another = remit(spent, "credits", "grant", "100USD", "--op", "may")
+        assert remit(spent, "money", "grant", "1USD", "--op", "may", "--by", "ann").returncode == 0
+    another = remit(spent, "money", "grant", "100USD", "--op", "may")
     assert another.returncode == 3
     assert "the op 'may' was used for another act" in another.stderr
     for words in (("breaker", "trip", "coder", "--why", "away"), ("prune", "--days", "4"), ("context", "cleanup")):
         assert "was used for another act" in remit(spent, *words, "--op", "may").stderr
-    told = json.loads(remit(spent, "credits", "--json").stdout)
+    told = json.loads(remit(spent, "money", "--json").stdout)
     assert told["account"]["credits"]["granted"] == 11_000_000
     assert "(by ann)" in remit(spent, "history").stdout
 
-    [hold] = json.loads(remit(spent, "ledger", "--json").stdout)
+    [hold] = json.loads(remit(spent, "money", "uncertain", "--json").stdout)
     for _ in range(2):
-        assert remit(spent, "ledger", "reconcile", hold["id"], "0.01USD", "--op", "bill").returncode == 0
-    assert "was reconciled already, with $0.01" in remit(spent, "ledger", "reconcile", hold["id"], "0.02USD").stderr
+        assert remit(spent, "money", "reconcile", hold["id"], "0.01USD", "--op", "bill").returncode == 0
+    assert "was reconciled already, with $0.01" in remit(spent, "money", "reconcile", hold["id"], "0.02USD").stderr

@@ -17,7 +17,16 @@ pytestmark = pytest.mark.rule("trust.folder")
 # Everything that does not run agents and gets its store from the file.
 LOOKING = [
     *(("runs",), ("show",), ("flow",), ("history",), ("stats",), ("ps",), ("status", "x"), ("watch",), ("agents",)),
-    *(("approvals",), ("spend",), ("credits",), ("ledger",), ("breakers",), ("cooling",), ("doctor",), ("wait", "x")),
+    *(
+        ("approvals",),
+        ("money", "spend"),
+        ("money",),
+        ("money", "uncertain"),
+        ("breakers",),
+        ("cooling",),
+        ("doctor",),
+        ("wait", "x"),
+    ),
     *(("cancel", "x"), ("retry", "x"), ("prune", "--days", "1"), ("context", "ls"), ("keys", "list"), ("find", "help")),
     *(("backup", "copy.db"), ("db", "migrate"), ("approve", "x"), ("answer", "x", "yes"), ("breaker", "reset", "x")),
 ]

@@ -54,10 +54,7 @@ _COMMANDS: Final = (
     (INSPECT, "history", "history:history", "Print journal events."),
     (INSPECT, "stats", "stats:stats", "Show statistics per agent: tasks, durations, handoffs, refusals."),
     (INSPECT, "approvals", "approvals:approvals", "List open questions and requests, or past decisions."),
-    (INSPECT, "spend", "spend:spend", "Show spending by day, agent, model, session or run."),
-    (INSPECT, "limits", "limits:limits", "Show the usage of a team's limits."),
-    (INSPECT, "credits", "credits:app", "Show the account balance; grant money; unfreeze."),
-    (INSPECT, "ledger", "ledger:app", "List and reconcile calls of uncertain cost; verify the ledger."),
+    (INSPECT, "money", "money:app", "Show the account, spending and limits; grant money; reconcile uncertain calls."),
     (INSPECT, "breakers", "breakers:breakers", "List agents with an open circuit breaker."),
     (
         INSPECT,

@@ -136,7 +136,7 @@ def _tell(root: Node, store: str) -> None:
     _heading(console, "Next")
     where = f"--store {store}"
     console.print(Text(f"  remit runs {where}", "cyan"))
-    console.print(Text(f"  remit spend {where}", "cyan"))
+    console.print(Text(f"  remit money spend {where}", "cyan"))
     console.print(Text(f"  remit approvals --decided {where}", "cyan"))
     console.print(Text(f"  remit flow last {where} --format svg --output flow.svg", "cyan"))
     console.print(Text(f"  remit context ls codebase {where}", "cyan"))

@@ -103,7 +103,7 @@ def _overview(figures: Stats) -> Text:
     lines += _queue(figures)
     lines.append(("deadlocks", f"{figures.deadlocks:,}"))
     if figures.credits:
-        lines.append(("spent", f"{money(figures.credits)}; details: `remit spend`"))
+        lines.append(("spent", f"{money(figures.credits)}; details: `remit money spend`"))
     return Text("\n").join(Text.assemble((f"{name:<10}", "dim"), text) for name, text in lines)
 
 

@@ -142,7 +142,7 @@ def frozen_because(hold: Hold) -> str:
     billed = _said(hold.claimed)
     return (
         f"its money is frozen, because its call for {shown(hold.why)} was billed {billed}, more than its lease had; a "
-        f"person says what it really cost with `remit ledger reconcile {hold.id}`, or answers question "
+        f"person says what it really cost with `remit money reconcile {hold.id}`, or answers question "
         f"{question_of(hold.id)}"
     )
 
@@ -321,7 +321,7 @@ class Accounts(NamedTuple):
 def _uncertain(view: View, hold: str) -> Hold:
     found = view.hold(hold)
     if found is None:
-        raise NotFound(f"there is no uncertain call {shown(hold)}; `remit ledger` lists them")
+        raise NotFound(f"there is no uncertain call {shown(hold)}; `remit money uncertain` lists them")
     if found.state != "uncertain":
         raise Conflict(f"call {hold} is {found.state}; it can be reconciled once it is uncertain")
     return found

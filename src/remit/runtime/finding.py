@@ -15,7 +15,7 @@ _LISTED: Final = {
     "task": "remit ps --all",
     "run": "remit runs",
     "question": "remit approvals",
-    "uncertain call": "remit ledger",
+    "uncertain call": "remit money uncertain",
 }
 
 
