@@ -1,6 +1,8 @@
 """What the adapters of frameworks share: text that a store keeps, JSON of anything, contexts made shorter."""
 
 from dataclasses import dataclass
+from datetime import date
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -20,6 +22,10 @@ class Shape(BaseModel):
     name: str
 
 
+class Size(IntEnum):
+    BIG = 3
+
+
 class Odd:
     def __str__(self) -> str:
         return "odd\0"
@@ -35,6 +41,7 @@ class Odd:
         (Odd(), "odd\ufffd"),
         ("a\ud800", "a\ufffd"),
         (Shape, str(Shape)),
+        ([Size.BIG, date(2026, 1, 2)], [3, "2026-01-02"]),
     ],
 )
 def test_anything_becomes_json(value: Any, found: Any):

@@ -3,21 +3,88 @@
 import json
 import math
 from collections import OrderedDict
-from datetime import date
-from enum import IntEnum
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, TypedDict
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, RootModel
 
 from core.make import json_values, texts
-from remit.core.bounds import TOP
 from remit.core.values import DEPTH_LIMIT, VALUE_LIMIT, checked, decode, digest, encode
 from remit.errors import BadInput
 
 
 class Level(IntEnum):
     HIGH = 3
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Word(StrEnum):
+    YES = "yes"
+
+
+class Shout(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "!"
+
+
+@dataclass
+class Finding:
+    line: int
+    tags: Any = ()
+    when: date = date(2026, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    known: int
+    missing: int = field(init=False)
+
+
+class Review(BaseModel):
+    verdict: Colour
+    findings: list[Finding]
+    day: datetime
+
+
+class Verdicts(RootModel[list[Colour]]):
+    pass
+
+
+class Place(TypedDict):
+    city: str
+
+
+class Pair(NamedTuple):
+    a: int
+    b: Colour
+
+
+class Dumps:
+    """Looks like a pydantic model, and is not a good one."""
+
+    def __init__(self, dumped: object) -> None:
+        self.dumped = dumped
+
+    def model_dump(self, *, mode: str) -> object:
+        if isinstance(self.dumped, Exception):
+            raise self.dumped
+        return self.dumped
+
+
+async def later() -> None: ...
 
 
 def nested(depth: int, leaf: object = 1) -> object:
@@ -39,7 +106,7 @@ def test_a_json_value_is_accepted_as_it_is_and_survives_the_way_through_text(val
     assert encode(decode(encode(found))) == encode(found)  # True does not become 1, nor -0.0 become 0.0
 
 
-@pytest.mark.rule("input.json")
+@pytest.mark.rule("input.json", "input.objects")
 @pytest.mark.parametrize(
     ("given_", "kept"),
     [
@@ -48,6 +115,30 @@ def test_a_json_value_is_accepted_as_it_is_and_survives_the_way_through_text(val
         (Level.HIGH, 3),
         ({"": ""}, {"": ""}),
         ("", ""),
+        (Word.YES, "yes"),
+        ([Shout("loud")], ["loud"]),
+        ({Word.YES: 1, Colour.RED: 2}, {"yes": 1, "red": 2}),
+        (Colour.RED, "red"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "2026-01-02T03:04:00+00:00"),
+        (time(3, 4), "03:04:00"),
+        (Decimal("1.10"), "1.10"),
+        (UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+        (PurePosixPath("a/b"), "a/b"),
+        (Place(city="Bern"), {"city": "Bern"}),
+        (Pair(1, Colour.RED), [1, "red"]),
+        ([Finding(7, [Colour.RED])], [{"line": 7, "tags": ["red"], "when": "2026-01-02"}]),
+        (
+            {"review": Review(verdict=Colour.RED, findings=[Finding(1)], day=datetime(2026, 1, 2, tzinfo=UTC))},
+            {
+                "review": {
+                    "verdict": "red",
+                    "findings": [{"line": 1, "tags": [], "when": "2026-01-02"}],
+                    "day": "2026-01-02T00:00:00Z",
+                }
+            },
+        ),
+        (Verdicts([Colour.RED]), ["red"]),
     ],
 )
 def test_kin_of_json_types_become_plain_json(given_, kept):
@@ -96,16 +187,32 @@ def test_canonical_text_has_sorted_keys_no_spaces_and_real_letters():
         (["\0"], r"a value\[0\] must not contain a NUL"),
         ({"a": "\udfff"}, r"a value\.a contains half of a surrogate pair"),
         ("\ud800", "a value contains half of a surrogate pair"),
-        (b"bytes", "a value is not JSON: bytes b'bytes'; use text, numbers"),
-        ({"day": date(2026, 1, 2)}, r"a value\.day is not JSON: date"),
-        ([{1, 2}], r"a value\[0\] is not JSON: set"),
-        (object, "a value is not JSON: type"),
-        (TOP, "a value is not JSON: Bounds"),
+        (b"bytes", "^a value is a bytes; use text, such as base64$"),
+        ([{1, 2}], r"^a value has a set at \[0\]; use a list, which has an order: sorted\(...\)$"),
+        ({"findings": [1, Finding(2, {"a"})]}, r"^a value has a set at findings\[1\]\.tags; use a list"),
+        ({"wait": timedelta(1)}, "^a value has a timedelta at wait; use a number"),
+        ((n for n in [1]), r"^a value is a generator; use list\(...\)$"),
+        (object, "a value is not JSON: type <class 'object'>; use text, numbers"),
+        (Finding, "a value is not JSON: type"),
+        ([object()], r"a value\[0\] is not JSON: object"),
+        ({Colour: 1}, "a value has a key that is not text"),
+        (Unfinished(1), "^a value is a Unfinished; it is not complete: .*missing"),
+        ([Dumps(KeyError("x"))], r"^a value has a Dumps at \[0\]; its model_dump raised KeyError: 'x'$"),
+        (Dumps(Dumps(1)), r"^a value is a Dumps; its model_dump\(mode='json'\) must return JSON$"),
     ],
 )
 def test_what_is_not_json_is_refused_and_the_part_is_named(value, reason):
     with pytest.raises(BadInput, match=reason):
         checked(value, "a value")
+
+
+@pytest.mark.rule("input.json")
+def test_a_call_that_was_not_awaited_is_refused_with_what_to_do():
+    call = later()
+
+    with pytest.raises(BadInput, match=r"^a value has a coroutine at a; await it first$"):
+        checked({"a": call}, "a value")
+    call.close()
 
 
 @pytest.mark.rule("input.json")

@@ -42,6 +42,10 @@ class Send:
     agent: str
     payload: Json
 
+    if TYPE_CHECKING:  # what callers may pass: any object that has a form in JSON
+
+        def __init__(self, agent: str, payload: object) -> None: ...
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", canonical(self.agent))
         object.__setattr__(self, "payload", checked(self.payload, "a payload", TASK_LIMIT))
@@ -83,7 +87,7 @@ class Command:
             goto: "str | End | Sequence[Send]",
             update: Update | None = None,
             join: str = "",
-            result: Json = None,
+            result: object = None,
             *,
             sees: SeesGiven = NOTHING,
             writes: SeesGiven = NOTHING,

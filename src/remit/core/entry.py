@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.times import DAY, aware, span
@@ -81,6 +81,19 @@ class Draft:
     extend: bool = False
     trust: Trust = "trusted"
     expect: int | None = None
+
+    if TYPE_CHECKING:  # what callers may pass: any object that has a form in JSON
+
+        def __init__(
+            self,
+            namespace: str,
+            key: str,
+            value: object,
+            lifetime: int | None = None,
+            extend: bool = False,
+            trust: Trust = "trusted",
+            expect: int | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         address(self.namespace, self.key)

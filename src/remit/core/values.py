@@ -4,8 +4,15 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
-from typing import TypeAlias, cast
+from inspect import isawaitable, isgenerator
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
 from unicodedata import category, normalize
 
 from remit.errors import BadInput
@@ -153,10 +160,11 @@ def decode(text: str) -> Json:
 
 
 def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
-    """Return the value as plain JSON. Raise `BadInput` that names the part that is not JSON."""
+    """Return the value as plain JSON; `json_form` says what becomes of Python objects. Raise `BadInput` that names the
+    part that is not JSON."""
     if value is None:
         return None
-    if isinstance(value, str):
+    if value.__class__ is str:  # not isinstance: a text of a class of its own becomes plain text below
         return plain(value, what, limit, empty=True)
     return checked_with_text(value, what, limit)[0]
 
@@ -188,13 +196,14 @@ def copied(value: Json) -> Json:
 
 
 class NotJson(Exception):
-    """What is wrong with a part of a value. The place is added on the way out, so that valid values pay nothing for
-    it."""
+    """What is wrong with a part of a value, or, with a `noun`, what the part is and what to use instead. The place is
+    added on the way out, so that valid values pay nothing for it."""
 
-    def __init__(self, wrong: str, about: str = "") -> None:
+    def __init__(self, wrong: str, about: str = "", *, noun: str = "") -> None:
         super().__init__()
         self._wrong = wrong
         self._about = about
+        self._noun = noun
         self._place: list[str] = []
 
     def inside(self, part: str) -> None:
@@ -202,14 +211,18 @@ class NotJson(Exception):
         self._place.append(part)
 
     def sentence(self, what: str) -> str:
-        return f"{self._about}{what}{''.join(reversed(self._place))} {self._wrong}"
+        place = "".join(reversed(self._place))
+        if not self._noun:
+            return f"{self._about}{what}{place} {self._wrong}"
+        there = f"has {self._noun} at {place.removeprefix('.')}" if place else f"is {self._noun}"
+        return f"{what} {there}; {self._wrong}"
 
 
-def _json(value: object, depth: int) -> Json:
+def _json(value: object, depth: int) -> Json:  # noqa: PLR0911 - one for each kind of value
     if depth < 0:
         raise NotJson(f"is nested more than {DEPTH_LIMIT} deep")
-    if isinstance(value, str):
-        return _text(value)
+    if value.__class__ is str:
+        return _text(cast("str", value))
     if value is None or value is True or value is False:
         return value
     if isinstance(value, int):
@@ -220,10 +233,78 @@ def _json(value: object, depth: int) -> Json:
         return _object(cast("dict[object, object]", value), depth - 1)
     if isinstance(value, list | tuple):
         return _list(cast("list[object]", value), depth - 1)
-    raise NotJson(
-        f"is not JSON: {type(value).__name__} {shown(value)}; "
-        "use text, numbers, true, false, null, lists and objects with text keys"
-    )
+    return _json(json_form(value), depth)
+
+
+# What to use instead of values that have no form in JSON.
+_INSTEAD: Final = MappingProxyType(
+    {
+        "set": "use a list, which has an order: sorted(...)",
+        "frozenset": "use a list, which has an order: sorted(...)",
+        "bytes": "use text, such as base64",
+        "bytearray": "use text, such as base64",
+        "timedelta": "use a number: its total_seconds()",
+        "complex": "use a list of two numbers",
+    }
+)
+_USE: Final = "use text, numbers, true, false, null, lists, objects with text keys, or a dataclass or pydantic model"
+
+
+def json_form(value: object) -> object:
+    """Return what a Python object is in JSON: an object of the fields of a dataclass, what a pydantic model dumps, the
+    value of an enum's member, the ISO form of a date or time, the text of a decimal number, a UUID or a path. Raise
+    `NotJson` for any other object."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return str.__str__(value)  # a text of a class of its own
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, Decimal) or _is_uuid_or_path(value):
+        return str(value)
+    if not isinstance(value, type):
+        if is_dataclass(value):
+            return _fields(value, [field.name for field in fields(value)])
+        dump: object = getattr(value, "model_dump", None)
+        if callable(dump):
+            return _dumped(value, dump)
+    raise _no_form(value)
+
+
+def _is_uuid_or_path(value: object) -> bool:
+    """Whether the value is a UUID or a path, by its class: the core imports nothing that makes ids or reads files."""
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
+    return not kinds.isdisjoint((("uuid", "UUID"), ("pathlib", "PurePath")))
+
+
+def _fields(value: object, names: list[str]) -> dict[str, object]:
+    try:
+        return {name: getattr(value, name) for name in names}
+    except AttributeError as error:  # a field without a default that __init__ does not set
+        raise NotJson(f"it is not complete: {error}", noun=f"a {type(value).__name__}") from None
+
+
+def _dumped(value: object, dump: Callable[..., object]) -> object:
+    """Return what a pydantic model, or an object that looks like one, says it is in JSON."""
+    name = type(value).__name__
+    try:
+        dumped = dump(mode="json")
+    except Exception as error:  # noqa: BLE001 - whatever code of the model's own raises
+        raise NotJson(f"its model_dump raised {type(error).__name__}: {error}", noun=f"a {name}") from None
+    if hasattr(dumped, "model_dump"):
+        raise NotJson("its model_dump(mode='json') must return JSON", noun=f"a {name}")
+    return dumped
+
+
+def _no_form(value: object) -> NotJson:
+    name = type(value).__name__
+    if instead := _INSTEAD.get(name):
+        return NotJson(instead, noun=f"a {name}")
+    if isawaitable(value):
+        return NotJson("await it first", noun=f"a {name}")
+    if isgenerator(value):
+        return NotJson("use list(...)", noun="a generator")
+    return NotJson(f"is not JSON: {name} {shown(value)}; {_USE}")
 
 
 def _text(value: str, about: str = "") -> str:
@@ -261,15 +342,22 @@ def _list(value: list[object], depth: int) -> list[Json]:
 def _object(value: dict[object, object], depth: int) -> dict[str, Json]:
     made: dict[str, Json] = {}
     for key, item in value.items():
-        if not isinstance(key, str):
-            raise NotJson(f"has a key that is not text: {shown(key)}")
-        _text(key, "a key of ")
+        name = cast("str", key) if key.__class__ is str else _key(key)
+        _text(name, "a key of ")
         try:
-            made[key] = _json(item, depth)
+            made[name] = _json(item, depth)
         except NotJson as no:
-            no.inside(f".{shown(key)[1:-1]}")
+            no.inside(f".{shown(name)[1:-1]}")
             raise
     return made
+
+
+def _key(key: object) -> str:
+    """Return a key that is a text of a class of its own, such as a member of an enum, as plain text."""
+    found = key.value if isinstance(key, Enum) else key
+    if not isinstance(found, str):
+        raise NotJson(f"has a key that is not text: {shown(key)}")
+    return str.__str__(found)
 
 
 def digest(text: str) -> str:

@@ -457,7 +457,7 @@ class Context:
         self,
         namespace: str,
         key: str,
-        value: Json,
+        value: object,
         ttl: float | None = None,
         *,
         trust: Trust = "trusted",
@@ -472,7 +472,7 @@ class Context:
         lifetime = entries.lifetime(ttl)
         return await self._access.put(Draft(_own(namespace), key, value, lifetime, trust=trust, expect=expect))
 
-    async def set_with_extension(self, namespace: str, key: str, value: Json, ttl: float = _QUARTER) -> int:
+    async def set_with_extension(self, namespace: str, key: str, value: object, ttl: float = _QUARTER) -> int:
         """Write a memory entry: it lives for `ttl` seconds [default: 90 days], and as long again after each read."""
         return await self._access.put(Draft(_own(namespace), key, value, span(ttl, "ttl"), extend=True))
 
@@ -527,7 +527,7 @@ class Board:
         self._access = access
         self._namespace = board_of(access.session).namespace
 
-    async def set(self, key: str, value: Json, ttl: float | None = None) -> int:
+    async def set(self, key: str, value: object, ttl: float | None = None) -> int:
         """Write an entry on the board under the agent's name, and return its version."""
         return await self._access.put(Draft(self._namespace, key, value, entries.lifetime(ttl)))
 

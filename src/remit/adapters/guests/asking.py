@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from enum import Enum
 from functools import partial
 from typing import Any, Final, TypeAlias, cast, get_args
 
@@ -21,7 +21,7 @@ from remit.core.prices import MOST_COUNTED, PER_MESSAGE, Usage
 from remit.core.recovery import Choice, FailureKind, ModelFailure, ModelTry, key_mark, kind_of
 from remit.core.secret import Secret
 from remit.core.times import SECOND
-from remit.core.values import Json, digest, encode, tokens_in
+from remit.core.values import Json, NotJson, digest, encode, json_form, tokens_in
 from remit.errors import BadInput
 from remit.ports.models import HandedOver, Rendered
 from remit.ports.turn import TurnLike, current_turn
@@ -54,7 +54,7 @@ def clean_json(text: str) -> str:
 
 def json_of(value: object) -> Json:
     """Return the result of a tool or agent as JSON; a value that is not JSON and cannot be converted becomes text."""
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return clean(value) if isinstance(value, str) else value
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
@@ -63,10 +63,10 @@ def json_of(value: object) -> Json:
         return [json_of(item) for item in cast("Iterable[object]", value)]
     if isinstance(value, float) and math.isfinite(value):
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return json_of(asdict(value))
-    dump: Callable[..., object] | None = None if isinstance(value, type) else getattr(value, "model_dump", None)
-    return clean(str(value)) if dump is None else json_of(dump(mode="json"))
+    try:
+        return json_of(json_form(value))
+    except NotJson:
+        return clean(str(value))
 
 
 def unlike(name: str, seen: set[str]) -> str:
