@@ -250,6 +250,14 @@ rt.model_agent(
     concurrency=2, can="release", asks=["clerk"], reads=["plans"], writes=["notes"],
 )
 
+@rt.around
+async def timing(turn, go):
+    return await go()
+
+@rt.around
+async def check(turn, go):
+    return await go()
+
 @rt.agent(role="files things", needs_approval=True)
 async def clerk(turn): ...
 """
@@ -261,12 +269,14 @@ def test_agents_tells_how_each_agent_of_a_module_is_put_together(tmp_path: Path)
     assert remit(tmp_path, "agents", "hooked_team:rt", "-v").stdout.splitlines() == [
         "clerk  files things",
         "  approval  a person, before it works for another agent",
+        "  around    timing, then check",
         "releaser  release",
         "  models    openai:gpt-5 (KEY_A, then KEY_B), then anthropic:claude-sonnet-4-5 (ANTHROPIC_API_KEY)",
         "  asks      clerk",
         "  tools     deploy",
         "  denied    exec",
         "  approval  a person, each time: deploy",
+        "  around    timing, then check",
         "  before    look",
         "  after     note",
         "  reads     plans/*",

@@ -99,11 +99,17 @@ def public(owner: type) -> Iterator[str]:
 
 PLAN = Plan([Step("a", "A", agent="ok")])
 
+
+async def passing(_turn: Turn, go: Callable[[], Awaitable[object]]) -> object:
+    return await go()
+
+
 OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "agent": ({}, ()),
     "add": ({"card": Card("new"), "answer": echo}, ()),
     "model_agent": ({"name": "x", "model": "test"}, (AboutModel,)),
     "tool": ({"function": echo}, ()),
+    "around": ({"function": passing}, ()),
     "stack": ({"name": "ok"}, ()),
     "override": ({}, ()),
     "run": ({"agent": "ok", "task": "x"}, (Starting,)),

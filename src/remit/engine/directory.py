@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
@@ -16,8 +16,9 @@ from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat
 from remit.errors import BadInput
 
-# Called with a Turn, which is not named here to avoid an import cycle.
+# Both are called with a Turn, which is not named here to avoid an import cycle.
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
+Around: TypeAlias = Callable[[Any, Callable[[], Awaitable[object]]], Awaitable[object]]
 OnLost: TypeAlias = Literal["fail", "restart"]  # what happens to a turn whose conversation cannot be continued
 
 
@@ -49,15 +50,32 @@ class AgentRules(NamedTuple):
 USUAL_RULES: Final = AgentRules()
 
 
+class Layer(Protocol):
+    """A function around every turn. It is an interface because its module is imported only if there is one."""
+
+    @property
+    def name(self) -> str: ...
+    def wrap(self, inner: AgentFunction) -> AgentFunction: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A card and the function that answers for it."""
+    """A card and the function that answers for it. A turn calls `call`: `answer` with the functions `around` it,
+    the first of them outermost."""
 
     card: Card
     answer: AgentFunction
     retry: RetryPolicy = USUAL
     rules: AgentRules = USUAL_RULES
     stand_in: bool = False  # provided by the engine for a person's plan, so failures are no agent's own
+    around: tuple[Layer, ...] = ()
+    call: AgentFunction = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        call = self.answer
+        for layer in reversed(self.around):
+            call = layer.wrap(call)
+        object.__setattr__(self, "call", call)
 
 
 async def _leads_only(_turn: object) -> object:
@@ -73,6 +91,7 @@ class Directory:
         self._agents: dict[str, Agent] = {}
         self._index = Index()
         self._unread: list[Card] = []  # cards that are not indexed yet
+        self._around: tuple[Layer, ...] = ()  # the first is outermost
 
     def add(self, agent: Agent) -> None:
         name = agent.card.name
@@ -82,12 +101,23 @@ class Directory:
                 f"there is already an agent '{name}'; "
                 "names that differ only by case, spaces or punctuation are one agent"
             )
-        self._agents[name] = agent
+        self._agents[name] = self._surrounded(agent)
         self._unread.append(agent.card)
 
     def replace(self, agent: Agent) -> None:
         """Replace the function of a registered agent; its card stays."""
-        self._agents[agent.card.name] = agent
+        self._agents[agent.card.name] = self._surrounded(agent)
+
+    def surround(self, layer: Layer) -> None:
+        """Put a function around the turns of all agents, inside of those that are there already."""
+        if layer in self._around:
+            raise BadInput(f"{layer.name} is around every turn already; register it once")
+        self._around = (*self._around, layer)
+        for agent in [*self._agents.values()]:
+            self.replace(agent)
+
+    def _surrounded(self, agent: Agent) -> Agent:
+        return agent if agent.around == self._around else replace(agent, around=self._around)
 
     def get(self, name: str) -> Agent | None:
         return self._agents.get(name)

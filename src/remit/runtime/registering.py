@@ -16,7 +16,7 @@ from remit.core.session import memory
 from remit.core.toolgroups import Repeat, expanded
 from remit.core.values import canonical, shown
 from remit.engine import asking
-from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
+from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules, Around
 from remit.errors import BadInput, NotFound
 from remit.runtime import models
 from remit.runtime.models import AboutGuest, AboutModel, Registered, ToolShelf
@@ -25,6 +25,7 @@ from remit.runtime.stacks import AgentStack, stack_of
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 AnyTool = TypeVar("AnyTool")
+AnyAround = TypeVar("AnyAround", bound=Around)
 _TOOLS: Final = ("tools", "deny", "approve_tools")  # keywords that name tools
 
 
@@ -141,6 +142,18 @@ class HasTeam:
         self._shelf.put(function, repeat, polls=polls)
         return function
 
+    def around(self, function: AnyAround) -> AnyAround:
+        """Put a function around every turn of every agent: `@rt.around`, then `async def timing(turn, go): ...`.
+
+        `await go()` runs the turn and returns its answer; a handoff is a `Command`. The function returns the answer of
+        the turn. It may change the answer, raise to fail the task, or return without `go`, and the agent is not called.
+        The first function that is registered is outermost. A retried or resumed task runs it again, like the agent.
+        """
+        from remit.engine.around import AroundTurns  # noqa: PLC0415 - most teams have none
+
+        self._opening.directory.surround(AroundTurns(function))
+        return function
+
     def _has(self, member: Registered) -> bool:
         """Whether an agent that a guest has as a tool is already a member, because another guest has it too."""
         there = self._opening.directory.get(member.card.name)
@@ -165,8 +178,8 @@ class HasTeam:
         return self._opening.directory.cards()
 
     def stack(self, name: str) -> AgentStack:
-        """Return how an agent is configured: its models and keys, tools, approvals, hooks and limits. Raise `NotFound`
-        if there is no such agent."""
+        """Return how an agent is configured: its models and keys, tools, approvals, hooks, functions around its turns
+        and limits. Raise `NotFound` if there is no such agent."""
         agent = self._opening.directory.get(canonical(name))
         if agent is None:
             raise NotFound(f"there is no agent {shown(name)}; there are {', '.join(self._opening.directory.names())}")

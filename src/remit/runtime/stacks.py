@@ -11,7 +11,8 @@ from remit.engine.directory import Agent
 class AgentStack(NamedTuple):
     """The configuration of an agent. `models` are tried in order, with the keys that `keys` names for each; they are
     empty if they are known only while it runs. `approve_tools` are tools that a person approves each time; `before` and
-    `after` are the hooks around each tool, in the order of their calls."""
+    `after` are the hooks around each tool, in the order of their calls. `around` are the functions around each turn,
+    the outermost first."""
 
     card: Card
     models: tuple[str, ...]
@@ -22,6 +23,7 @@ class AgentStack(NamedTuple):
     approve_tools: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
+    around: tuple[str, ...]
 
 
 def stack_of(agent: Agent) -> AgentStack:
@@ -38,6 +40,7 @@ def stack_of(agent: Agent) -> AgentStack:
         tuple(sorted(rules.approve_tools)),
         tuple(map(_called, rules.before)),
         tuple(map(_called, rules.after)),
+        tuple(layer.name for layer in agent.around),
     )
 
 

@@ -244,7 +244,7 @@ class Conductor:
         outer = CURRENT_TURN.set(turn)
         call: Call | None = None
         try:
-            call = Call(agent.card.name, agent.answer(turn), control.scope, self._leaving)
+            call = Call(agent.card.name, agent.call(turn), control.scope, self._leaving)
             control.calls.append(call)
             try:
                 answer = await call
