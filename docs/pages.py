@@ -34,6 +34,8 @@ KEYWORDS = {
     "key": "idempotency key: the same request with the same key is the same task",
     "same_within": "number of seconds for which the same request is the same task without a key",
     "attempts": "maximum number of attempts (default 4)",
+    "after": "start no earlier than so many seconds after the request; or a timedelta",
+    "at": "start no earlier than this moment, a datetime with a time zone",
     "announce": "`True`: announce the end in the asker's inbox, like that of a spawned task",
     "session": "id of a group of runs that share a blackboard and inboxes",
     "remembers": '`True`: start with the earlier messages of the session; `"whole"`: with whole conversations',

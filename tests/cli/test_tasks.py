@@ -212,6 +212,55 @@ def test_a_key_whose_run_was_pruned_is_the_same_task_and_nothing_is_done(cli, tm
         assert "it exists: the same task was submitted before" in again.err
 
 
+@pytest.mark.rule("delay.verbs")
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [(("--after", "90"), 90), (("--after", "10m"), 600), (("--after", "1.5 h"), 5_400), (("--after", "2d"), 172_800)],
+)
+def test_a_task_is_submitted_for_later(cli, module: str, words: tuple[str, ...], seconds: float):
+    said = cli("submit", f"{module}:rt", "quick", "hello", "--store", "remit.db", *words)
+    task = said.out.strip()
+    assert f"remit wait {task}; due in " in said.err
+    shown = json.loads(cli("status", task, "--json").out)
+    assert (shown["state"], shown["ready_at"] - shown["asked_at"]) == ("pending", seconds * 1e6)
+    assert "due in " in cli("ps").out
+    assert "due      in " in cli("status", task).out
+    assert "; due 20" in cli("history").out
+
+
+@pytest.mark.rule("delay.verbs")
+@pytest.mark.parametrize(
+    ("at", "utc"),
+    [
+        ("2999-12-01T08:00", "2999-12-01T08:00:00Z"),
+        ("2999-12-01 08:00+01:00", "2999-12-01T07:00:00Z"),
+        ("2999-12-01", "2999-12-01T00:00:00Z"),
+    ],
+)
+def test_a_task_is_submitted_for_a_moment(cli, module: str, at: str, utc: str):
+    cli("submit", f"{module}:rt", "quick", "hello", "--store", "remit.db", "--at", at)
+    assert f"quick: hello; due {utc}" in cli("history").out
+
+
+@pytest.mark.rule("delay.input")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--after", "soon"), "--after is a duration, as 90s, 10m, 2h or 1d, not 'soon'"),
+        (("--after", "0"), "--after must be a positive number of seconds, got 0.0"),
+        (("--at", "tomorrow"), "--at is a date and time, as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00"),
+        (
+            ("--after", "1m", "--at", "2999-12-01"),
+            "--after and --at both say when the task may start; pass one of them",
+        ),
+    ],
+)
+def test_a_time_that_cannot_be_read_is_an_error_that_says_how_it_is_written(cli, module, words, sentence: str):
+    said = cli("submit", f"{module}:rt", "quick", "hello", *words)
+    assert said.code == 2
+    assert sentence in " ".join(said.err.split())
+
+
 def test_a_duplicate_says_that_it_is_one(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db")
     first, second = cli(*words), cli(*words)

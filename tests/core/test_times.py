@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.times import DAY, SECOND, aware, iso, moment, span
+from remit.core.times import DAY, SECOND, Delay, aware, delay, iso, moment, span
 from remit.errors import BadInput
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -133,3 +133,35 @@ def test_iso_reads_like_this():
 @given(st.integers(-(10**15), 4 * 10**15))
 def test_a_moment_as_a_datetime_is_exact(at):
     assert moment(aware(at), "it") == at
+
+
+# --- delays ------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("delay.due")
+def test_a_delay_is_due_so_long_after_its_request_or_at_its_moment():
+    assert delay(90, None) == delay(timedelta(seconds=90), None) == Delay(after=90 * SECOND)
+    assert Delay(after=90 * SECOND).due(5) == 90 * SECOND + 5
+    at = delay(None, EPOCH + timedelta(seconds=7))
+    assert at == Delay(at=7 * SECOND)
+    assert [at.due(now * SECOND) for now in (6, 7, 8)] == [7 * SECOND, 0, 0]
+
+
+@pytest.mark.rule("delay.due")
+def test_no_delay_and_a_moment_before_1970_mean_at_once():
+    assert delay(None, None) is delay(0, None) is None
+    long_ago = delay(None, EPOCH - timedelta(days=1))
+    assert long_ago is not None
+    assert long_ago.due(5) == 0
+
+
+@pytest.mark.rule("delay.input")
+def test_a_delay_is_one_of_two_and_its_moment_has_a_time_zone():
+    for after, at, sentence in (
+        (1, EPOCH, "pass one of them"),
+        (None, EPOCH.replace(tzinfo=None), "at needs a time zone"),
+        (None, 5, "at is a datetime with a time zone, not 5"),
+        (-1, None, "after must be a positive number"),
+    ):
+        with pytest.raises(BadInput, match=sentence):
+            delay(after, at)

@@ -28,6 +28,12 @@ def test_a_line_says_when_what_and_who():
     assert plain_line(EVENTS[0]._replace(agent="")).split()[2] == "person:"
 
 
+def test_the_line_of_a_delayed_task_says_when_it_is_due():
+    [event, *_] = [event for event in EVENTS if event.kind == "task.submitted"]
+    later = event._replace(data={**event.data, "ready_at": event.at + 90_000_000})
+    assert detail(later) == f"{detail(event)}; due 2023-11-14T22:14:50Z"
+
+
 def test_every_kind_of_event_is_one_harmless_line():
     for event in EVENTS:
         assert plain_line(event).isprintable()

@@ -148,9 +148,14 @@ def where(record: Record, crew: Crew, now: int) -> str:
     """Return the worker of a task, or when it is due."""
     if record.ended_at is not None:
         return ""
-    if record.state == "pending" and record.ready_at > now:
-        return f"in {duration(record.ready_at - now)}"
-    return crew.where(record.worker)
+    return due_in(record, now) or crew.where(record.worker)
+
+
+def due_in(record: Record, now: int) -> str:
+    """Return text such as "due in 3 min", or "" for a task that may start now or has started."""
+    if record.state != "pending" or record.ready_at <= now:
+        return ""
+    return f"due in {duration(record.ready_at - now)}"
 
 
 def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:

@@ -1,9 +1,7 @@
 """`remit stats`: statistics of agents, durations, handoffs and refusals."""
 
 import asyncio
-import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +10,8 @@ from rich.text import Text
 from remit.cli.breakers import breaker_state
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import tabled
-from remit.core.times import SECOND, aware, moment
+from remit.cli.times import typed_moment, typed_span
+from remit.core.times import SECOND, aware
 from remit.core.values import canonical, shown
 from remit.errors import BadInput
 from remit.report import wire
@@ -21,9 +20,6 @@ from remit.report.printable import escaped
 from remit.report.stats import AgentStats, Stats
 from remit.report.words import states
 from remit.runtime.workspace import opening_of
-
-_AGO = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str = "", json: AsJson = False) -> None:
@@ -66,16 +62,11 @@ def _when(typed: str, option: str, now: int) -> int | None:
     """Return a time as people type it: an age, or a date. Without a time zone it is UTC."""
     if not typed:
         return None
-    ago = _AGO.fullmatch(typed.strip())
-    if ago is not None:
-        return max(0, now - round(float(ago[1]) * _UNITS[ago[2]] * SECOND))
-    try:
-        when = datetime.fromisoformat(typed.strip())
-    except ValueError:
-        raise BadInput(
-            f"{option} is so long ago, as 30m, 1h or 2d, or a date, as 2026-11-15, not {shown(typed)}"
-        ) from None
-    return moment(when if when.tzinfo else when.replace(tzinfo=UTC), option)
+    if (ago := typed_span(typed)) is not None:
+        return max(0, now - round(ago * SECOND))
+    if (when := typed_moment(typed, option)) is None:
+        raise BadInput(f"{option} is so long ago, as 30m, 1h or 2d, or a date, as 2026-11-15, not {shown(typed)}")
+    return when
 
 
 def _print(console: Console, figures: Stats) -> None:

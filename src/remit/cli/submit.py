@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -23,7 +23,9 @@ from remit.cli.options import (
     with_unit,
     workspace_at,
 )
+from remit.cli.ps import due_in
 from remit.cli.run import AskedFor, asked_by, asked_for, has_task, words_of
+from remit.cli.times import typed_delay
 from remit.cli.watch import print_end, print_outcome, wait_for_end
 from remit.config.teams import RunDefaults
 from remit.core.plan import Plan, written
@@ -45,6 +47,8 @@ def submit(
     by: str = "",
     attempts: int | None = None,
     timeout: float | None = None,
+    after: str = "",
+    at: str = "",
     credits: Credits = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
@@ -82,6 +86,10 @@ def submit(
         Maximum number of attempts. [default: the agent's retry policy, else 4]
     timeout
         Timeout of one attempt, in seconds. [default: 260]
+    after
+        Start the task no earlier than so long from now: 90s, 10m, 2h or 1d.
+    at
+        Start the task no earlier than this time, such as 2026-12-01T08:00+01:00. Without a time zone it is UTC.
     credits
         Budget of the task, for example 0.50USD.
     session
@@ -102,7 +110,7 @@ def submit(
         how["timeout"] = timeout
     if attempts is not None:
         how["attempts"] = attempts
-    how |= _sameness(key)
+    how |= cast("StartingQueued", {**_sameness(key), **typed_delay(after, at)})
     asks = _read(plan) if plan is not None and not team else None
     where, agent, task = _checked(request, plan, team=team)
 
@@ -182,15 +190,16 @@ async def _submit(
     store, wait, as_json = options
     handle = await ask(workspace)
     where = options_for(opening_of(workspace).database, workspace.name, store)
+    record = await workspace.journal.read(lambda view: view.record(handle.id))
     if not wait:
         if as_json:
             emit({"task": handle.id, "existing": handle.existing})
         else:
             out().print(Text(handle.id))
             known = "; it exists: the same task was submitted before" if handle.existing else ""
-            aside().print(Text(f"remit wait {handle.id}{where}{known}", "dim"))
+            due = due_in(record, opening_of(workspace).clock.now()) if record is not None else ""
+            aside().print(Text(f"remit wait {handle.id}{where}{f'; {due}' if due else ''}{known}", "dim"))
         return 0
-    record = await workspace.journal.read(lambda view: view.record(handle.id))
     if record is None:  # an earlier task with this key was pruned: raises with the details
         await handle.status()
         raise AssertionError("a task that was accepted has a status, or a reason why not")

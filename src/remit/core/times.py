@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from remit.core.values import INT_LIMIT, shown
 from remit.errors import BadInput
@@ -47,6 +47,31 @@ def moment(when: object, what: str) -> int:
     if isinstance(when, bool) or not isinstance(when, int) or abs(when) > INT_LIMIT:
         raise BadInput(f"{what} is an aware datetime, not {shown(when)}")
     return when
+
+
+class Delay(NamedTuple):
+    """When a queued task may start: so many microseconds after its request, or at a moment. The other one is 0."""
+
+    after: int = 0
+    at: int = 0
+
+    def due(self, now: int) -> int:
+        """Return the moment from which a task that is requested now may start, or 0 for at once."""
+        due = self.at or now + self.after
+        return due if due > now else 0
+
+
+def delay(after: object, at: object) -> Delay | None:
+    """Return the delay of a queued task, or None if it may start at once. Raise `BadInput` for both together, and for a
+    moment without a time zone."""
+    if after is not None and at is not None:
+        raise BadInput("after= and at= both say when the task may start; pass one of them")
+    if at is None:
+        later = 0 if after is None else patience(after, "after")
+        return Delay(after=later) if later else None
+    if not isinstance(at, datetime):  # a number could be meant as seconds, milliseconds or microseconds
+        raise BadInput(f"at is a datetime with a time zone, not {shown(at)}; pass after= for a number of seconds")
+    return Delay(at=max(1, moment(at, "at")))
 
 
 def iso(at: int) -> str:

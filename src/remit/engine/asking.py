@@ -6,6 +6,7 @@ An unknown keyword is an error that lists the known ones.
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 import anyio
@@ -18,7 +19,7 @@ from remit.core.prices import CreditsGiven
 from remit.core.remit import ATTEMPT_TIME, STAND_IN, Pass
 from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers
-from remit.core.times import SpanGiven, span
+from remit.core.times import SpanGiven, delay, span
 from remit.core.trust import Trust
 from remit.core.values import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, digest, encode, line, plain, shown
 from remit.engine.plans import ApproveSteps, PlanOptions
@@ -62,11 +63,14 @@ class Delegating(Along, total=False):
 
 class Queueing(Along, total=False):
     """The keywords of a submitted task: its idempotency key, the seconds in which an equal request is the same task,
-    the number of attempts, and whether the asker gets a result message, as for a spawned task."""
+    the number of attempts, when it may start (so many seconds later, or at a moment), and whether the asker gets a
+    result message, as for a spawned task."""
 
     key: str
     same_within: SpanGiven
     attempts: int
+    after: SpanGiven
+    at: datetime
     announce: bool
 
 
@@ -88,12 +92,14 @@ class Running(Starting, total=False):
 
 
 class StartingQueued(Starting, total=False):
-    """The keywords of a queued run: its idempotency key, the seconds in which an equal request is the same task, and
-    the number of attempts."""
+    """The keywords of a queued run: its idempotency key, the seconds in which an equal request is the same task, the
+    number of attempts, and when it may start: so many seconds later, or at a moment."""
 
     key: str
     same_within: SpanGiven
     attempts: int
+    after: SpanGiven
+    at: datetime
 
 
 class Submitting(StartingQueued, total=False):
@@ -296,4 +302,6 @@ def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     if queue["key"] != "":
         plain(queue["key"], "a key", KEY_LIMIT)
+    if "after" in how or "at" in how:
+        queue["delay"] = delay(how.pop("after", None), how.pop("at", None))
     return queue, how

@@ -304,8 +304,8 @@ class Turn(MoneyVerbs, PeopleVerbs):
 
         With the same `key`, or with `same_within=300` within five minutes, an equal request returns the same task;
         otherwise each call creates one. `timeout` is the time of one attempt; a failure that may pass is retried, up to
-        `attempts` in all. With `announce` the result arrives as a message in this task's inbox, once, as for a spawned
-        task.
+        `attempts` in all. With `after=90` (seconds or a timedelta) or `at=` (an aware datetime) no worker starts it
+        before that. With `announce` the result arrives as a message in this task's inbox, once, as for a spawned task.
         """
         return await self._queued("submit", (to, capability), task, how)
 

@@ -80,10 +80,12 @@ def _started(event: Event) -> str:
 
 
 def _submitted(event: Event) -> str:
-    """Return text such as ": write the auth module (spawn)"."""
+    """Return text such as ": write the auth module (spawn); due 2026-11-16T08:00:00Z"."""
     data = read(event, FirstData)
-    asked_how = data.get("asked_how", "submit")
-    return f": {data['task']}" + (f" ({asked_how})" if asked_how == "spawn" else "")
+    ready_at = data.get("ready_at", 0)
+    how = " (spawn)" if data.get("asked_how") == "spawn" else ""
+    due = f"; due {iso(ready_at)[:19]}Z" if ready_at > event.at else ""
+    return f": {data['task']}{how}{due}"
 
 
 def _claimed(event: Event) -> str:

@@ -22,7 +22,7 @@ from remit.core.lifecycle import GONE
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.remit import LASTS, Origin, Pass, Remit, expires
-from remit.core.times import SECOND
+from remit.core.times import SECOND, Delay, iso
 from remit.core.values import Json, shown
 from remit.engine.approvals import said_under
 from remit.engine.attempt.endings import AT_ONCE
@@ -36,7 +36,7 @@ from remit.engine.presence.bell import ANYTHING
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.timing import move_on_after
-from remit.errors import Conflict, NewerStore, NotFound, Refused
+from remit.errors import BadInput, Conflict, NewerStore, NotFound, Refused
 from remit.ports import Decision, Dispatcher, View, Wants
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Submission(NamedTuple):
     by: str = ""
     lead: Lead | None = None  # the plan or team to lead in its holder's place
     written: str = ""  # digest of the plan or team as the caller wrote it
+    delay: Delay | None = None  # None: it may start at once
 
 
 class Accepted(NamedTuple):
@@ -228,8 +229,8 @@ class TaskQueue:
         submission = request.submission
         agent = self._ground.directory.holder(request.proposal.child.holder)
         attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
-        how, timeout = submission.asked_how, submission.timeout
-        return Queued(how, timeout, attempts, AT_ONCE, request.dedup_key, request.content)
+        ready_at = AT_ONCE if submission.delay is None else submission.delay.due(request.proposal.now)
+        return Queued(submission.asked_how, submission.timeout, attempts, ready_at, request.dedup_key, request.content)
 
     def _decided(
         self, view: View, request: Request, queued: Queued, hands: TakesTasks | None, asker: LiveTask | None
@@ -248,7 +249,11 @@ class TaskQueue:
             return Decision([same, True])
         if admitted.asks is not None:
             return Decision(None, aside=admitted.asks)
-        begun = _begun(request, expires(child.bounds, now, LASTS), _lineage(view, request, asker), admitted)
+        lineage = _lineage(view, request, asker)
+        if queued.ready_at:
+            begun = _begun(request, _expires_later(child, queued.ready_at), lineage, admitted)
+            return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
+        begun = _begun(request, expires(child.bounds, now, LASTS), lineage, admitted)
         if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead):
             return self._begun_at_once(view, proposal, queued, begun, admitted)
         return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
@@ -324,6 +329,8 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
     how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
     if submission.by:
         how["by"] = submission.by
+    if submission.delay is not None:
+        how |= {name: value for name, value in submission.delay._asdict().items() if value}
     content = content_of(wish, where, **how)
     if key:
         return Request(passage, proposal, submission, keyed(key, where), content)
@@ -336,10 +343,28 @@ def _wants(request: Request, asker: LiveTask | None) -> Wants:
 
 
 def _begun(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
-    lead, by = request.submission.lead, request.submission.by
-    joins, funds = admitted.joins, admitted.funds
-    begun = Begun(by=by, joins=joins, until=until, lineage=lineage, funds=funds, position=request.position)
+    lead = request.submission.lead
+    begun = Begun(
+        by=request.submission.by,
+        joins=admitted.joins,
+        until=until,
+        lineage=lineage,
+        funds=admitted.funds,
+        position=request.position,
+    )
     return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
+
+
+def _expires_later(child: Remit, due: int) -> int:
+    """Return when a delayed task expires: its time in the queue starts when it is due. Raise `BadInput` if its deadline
+    is before that."""
+    deadline = child.bounds.deadline
+    if deadline is not None and deadline <= due:
+        raise BadInput(
+            f"the task would be due at {iso(due)} and its deadline is {iso(deadline)}, so it could never start; "
+            "make it due earlier, or set a later Bounds(deadline=...)"
+        )
+    return expires(child.bounds, due, LASTS)
 
 
 def _same(view: View, request: Request) -> str | None:

@@ -53,6 +53,11 @@ class Status:
         return aware(self.asked_at)
 
     @property
+    def due(self) -> datetime:
+        """From when a worker may start it, or its next attempt."""
+        return aware(max(self.asked_at, self.ready_at))
+
+    @property
     def ended(self) -> datetime | None:
         """When it ended; None if it has not."""
         return None if self.ended_at is None else aware(self.ended_at)

@@ -1,0 +1,48 @@
+"""Times and durations as people type them in options."""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from remit.core.times import aware, moment, span
+from remit.core.values import shown
+from remit.errors import BadInput
+
+_SPAN: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
+_UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def typed_span(typed: str) -> float | None:
+    """Return the seconds of a duration such as 30s, 10m, 1.5h, 2d or 1w, or None if it is not one."""
+    found = _SPAN.fullmatch(typed.strip())
+    return None if found is None else float(found[1]) * _UNITS[found[2]]
+
+
+def typed_moment(typed: str, option: str) -> int | None:
+    """Return the moment of a date such as 2026-11-15 or 2026-11-15T02:36Z, or None if it is not one. Without a time
+    zone it is UTC."""
+    try:
+        when = datetime.fromisoformat(typed.strip())
+    except ValueError:
+        return None
+    return moment(when if when.tzinfo else when.replace(tzinfo=UTC), option)
+
+
+def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
+    """Return the keywords of `submit` for a task that starts later, from `--after` and `--at`; none if both are
+    empty."""
+    if after and at:
+        raise BadInput("--after and --at both say when the task may start; pass one of them")
+    if after:
+        bare = after.strip()[-1:].isdecimal()
+        if (seconds := typed_span(f"{after.strip()}s" if bare else after)) is None:
+            raise BadInput(f"--after is a duration, as 90s, 10m, 2h or 1d, not {shown(after)}")
+        span(seconds, "--after")
+        return {"after": seconds}
+    if at:
+        if (when := typed_moment(at, "--at")) is None:
+            raise BadInput(
+                f"--at is a date and time, as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00, not {shown(at)}"
+            )
+        return {"at": aware(when)}
+    return {}
