@@ -9,7 +9,8 @@
     │   ├── TimedOut    ... because its time was up
     │   ├── Cancelled   ... because a person or a program stopped it
     │   ├── NoAnswer    ... because no model answered
-    │   └── OutOfRequests   ... because it used up its model requests
+    │   ├── OutOfRequests   ... because it used up its model requests
+    │   └── BadOutput   ... because its result does not fit the form that was asked for
     └── StoreError      the database failed; the transaction was rolled back
         ├── NotAStore   the file is not a remit store
         ├── NewerStore  the file was written by a newer version of remit
@@ -116,6 +117,10 @@ class NoAnswer(Failed):
 
 class OutOfRequests(Failed):
     """The agent has used up its model requests for one task."""
+
+
+class BadOutput(Failed):
+    """The agent's result does not fit its `output`, or the `returns` of its asker. The text names each place."""
 
 
 class StoreError(RemitError):

@@ -84,10 +84,13 @@ def join(
     tools: Sequence[Callable[..., Any]] = (),
     instructions: str | None = None,
     output: Any = None,
+    form: Any = None,
     **about: Any,
 ) -> None:
     """Add an agent of this kind to a team: it asks `model`, has these functions as tools, is told to do so and answers
-    with an `output`, text unless it says otherwise."""
+    with an `output`, text unless it says otherwise. Its framework knows nothing of a `form`."""
+    if form is not None:
+        about["output"] = form
     match kind:
         case "native":
             about.setdefault("keys", [KEY_NAME])

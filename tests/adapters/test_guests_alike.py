@@ -1,16 +1,18 @@
 """What holds for agents of every kind alike, in both dialects, with the real turn: answers, tools, verbs, handoffs,
 what is heard, and what is read again."""
 
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from adapters.places import KEY, KEY_NAME, KINDS, came_back, data_of, join, priced, served, told
 from adapters.turns import nothing_left
 from engine.helping import ends, sound
-from remit import Outcome, Runtime, Turn
+from remit import Failed, Outcome, Runtime, Turn
 from remit.core.allow import has
+from remit.errors import BadOutput
 from remit.testing import FakeClock
 from remit.testing.doubles import PATIENCE
 from remit.testing.models import Calls, Fails, ModelRequest, Says, Slow
@@ -53,6 +55,34 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: st
         assert settled["costs"] == {"credits": 12 + 2 * 3, "tokens": 15}
         (answered,) = await data_of(rt, "model.answered")
         assert (answered["usage"], answered["calls"]) == ({"input": 12, "output": 3}, [])
+
+
+class Review(BaseModel):
+    verdict: Literal["ship", "wait"]
+    lines: list[int] = []
+
+
+@pytest.mark.rule("form.returns")
+@kinds
+async def test_an_answer_that_is_json_can_be_had_as_an_object(kind: str):
+    async with served([Says('{"verdict": "ship"}'), Says("no idea")]) as place, priced() as rt:
+        join(rt, kind, place)
+        assert await rt.run("it", "review", returns=Review) == Review(verdict="ship")
+        with pytest.raises(BadOutput, match="the result of 'it' does not fit Review: Input should be an object"):
+            await rt.run("it", "again", returns=Review)
+
+
+@pytest.mark.rule("form.output", "form.place")
+@pytest.mark.parametrize("kind", KINDS[1:])
+async def test_the_result_of_a_guest_must_fit_the_form_that_its_owner_names(kind: str):
+    async with (
+        served([Says('{"verdict": "ship"}'), Says('{"verdict": "ship", "lines": ["x"]}')]) as place,
+        priced() as rt,
+    ):
+        join(rt, kind, place, form=Review)
+        assert await rt.run("it", "review") == {"verdict": "ship", "lines": []}
+        with pytest.raises(Failed, match=r"the result of 'it' does not fit Review: lines\[0\]: Input should be"):
+            await rt.run("it", "again")
 
 
 @pytest.mark.rule("money.overrun")

@@ -1,6 +1,8 @@
 """What a type checker must accept: every keyword of a verb, and what comes back has a type that can be named."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal, TypedDict, assert_type
 
 from remit import (
     BOARD,
@@ -18,6 +20,7 @@ from remit import (
     Task,
     Turn,
     Workspace,
+    run,
 )
 from remit.errors import Conflict, NotFound
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
@@ -61,7 +64,32 @@ async def reviewer(turn: Turn) -> Command:
     return await turn.hand_off("coder", {"phase": "write", "context": {"order": 1}})
 
 
+@dataclass
+class Review:
+    verdict: str
+
+
+class Verdict(TypedDict):
+    verdict: str
+
+
+@rt.agent(output=Review, asks="*")
+async def typed(turn: Turn) -> Review:
+    first: Review = await turn.delegate("reviewer", "look", returns=Review, timeout=9)
+    several: list[Review] = await turn.delegate(capability="review", task="look", returns=list[Review])
+    as_dict: Verdict = await turn.delegate("reviewer", "look", returns=Verdict)
+    maybe: Review | None = await turn.delegate("reviewer", "look", returns=Review | None)
+    word: Literal["ship", "wait"] = await turn.delegate("reviewer", "look", returns=Literal["ship", "wait"])
+    later: Review = await (await turn.submit("reviewer", "look")).result(9, returns=Review)
+    print(several, as_dict["verdict"], maybe, word, later.verdict)
+    return first
+
+
 async def owner(workspace: Workspace) -> None:
+    review: Review = await rt.run("typed", "go", returns=Review, session="monday")
+    assert_type(review, Review)
+    assert_type(await rt.run("typed", "go", returns=list[Review]), list[Review])
+    assert_type(run(rt, "typed", "go", returns=Review), Review)
     outcome: Outcome = await rt.outcome("coder", "go", session="monday", tier="simple", handoffs=False, by="ada")
     plan = await rt.run_plan(Plan([Step("a", "A", agent="coder")]), concurrency=2, reveal=True, tier="complex")
     steps: dict[str, StepOutcome] = plan.steps

@@ -20,6 +20,8 @@ async def painter(turn: Turn) -> str:
     await turn.submit("reviewer", "look", attempts="two")  # wrong
     await turn.run_plan("a plan")  # wrong
     await turn.step("charge", print)  # wrong
+    number: int = await turn.delegate("reviewer", "look", returns=str)  # wrong
+    print(number)
     return ""
 
 

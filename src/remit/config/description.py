@@ -356,7 +356,6 @@ AGENT: Final = TableKind(
             "The form of its answer: a type as module:name, a JSON Schema as a table, or a FILE.json that has one.",
             FORM,
             _form,
-            _MODEL,
         ),
         "deps": Setting(
             "The dependencies of a guest, or a function of the turn that returns them, as module:name.",

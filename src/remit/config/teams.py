@@ -242,7 +242,8 @@ class _Building:
             self._add_guest(made, name, self._find(table["guest"], self._folder), retry=retry, **about)
         else:
             rules = USUAL_RULES._replace(memory=memory(about.pop("memory", None)))
-            made.add(Card(name, **about), self._answer(table), retry=retry, rules=rules)
+            output = about.pop("output", None)
+            made.add(Card(name, **about), self._answer(table), retry=retry, rules=rules, output=output)
 
     def _add_guest(self, made: Runtime, name: str, guest: Any, **about: Any) -> None:
         if isinstance(guest, NotImported):

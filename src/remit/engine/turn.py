@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias, TypeVar, Unpack, cast, overload
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from remit.engine.models.talking import KeptTalk
 
 Wish: TypeAlias = Pass | tuple[str, str]
+Result = TypeVar("Result")
 
 
 class TurnServices(NamedTuple):
@@ -164,15 +165,47 @@ class Turn(MoneyVerbs, PeopleVerbs):
 
     # -- verbs ------------------------------------------------------------------------------------------
 
+    @overload
     async def delegate(
-        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
+        self,
+        to: str | None = None,
+        task: str = "",
+        *,
+        capability: str = "",
+        returns: type[Result],
+        **how: Unpack[Delegating],
+    ) -> Result: ...
+    @overload
+    async def delegate(
+        self,
+        to: str | None = None,
+        task: str = "",
+        *,
+        capability: str = "",
+        returns: object = None,
+        **how: Unpack[Delegating],
+    ) -> Any: ...
+    async def delegate(
+        self,
+        to: str | None = None,
+        task: str = "",
+        *,
+        capability: str = "",
+        returns: object = None,
+        **how: Unpack[Delegating],
     ) -> Any:
         """Delegate a part of the task and return its result.
 
         `to` names the agent, or `capability` says what it must be able to do. Raise `Refused` if a rule forbids the
         call, and `Failed` if the agent does not return a result; the run continues either way. If the agent is busy,
-        wait up to `wait` seconds [default: 30].
+        wait up to `busy_timeout` seconds [default: 30]. With `returns=Review` the result is a `Review`; raise
+        `BadOutput` if it does not fit.
         """
+        if returns is not None:
+            from remit.engine.forms import form_of, unwrapped  # noqa: PLC0415 - few results have a form
+
+            form = form_of(returns, "returns")
+            return unwrapped(await self.outcome(to, task, capability=capability, **how), form)
         return (await self.outcome(to, task, capability=capability, **how)).unwrap()
 
     async def outcome(

@@ -85,7 +85,7 @@ _SHARES: Final = ("asks", "reads", "writes", "ask_person")
 _UNGOVERNED: Final = ("refuse", "allow")
 _ON_LOST: Final = get_args(OnLost)
 # Settings that a guest brings itself; passing them here would have no effect.
-_BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
+_BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "max_tokens", "temperature", "settings")
 _CARD: Final = (
     *("role", "can", "asks", "reads", "writes", "trusted_output", "concurrency", "instructions", "ask_person"),
     "needs_approval",

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
@@ -30,7 +31,7 @@ _TOOLS: Final = ("tools", "deny", "approve_tools")  # keywords that name tools
 
 
 class About(TypedDict, total=False):
-    """The fields of a card except its name, and how the agent's queued tasks are retried."""
+    """The fields of a card except its name, how the agent's queued tasks are retried, and the form of its results."""
 
     role: str
     can: str | Iterable[str]
@@ -46,6 +47,7 @@ class About(TypedDict, total=False):
     concurrency: int | None
     memory: Literal["session", "whole"] | None
     retry: RetryPolicy
+    output: Any
 
 
 class HasTeam:
@@ -63,7 +65,8 @@ class HasTeam:
         self, name: str = "", /, *, model: object, **about: Unpack[AboutModel]
     ) -> Callable[[AnyTool], AnyTool]: ...
     def agent(self, what: Any = "", /, **about: Any) -> Any:
-        """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`.
+        """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`. With
+        `output`, a type or a JSON Schema, a result that does not fit fails the task.
 
         With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, the function's return
         value is the prompt (None: `turn.prompt()`), and its return annotation is the form of the result. It takes the
@@ -79,7 +82,13 @@ class HasTeam:
 
     @overload
     def add(
-        self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL, rules: AgentRules = USUAL_RULES
+        self,
+        card: Card,
+        answer: AgentFunction,
+        *,
+        retry: RetryPolicy = USUAL,
+        rules: AgentRules = USUAL_RULES,
+        output: Any = None,
     ) -> None: ...
     @overload
     def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutGuest]) -> None: ...
@@ -94,10 +103,10 @@ class HasTeam:
         """
         if answer is None and not isinstance(card, Card):
             found = models.guest_agent(card, self._ungrouped(models.checked_keywords(about, "add")))
-            self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+            self.add(found.card, found.answer, retry=found.retry, rules=found.rules, output=about.get("output"))
             return
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
-        checks.refuse_strange("add", about, ("retry", "rules"))
+        checks.refuse_strange("add", about, ("retry", "rules", "output"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
         if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve_tools):
@@ -106,6 +115,9 @@ class HasTeam:
                 "deny, and set them in the program; needs_approval=True on the card asks a person before it works at "
                 "all"
             )
+        if about.get("output") is not None:
+            _must_be_async(card, answer)
+            answer = forms().FormedAgent(cast("AgentFunction", answer), forms().form_of(about["output"], "output"))
         agent = models.asking_members(Registered(card, cast("AgentFunction", answer), retry, rules))
         fresh = [one for one in models.members(agent) if not self._has(one)]
         for one in (agent, *fresh):
@@ -197,6 +209,9 @@ class HasTeam:
                     there = ", ".join(directory.names())
                     raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
                 replaced.append(agent)
+                _must_be_async(agent.card, answer)
+                if (form := getattr(agent.answer, "form", None)) is not None:
+                    answer = forms().FormedAgent(answer, form)  # noqa: PLW2901 - results of tests must fit too
                 directory.replace(_agent(agent.card, answer, agent.retry, agent.rules))
             yield self
         finally:
@@ -210,15 +225,25 @@ class HasTeam:
 
     def _register(self, function: Any, name: str, about: About) -> Any:
         rest = {**self._ungrouped(about)}
-        retry, rules = rest.pop("retry", USUAL), USUAL_RULES
+        retry, rules, output = rest.pop("retry", USUAL), USUAL_RULES, rest.pop("output", None)
         if word := memory(rest.pop("memory", None)):
             rules = rules._replace(memory=word)
-        self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry, rules=rules)
+        card = Card(name or getattr(function, "__name__", ""), **rest)
+        self.add(card, function, retry=retry, rules=rules, output=output)
         return function
 
 
+def forms() -> Any:
+    """Return the module that checks the forms of results, imported when the first is given."""
+    return import_module("remit.engine.forms")
+
+
 def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy, rules: AgentRules) -> Agent:
+    _must_be_async(card, answer)
+    return Agent(card, answer, retry, rules)
+
+
+def _must_be_async(card: Card, answer: object) -> None:
     call = getattr(answer, "__call__", None)  # noqa: B004 - checks the kind of call, not whether it is callable
     if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
         raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
-    return Agent(card, answer, retry, rules)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Never, Self, TypedDict, Unpack, cast
+from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 
@@ -25,10 +25,12 @@ from remit.ports.turn import current_turn
 from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
-from remit.runtime.registering import HasTeam
+from remit.runtime.registering import HasTeam, forms
 from remit.runtime.streaming import Streamed, stream_of
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
+
+Result = TypeVar("Result")
 
 
 class Private(TypedDict, total=False):
@@ -76,14 +78,24 @@ class Runtime(HasTeam):
 
     # -- runs -------------------------------------------------------------------------------------------
 
-    async def run(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Any:
+    @overload
+    async def run(
+        self, agent: str, task: str, *strange: Never, returns: type[Result], **how: Unpack[Running]
+    ) -> Result: ...
+    @overload
+    async def run(
+        self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]
+    ) -> Any: ...
+    async def run(self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]) -> Any:
         """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
 
-        If the agent is busy, wait up to `busy_timeout` seconds [default: 30].
+        If the agent is busy, wait up to `busy_timeout` seconds [default: 30]. With `returns=Review` the result is a
+        `Review`; raise `BadOutput` if it does not fit.
         """
         asking.nothing_more("run", "an agent and a task", strange)
+        form = None if returns is None else forms().form_of(returns, "returns")
         outcome = await self._begun(agent, task, how)
-        return outcome.unwrap()
+        return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
 
     async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Run a task with an agent and return its outcome, with the id of the run."""
@@ -284,20 +296,27 @@ class Runtime(HasTeam):
         self.close()
 
 
-def run(runtime: Runtime, agent: str, task: str, **how: Unpack[Running]) -> Any:
-    """Run a task from a script: start an event loop, wait, and return the result."""
+@overload
+def run(runtime: Runtime, agent: str, task: str, *, returns: type[Result], **how: Unpack[Running]) -> Result: ...
+@overload
+def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any: ...
+def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any:
+    """Run a task from a script: start an event loop, wait, and return the result, with `returns=Review` as a
+    `Review`."""
     of_type(runtime, Runtime, "remit.run takes a Runtime first")
+    form = None if returns is None else forms().form_of(returns, "returns")
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_run(runtime, agent, task, how))
+        outcome = asyncio.run(_run(runtime, agent, task, how))
+        return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
     raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
 
 
-async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Any:
-    """Return the result, after all tasks that the run left have ended too: no other process would run them."""
+async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Outcome:
+    """Return the outcome, after all tasks that the run left have ended too: no other process would run them."""
     outcome = await runtime.outcome(agent, task, **how)
     if outcome.id:
         await runtime.workspace.wait_all(outcome.id)
     await runtime.drain()
-    return outcome.unwrap()
+    return outcome

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 from remit.core.checks import patience
 from remit.core.lifecycle import Outcome
@@ -14,6 +14,8 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.plans import PlanOutcome
 from remit.errors import BadInput
 from remit.ports import TaskLine
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,18 @@ class Task:
         outcome = await self.wait(timeout)
         return await self._tasks.plan_outcome(outcome, self._asker)
 
-    async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the task outlives it
-        """Wait for its result and return it. Raise `Failed` if there is none."""
+    @overload
+    async def result(self, timeout: float | None = None, *, returns: type[Result]) -> Result: ...  # noqa: ASYNC109
+    @overload
+    async def result(self, timeout: float | None = None, *, returns: object = None) -> Any: ...  # noqa: ASYNC109
+    async def result(self, timeout: float | None = None, *, returns: object = None) -> Any:  # noqa: ASYNC109
+        """Wait for its result and return it. Raise `Failed` if there is none. With `returns=Review` it is a `Review`;
+        raise `BadOutput` if it does not fit."""
+        if returns is not None:
+            from remit.engine.forms import form_of, unwrapped  # noqa: PLC0415 - few results have a form
+
+            form = form_of(returns, "returns")
+            return unwrapped(await self.wait(timeout), form)
         return (await self.wait(timeout)).unwrap()
 
     async def cancel(self, why: str = "cancelled by its asker", *, op: str = "", by: str = "") -> int:

@@ -1,0 +1,18 @@
+"""The form of a result."""
+
+from typing import Any, Protocol
+
+from remit.core.values import Json
+
+
+class Form(Protocol):
+    """A type or a JSON Schema; an adapter implements it. Both methods raise `BadInput` that names each place that does
+    not fit."""
+
+    def read(self, value: Json, what: str) -> Any:
+        """Return the object that a value describes."""
+        ...
+
+    def write(self, answer: object, what: str) -> Json:
+        """Return what an agent has returned as JSON that `read` can read."""
+        ...
