@@ -6,13 +6,15 @@ from remit.core import bounds, guards
 from remit.core.allow import ANY, Names
 from remit.core.bounds import DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
+from remit.core.card import Card
 from remit.core.guards import ALLOW, Guard, Verdict, deny
 from remit.core.lifecycle import NO_RUN, RunFacts
 from remit.core.limits import Limit, Metered, TasksUsedUp
 from remit.core.loops import ONCE, Repetition
 from remit.core.money import Lease, Short, figures
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
-from remit.engine.approvals import Said, rejected
+from remit.engine.approvals import Said, WantedHop, rejected
+from remit.engine.guarding import OwnGuard
 
 _NOW = 1_800_000_000_000_000
 _SECOND = 1_000_000
@@ -294,6 +296,18 @@ _OTHERS = (
 )
 
 
+def _office_hours(_hop: WantedHop) -> str:
+    return "it works from nine to five"
+
+
+def _own() -> tuple[str, str, str, str]:
+    """Return the row of a guard of the owner."""
+    _office_hours.__name__ = "office_hours"
+    said = OwnGuard(_office_hours).verdict(WantedHop("delegate", "coder", "deployer", "x", None, Card("deployer")))
+    assert said is not None
+    return said.rule, "a guard of the owner, registered with `rt.guard`, says no", said.sentence, "follow its reason"
+
+
 def refusals_page() -> str:
     judged = {guard for passage in guards.PASSAGES for guard in passage.guards} | {guards.admitted}
     if missing := sorted(guard.__name__ for guard in judged - {guard for guard, *_ in _SAMPLES}):
@@ -303,7 +317,7 @@ def refusals_page() -> str:
         verdict = guard(remit, wish, facts)
         assert verdict.answer is guards.Answer.DENY, guard.__name__
         rows.append(f"| **{verdict.rule}** | {when} | {verdict.sentence} | {what} |")
-    rows += [f"| **{rule}** | {when} | {sentence} | {what} |" for rule, when, sentence, what in _OTHERS]
+    rows += [f"| **{rule}** | {when} | {sentence} | {what} |" for rule, when, sentence, what in (_own(), *_OTHERS)]
     order = ", ".join(f"`{guard.__name__}`" for guard in guards.ORDER)
     listed = "\n".join(rows)
     return f"""# Refusals

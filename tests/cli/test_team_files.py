@@ -250,6 +250,9 @@ rt.model_agent(
     concurrency=2, can="release", asks=["clerk"], reads=["plans"], writes=["notes"],
 )
 
+@rt.guard
+def office_hours(hop): ...
+
 @rt.around
 async def timing(turn, go):
     return await go()
@@ -269,6 +272,7 @@ def test_agents_tells_how_each_agent_of_a_module_is_put_together(tmp_path: Path)
     assert remit(tmp_path, "agents", "hooked_team:rt", "-v").stdout.splitlines() == [
         "clerk  files things",
         "  approval  a person, before it works for another agent",
+        "  guards    office_hours",
         "  around    timing, then check",
         "releaser  release",
         "  models    openai:gpt-5 (KEY_A, then KEY_B), then anthropic:claude-sonnet-4-5 (ANTHROPIC_API_KEY)",
@@ -276,6 +280,7 @@ def test_agents_tells_how_each_agent_of_a_module_is_put_together(tmp_path: Path)
         "  tools     deploy",
         "  denied    exec",
         "  approval  a person, each time: deploy",
+        "  guards    office_hours",
         "  around    timing, then check",
         "  before    look",
         "  after     note",

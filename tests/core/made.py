@@ -67,7 +67,7 @@ STEPS = [
     {"id": "b", "title": "B", "agent": "c", "state": "failed", "task": "t", "reason": "no", "payload": "structured"},
 ]
 CODER = remit_along("lead", "coder")
-STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session")
+STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session", by="ann")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
@@ -77,7 +77,7 @@ FUNDS = {"purse": PURSE, "opens": [["credits", "cap", 50]]}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
 LEAD = Lead(PLAN, 2, True).data
-BEGUN = Begun("w1", "draft", "plan", "ann", True, NOW + 9, 10, lead=LEAD, funds=FUNDS, position="0/delegate/ab/1")
+BEGUN = Begun("w1", "draft", "plan", True, NOW + 9, 10, lead=LEAD, funds=FUNDS, position="0/delegate/ab/1")
 FAILED = {"error": "no disk", "type": "OSError"}
 ENDED = ("failed", "cancelled", "died")
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}

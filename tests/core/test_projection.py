@@ -352,7 +352,7 @@ def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
 
 
 def test_a_root_alone_counts_nothing_and_makes_no_row_of_its_run():
-    for fact in (started_event(first_remit(), NOW, Begun(by="ann")), submitted_by("ann")):
+    for fact in (started_event(first_remit()._replace(by="ann"), NOW), submitted_by("ann")):
         assert counted(fact) == {}
         assert fold(journal(fact))["run"] == {}
 
@@ -405,7 +405,7 @@ def test_a_refusal_outside_of_any_run_counts_for_none():
 
 
 def submitted_by(person: str) -> Unsealed:
-    return submitted_event(first_remit(), NOW, Queued("submit", SECOND, 1, NOW), Begun(by=person))
+    return submitted_event(first_remit()._replace(by=person), NOW, Queued("submit", SECOND, 1, NOW))
 
 
 def test_every_other_task_adds_itself_and_its_holder_if_it_is_new():

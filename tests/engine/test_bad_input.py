@@ -104,12 +104,16 @@ async def passing(_turn: Turn, go: Callable[[], Awaitable[object]]) -> object:
     return await go()
 
 
+def objecting_to_nothing(_hop: object) -> None: ...
+
+
 OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "agent": ({}, ()),
     "add": ({"card": Card("new"), "answer": echo}, ()),
     "model_agent": ({"name": "x", "model": "test"}, (AboutModel,)),
     "tool": ({"function": echo}, ()),
     "around": ({"function": passing}, ()),
+    "guard": ({"function": objecting_to_nothing}, ()),
     "stack": ({"name": "ok"}, ()),
     "override": ({}, ()),
     "run": ({"agent": "ok", "task": "x"}, (Starting,)),

@@ -30,7 +30,7 @@ def agents(
     """List the agents that workers of this store have published, and the agents that each may ask.
 
     With `-v` or with a runtime, show how the agents of a team are configured: models in order of use, tools, denied
-    tools, approvals, functions around turns, hooks and limits.
+    tools, approvals, guards, functions around turns, hooks and limits.
 
     Parameters
     ----------
@@ -91,6 +91,7 @@ def _parts(one: AgentStack) -> Iterator[tuple[str, str]]:
         "tools": _listed(_own(card.tools), "any"),
         "denied": _listed(card.deny, "all"),
         "approval": _approval(one),
+        "guards": ", then ".join(one.guards),
         "around": ", then ".join(one.around),
         "before": ", ".join(one.before),
         "after": ", ".join(one.after),

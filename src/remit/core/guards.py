@@ -393,11 +393,12 @@ ORDER: Final[tuple[Guard, ...]] = (
 
 class Passage(NamedTuple):
     """A kind of hop with its guards. A `queued` hop goes into the queue until its agent is free, and its agent may run
-    in another process only."""
+    in another process only. Guards of the owner judge a hop that starts a task or hands it over: `owners`."""
 
     name: str
     guards: tuple[Guard, ...]
     queued: bool = False
+    owners: bool = True
 
 
 def _waits(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
@@ -430,12 +431,14 @@ HANDOFF: Final = Passage(
 )
 # Back to the previous holder, because the new one failed: no card has to allow this.
 GIVE_BACK: Final = Passage(
-    "give-back", (known, not_to_an_asker, in_time, not_broken, few_handoffs, within_tier, affordable, not_busy)
+    "give-back",
+    (known, not_to_an_asker, in_time, not_broken, few_handoffs, within_tier, affordable, not_busy),
+    owners=False,
 )
-FAN_OUT: Final = Passage("fan-out", (in_time, few_sends, few_handoffs, no_repeat))
+FAN_OUT: Final = Passage("fan-out", (in_time, few_sends, few_handoffs, no_repeat), owners=False)
 # A queued task that a worker claims: its bounds were checked at submission, its agent may have changed since.
-CLAIM: Final = Passage("claim", (in_time, not_broken))
-RESUME: Final = Passage("resume", (known,))
+CLAIM: Final = Passage("claim", (in_time, not_broken), owners=False)
+RESUME: Final = Passage("resume", (known,), owners=False)
 PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, GIVE_BACK, FAN_OUT, CLAIM, RESUME)
 
 

@@ -278,7 +278,8 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
 
 
 class Remit(NamedTuple):
-    """A task assignment. The engine derives it from the stored parent; callers cannot supply one."""
+    """A task assignment. The engine derives it from the stored parent; callers cannot supply one. `by` is the person
+    who started the run, if one is named."""
 
     id: str
     workspace: str
@@ -294,6 +295,7 @@ class Remit(NamedTuple):
     writes: Sees = NOTHING
     trust: Trust = TRUSTED
     remembers: Remembers = ""
+    by: str = ""
 
     @property
     def asker(self) -> str:
@@ -315,11 +317,12 @@ def place(remit: Remit) -> Place:
 
 
 class Origin(NamedTuple):
-    """The start of a run: ids, workspace and session, made or checked by the engine."""
+    """The start of a run: ids, workspace, session and the person who starts it, made or checked by the engine."""
 
     id: str
     workspace: str
     session: str
+    by: str = ""
 
 
 def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None) -> Remit:
@@ -345,6 +348,7 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
         writes=scope.on_board(wish.writes, origin.session),
         trust=wish.trust,
         remembers=wish.remembers,
+        by=origin.by,
     )
 
 
@@ -379,6 +383,7 @@ def derive(
         # An asker may mark its text as untrusted, but an untrusted asker cannot mark it as trusted.
         wish.trust if trust is TRUSTED else trust,
         wish.remembers,
+        parent.by,
     )
 
 
@@ -395,6 +400,7 @@ class RemitData(TypedDict):
     writes: NotRequired[list[str]]
     trust: NotRequired[Trust]
     remembers: NotRequired[Remembers]
+    by: NotRequired[str]
 
 
 def restored(event: Event) -> Remit:
@@ -420,6 +426,7 @@ def restored(event: Event) -> Remit:
         writes=scope.restored(data.get("writes", [])),
         trust=data.get("trust", TRUSTED),
         remembers=data.get("remembers", ""),
+        by=data.get("by", ""),
     )
 
 

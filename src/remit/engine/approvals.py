@@ -16,6 +16,7 @@ from remit.core.lifecycle import Record
 from remit.core.prices import dollars
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
 from remit.core.remit import LASTS, Pass, Remit, expires, path, place, restored
+from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, excerpt, shown
 from remit.engine.traces import owners_function
 from remit.errors import Refused
@@ -98,7 +99,13 @@ _TASK: Final = 7_000  # characters of a task in a summary; `shows` has all of it
 
 
 class WantedHop(NamedTuple):
-    """A requested hop, for functions that decide whether it needs approval."""
+    """A requested hop, for functions that decide whether it is allowed or needs approval.
+
+    `kind` is begin, delegate, submit, spawn or handoff. `asker` is the agent that asks, "" for a person; `agent` is the
+    wanted agent and `card` its card. `credits` are reserved for the task, None if it shares the asker's money. `chain`
+    are the agents that wait for it, the first holder of the run first; `depth` is how deep the wanted agent would be.
+    `by` is the person who started the run, "" if none is named. `trust` is the label of the task's text.
+    """
 
     kind: str
     asker: str
@@ -106,6 +113,31 @@ class WantedHop(NamedTuple):
     task: str
     credits: int | None
     card: Card
+    chain: tuple[str, ...] = ()
+    depth: int = 0
+    by: str = ""
+    session: str = ""
+    run: str = ""
+    trust: Trust = TRUSTED
+
+
+def wanted_hop(kind: str, child: Remit, under: Remit, wish: Pass, card: Card) -> WantedHop:
+    """Return the facts of a hop for a function of the owner. If no agent asks, `under` is the child itself."""
+    first = child is under
+    return WantedHop(
+        kind,
+        "" if first else under.holder,
+        wish.to,
+        wish.task,
+        wish.credits,
+        card,
+        () if first else under.names,
+        child.chain.depth,
+        child.by,
+        child.session,
+        child.root,
+        child.trust,
+    )
 
 
 # Returns whether a person must approve a hop: True, False, or the reason.
@@ -119,14 +151,14 @@ class Approving(NamedTuple):
     needs_approval: NeedsApproval | None = None
     expires: Expiry = "reject"
 
-    def needed(self, kind: str, under: Remit, wish: Pass, card: Card) -> str:
+    def needed(self, kind: str, child: Remit, under: Remit, wish: Pass, card: Card) -> str:
         """Return why a person must approve a hop, or "" if no approval is needed."""
         if card.needs_approval:
             return f"'{card.name}' works only after an approval"
         if self.needs_approval is None:
             return ""
         with owners_function("Policy(needs_approval=...)"):
-            given = self.needs_approval(WantedHop(kind, under.holder, wish.to, wish.task, wish.credits, card))
+            given = self.needs_approval(wanted_hop(kind, child, under, wish, card))
         return "" if given is False else _reason(given, card.name, under.holder)
 
     def draft(self, kind: str, child: Remit, under: Remit, wish: Pass, card: Card, why: str) -> QuestionDraft:

@@ -189,7 +189,7 @@ class Wanted(NamedTuple):
         step, again, lead, _ = self.besides
         repeats = again.times if again.times >= again.at.warn else 0
         name, joins, funds = step.id if step else "", admitted.joins, admitted.funds
-        begun = Begun(worker, name, "", "", joins, until, repeats, lineage, None, funds)
+        begun = Begun(worker, name, "", joins, until, repeats, lineage, None, funds)
         return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 
@@ -233,12 +233,12 @@ class Delegations:
         worker, led_as = services.heartbeat.worker, led.led_as if led is not None else ""
 
         async def attempt(patient: bool) -> Attempted:
-            proposal = first_proposed(services.ground, wish, ceiling, session)
+            proposal = first_proposed(services.ground, wish, ceiling, session, by)
             if led is not None and led.agent.stand_in:
                 proposal = proposal._replace(brought=led.agent.card)
             first = proposal.child
             tell_listener(first.id)
-            begun = Begun(worker, led_as=led_as, by=by, until=expires(first.bounds, proposal.now))
+            begun = Begun(worker, led_as=led_as, until=expires(first.bounds, proposal.now))
 
             def decide(view: View) -> Decision[Json]:
                 admitted = services.admission.admit(view, BEGIN, proposal)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
@@ -16,9 +16,14 @@ from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat
 from remit.errors import BadInput
 
+if TYPE_CHECKING:
+    from remit.core.guards import Verdict
+
 # Both are called with a Turn, which is not named here to avoid an import cycle.
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
 Around: TypeAlias = Callable[[Any, Callable[[], Awaitable[object]]], Awaitable[object]]
+# Takes a WantedHop and returns None or True for yes, and a reason or False for no.
+OwnersGuard: TypeAlias = Callable[[Any], "bool | str | None"]
 OnLost: TypeAlias = Literal["fail", "restart"]  # what happens to a turn whose conversation cannot be continued
 
 
@@ -58,6 +63,14 @@ class Layer(Protocol):
     def wrap(self, inner: AgentFunction) -> AgentFunction: ...
 
 
+class JudgesHops(Protocol):
+    """A guard of the owner. It is an interface because its module is imported only if there is one."""
+
+    @property
+    def name(self) -> str: ...
+    def verdict(self, hop: Any) -> "Verdict | None": ...
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """A card and the function that answers for it. A turn calls `call`: `answer` with the functions `around` it,
@@ -91,6 +104,7 @@ class Directory:
         self._agents: dict[str, Agent] = {}
         self._index = Index()
         self._unread: list[Card] = []  # cards that are not indexed yet
+        self.guards: tuple[JudgesHops, ...] = ()  # of the owner
         self._around: tuple[Layer, ...] = ()  # the first is outermost
 
     def add(self, agent: Agent) -> None:
@@ -115,6 +129,12 @@ class Directory:
         self._around = (*self._around, layer)
         for agent in [*self._agents.values()]:
             self.replace(agent)
+
+    def guard(self, guard: JudgesHops) -> None:
+        """Add a guard of the owner, which judges every hop after the others."""
+        if any(one.name == guard.name for one in self.guards):
+            raise BadInput(f"there is already a guard '{guard.name}'; its name tells the refusals apart")
+        self.guards = (*self.guards, guard)
 
     def _surrounded(self, agent: Agent) -> Agent:
         return agent if agent.around == self._around else replace(agent, around=self._around)

@@ -44,9 +44,10 @@ from remit.core.money import (
 from remit.core.question import QuestionDraft
 from remit.core.remit import Origin, Pass, Remit, place
 from remit.core.values import decode
-from remit.engine.approvals import Approving, Permit, analysis_only, automatic, permit
+from remit.engine.approvals import Approving, Permit, analysis_only, automatic, permit, wanted_hop
 from remit.engine.directory import Directory, askable
 from remit.engine.ground import Ground
+from remit.engine.traces import OwnersFunctionFailed
 from remit.errors import Refused
 from remit.ports import View
 
@@ -375,18 +376,16 @@ class HopFacts:
     """The facts about one hop, each looked up when a guard reads it."""
 
     __slots__ = (
-        *("_approving", "_card", "_directory", "_funding", "_limits", "_passage", "_proposal", "_view"),
-        *("asks", "breaker", "draft", "known", "limit", "now", "permit", "repetition"),
+        *("_door", "_funding", "_passage", "_proposal", "_view"),
+        *("asks", "breaker", "card", "draft", "known", "limit", "now", "permit", "repetition"),
     )
 
     def __init__(self, view: View, door: Admission, passage: Passage, proposal: Proposal) -> None:
         self._view = view
-        self._directory = door.directory
-        self._limits = door.limits
+        self._door = door
         self._passage = passage
         self._proposal = proposal
         self._funding: Funding | None = None
-        self._approving = door.approving
         self.draft: QuestionDraft | None = None
         self.permit = _NO_PERMIT
         if proposal.brought is not None:
@@ -394,7 +393,7 @@ class HopFacts:
         else:
             agent = door.directory.get(proposal.wish.to)
             card = agent.card if agent is not None else self._published()
-        self._card = card
+        self.card = card
         self.known = card is not None
         self.limit = card.concurrency if card is not None else 0
         self.asks: Names = proposal.asker.asks if proposal.asker is not None else ANY
@@ -409,7 +408,7 @@ class HopFacts:
     @property
     def roster(self) -> tuple[str, ...]:
         asker = self._proposal.asker
-        names = set(self._directory.names())
+        names = set(self._door.directory.names())
         if self._passage.queued:
             names.update(card.name for card, _ in self._view.cards())
         if asker is None:
@@ -430,7 +429,7 @@ class HopFacts:
 
     @property
     def most_spawned(self) -> int:
-        return self._limits.spawns
+        return self._door.limits.spawns
 
     @property
     def handoffs(self) -> int:
@@ -438,7 +437,7 @@ class HopFacts:
 
     @property
     def most_handoffs(self) -> int:
-        return self._limits.handoffs
+        return self._door.limits.handoffs
 
     @property
     def run_handoffs(self) -> int:
@@ -450,23 +449,23 @@ class HopFacts:
 
     @property
     def most_sends(self) -> int:
-        return self._limits.sends
+        return self._door.limits.sends
 
     @property
     def approval(self) -> Verdict:
         """The verdict of the approval rule. A granted approval is consumed when the hop is admitted."""
-        card = self._card
-        if card is None or not (card.needs_approval or self._approving.needs_approval):
+        card = self.card
+        if card is None or not (card.needs_approval or self._door.approving.needs_approval):
             return ALLOW  # nobody has asked for approvals
         return self._approval_of(card)
 
     def _approval_of(self, card: Card) -> Verdict:
         proposal, kind = self._proposal, self._passage.name
         child, under, wish = proposal.child, proposal.under, proposal.wish
-        why = self._approving.needed(kind, under, wish, card)
+        why = self._door.approving.needed(kind, child, under, wish, card)
         if not why:
             return ALLOW
-        draft = self._approving.draft(kind, child, under, wish, card, why)
+        draft = self._door.approving.draft(kind, child, under, wish, card, why)
         if not card.needs_approval and analysis_only(card):
             self.permit = Permit(automatic(f"q{child.id}", draft, under, self.now))
             return ALLOW
@@ -496,7 +495,7 @@ class HopFacts:
         funding = self.funding
         if funding.lacks:
             return funding.rule, funding.lacks
-        limits, proposal = self._limits.begun, self._proposal
+        limits, proposal = self._door.limits.begun, self._proposal
         if limits and proposal.counts and (found := used_up(self._view, limits, proposal.child, self.now)):
             return LIMIT, refusal(proposal.child, found, self.now, person=proposal.asker is None)
         return "", ""
@@ -532,6 +531,8 @@ class Admission:
         under, wish = proposal.under, proposal.wish
         facts = HopFacts(view, self, passage, proposal)
         verdict = judge(passage.guards, under, wish, facts)
+        if self.directory.guards and passage.owners and verdict.answer is not Answer.DENY:
+            verdict = self.owners_verdict(passage.name, proposal, facts.card) or verdict
         if facts.draft is not None and verdict.answer is Answer.ASK:
             return Admitted(verdict, asks=facts.draft)
         if verdict is not ALLOW:
@@ -547,6 +548,19 @@ class Admission:
             funds = {**(funds or {}), "metered": True}
         events = self.probe(view, proposal) if probes else ()
         return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)
+
+    def owners_verdict(self, kind: str, proposal: Proposal, card: Card | None) -> Verdict | None:
+        """Return the refusal of the first of the owner's guards that has an objection, or None. A plan that the engine
+        leads for a person is no agent; its steps are judged one by one."""
+        if proposal.brought is not None or card is None:
+            return None
+        hop = wanted_hop(kind, proposal.child, proposal.under, proposal.wish, card)
+        try:
+            return next((said for guard in self.directory.guards if (said := guard.verdict(hop)) is not None), None)
+        except OwnersFunctionFailed as failed:
+            if proposal.asker is not None:
+                raise
+            raise failed.error from None  # no task can fail: the caller gets the error of its own function
 
     def refuses_payment(self, view: View, sentences: Sequence[str]) -> None:
         """Interrupt the decision before a payment is refused, or waits for other holds, if a dead process holds what is
@@ -616,10 +630,10 @@ class Admission:
         return _MANY if breaker is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(breaker, now)]
 
 
-def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
-    """Return the proposal of a person's request."""
+def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str, by: str) -> Proposal:
+    """Return the proposal of a person's request; `by` is the person's name, or ""."""
     now = ground.clock.now()
-    origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new())
+    origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new(), by)
     first = remits.begin(origin, wish, ceiling, deadline(wish, now))
     return Proposal(first, first, wish, None, now)
 

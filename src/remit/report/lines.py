@@ -68,7 +68,7 @@ def detail(event: Event) -> str:
     """Return the end of an event's line: its subject and the person, as ": 2 runs: 0123, 4567 (by ann)"; "" if the kind
     says everything."""
     said = escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
-    by = "" if event.kind in _SAY_WHO else event.data.get("by")
+    by = "" if event.kind in _SAY_WHO or event.data.get("parent") else event.data.get("by")  # a run says it once
     return f"{said} (by {escaped(by, 80)})" if by and isinstance(by, str) else said
 
 

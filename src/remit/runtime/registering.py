@@ -17,7 +17,7 @@ from remit.core.session import memory
 from remit.core.toolgroups import Repeat, expanded
 from remit.core.values import canonical, shown
 from remit.engine import asking
-from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules, Around
+from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules, Around, OwnersGuard
 from remit.errors import BadInput, NotFound
 from remit.runtime import models
 from remit.runtime.models import AboutGuest, AboutModel, Registered, ToolShelf
@@ -27,6 +27,7 @@ from remit.runtime.stacks import AgentStack, stack_of
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 AnyTool = TypeVar("AnyTool")
 AnyAround = TypeVar("AnyAround", bound=Around)
+AnyGuard = TypeVar("AnyGuard", bound=OwnersGuard)
 _TOOLS: Final = ("tools", "deny", "approve_tools")  # keywords that name tools
 
 
@@ -166,6 +167,18 @@ class HasTeam:
         self._opening.directory.surround(AroundTurns(function))
         return function
 
+    def guard(self, function: AnyGuard) -> AnyGuard:
+        """Register a guard of your own: `@rt.guard`, then `def office_hours(hop): ...` of a `WantedHop`.
+
+        It judges every task that a person starts and every call of an agent, after remit's own guards. It returns None
+        for yes and a reason for no, which the asker gets as `Refused` with the rule `guard.office_hours`. It must be a
+        plain function without side effects: one hop may be judged more than once. If it raises, the asker's task fails.
+        """
+        from remit.engine.guarding import OwnGuard  # noqa: PLC0415 - most teams have none
+
+        self._opening.directory.guard(OwnGuard(function))
+        return function
+
     def _has(self, member: Registered) -> bool:
         """Whether an agent that a guest has as a tool is already a member, because another guest has it too."""
         there = self._opening.directory.get(member.card.name)
@@ -195,7 +208,7 @@ class HasTeam:
         agent = self._opening.directory.get(canonical(name))
         if agent is None:
             raise NotFound(f"there is no agent {shown(name)}; there are {', '.join(self._opening.directory.names())}")
-        return stack_of(agent)
+        return stack_of(agent, self._opening.directory.guards)
 
     @contextmanager
     def override(self, **agents: AgentFunction) -> Generator[Self]:

@@ -5,14 +5,14 @@ from typing import NamedTuple
 from remit.core.card import Card
 from remit.core.recovery import Choice
 from remit.core.session import Remembers
-from remit.engine.directory import Agent
+from remit.engine.directory import Agent, JudgesHops
 
 
 class AgentStack(NamedTuple):
     """The configuration of an agent. `models` are tried in order, with the keys that `keys` names for each; they are
     empty if they are known only while it runs. `approve_tools` are tools that a person approves each time; `before` and
     `after` are the hooks around each tool, in the order of their calls. `around` are the functions around each turn,
-    the outermost first."""
+    the outermost first; `guards` are the owner's guards of this runtime, which judge every hop."""
 
     card: Card
     models: tuple[str, ...]
@@ -24,10 +24,11 @@ class AgentStack(NamedTuple):
     before: tuple[str, ...]
     after: tuple[str, ...]
     around: tuple[str, ...]
+    guards: tuple[str, ...]
 
 
-def stack_of(agent: Agent) -> AgentStack:
-    """Return the configuration of an agent."""
+def stack_of(agent: Agent, guards: tuple[JudgesHops, ...]) -> AgentStack:
+    """Return the configuration of an agent, with the owner's guards."""
     choices: tuple[Choice, ...] = getattr(agent.answer, "choices", ())
     rules = agent.rules
     return AgentStack(
@@ -41,6 +42,7 @@ def stack_of(agent: Agent) -> AgentStack:
         tuple(map(_called, rules.before)),
         tuple(map(_called, rules.after)),
         tuple(layer.name for layer in agent.around),
+        tuple(guard.name for guard in guards),
     )
 
 

@@ -25,7 +25,7 @@ class Begun(NamedTuple):
     """The optional data of a task's first event, in addition to its remit.
 
     `worker` is the process that runs it. `step` is the plan step that it carries out. `led_as` says that the engine
-    acts in its holder's place. `by` is the person who started the run. `joins` is true if the holder is new to the run.
+    acts in its holder's place. `joins` is true if the holder is new to the run.
     `until` is when the task expires. `repeats` is how often its asker has made the same request with the same result,
     if that is worth a warning. `lineage` is there for a retry. `lead` is the data of a plan or team that any process
     can continue. `funds` has its purse, the leases that open with it, and whether it counts for limits on tasks.
@@ -35,7 +35,6 @@ class Begun(NamedTuple):
     worker: str = ""
     step: str = ""
     led_as: str = ""
-    by: str = ""
     joins: bool = False
     until: int = 0
     repeats: int = 0
@@ -66,7 +65,6 @@ class FirstData(RemitData, Opens, total=False):
     worker: str
     step: str
     led_as: str
-    by: str
     joins: bool
     repeats: int
     asked_how: str
@@ -106,15 +104,13 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
     # Field by field, not in a loop: this runs for every task.
-    worker, step, led_as, by, joins, until, repeats, lineage, lead, funds, position = begun
+    worker, step, led_as, joins, until, repeats, lineage, lead, funds, position = begun
     if worker:
         data["worker"] = worker
     if step:
         data["step"] = step
     if led_as:
         data["led_as"] = led_as
-    if by:
-        data["by"] = by
     if joins:
         data["joins"] = True
     if until:
@@ -152,6 +148,8 @@ def _asked(remit: Remit) -> dict[str, Json]:
         data["trust"] = remit.trust
     if remit.remembers:
         data["remembers"] = remit.remembers
+    if remit.by:
+        data["by"] = remit.by
     return data
 
 

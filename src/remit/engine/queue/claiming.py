@@ -18,7 +18,7 @@ from remit.engine.directory import Directory
 from remit.engine.door import Proposal, place_of
 from remit.engine.queue.takeover import LATE, SUSPECT, Suspects, why_dead
 from remit.engine.services import Services
-from remit.errors import StoreError
+from remit.errors import Refused, StoreError
 from remit.ports import Decision, View
 
 # Exceptions of reading a damaged record.
@@ -168,12 +168,26 @@ class Claims:
         if why := why_dead(record, most):
             return [ended_unrun(record, "task.died", why, now)], []
         proposal = Proposal(resumed.remit, resumed.remit, known_pass(record.holder, resumed.remit.task), None, now)
+        if self._ground.directory.guards and claim.attempt == 1 and (no := self._refusal(record, proposal)):
+            return [ended_unrun(record, "task.failed", str(no), now, type_=type(no).__name__)], []
         admitted = self._services.admission.admit(view, CLAIM, proposal)
         if not admitted.ok:
             return [], []
         until = expires(resumed.remit.bounds, now) if record.asked_how == "delegate" else 0
         taken = claimed(place_of(record), record.holder, now, claim, until)
         return [taken, *admitted.events], [ClaimedTask(resumed, now, record.losses)]
+
+    def _refusal(self, record: Record, proposal: Proposal) -> Exception | None:
+        """Return the refusal of the owner's guards for a person's task, or the error of a guard that raised. The
+        process that submitted it may not have the guards of this team."""
+        agent = self._ground.directory.get(record.holder)
+        if record.parent or agent is None:
+            return None
+        try:
+            said = self._services.admission.owners_verdict("begin", proposal, agent.card)
+        except Exception as error:  # noqa: BLE001 - of the owner's function; the worker serves on
+            return error
+        return None if said is None else Refused(said.sentence, rule=said.rule)
 
 
 def _asked_first(record: Record) -> int:

@@ -123,7 +123,7 @@ class TaskQueue:
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
         """Queue a person's task. An equal request with the same key returns the same task."""
-        proposal = first_proposed(self._ground, submission.wish, ceiling, session)
+        proposal = first_proposed(self._ground, submission.wish, ceiling, session, submission.by)
         if submission.lead is not None and submission.lead.plan is not None:
             proposal = proposal._replace(brought=PLANNER.card)
         where = AskedFrom(session=session, ceiling=ceiling)
@@ -137,10 +137,10 @@ class TaskQueue:
         ground = self._ground
         card = await self._card(asker)
         if under:
-            proposal = await self._proposed_under(card, submission.wish, under)
+            proposal = await self._proposed_under(card, submission, under)
             where = AskedFrom(under, proposal.child.session, card.name)
         else:
-            proposal = _proposed_by(ground, card, submission.wish, ceiling, session)
+            proposal = _proposed_by(ground, card, submission, ceiling, session)
             where = AskedFrom("", session, card.name, ceiling)
         return await self._accepted_at_once(_request(SUBMIT, proposal, submission, where))
 
@@ -287,8 +287,8 @@ class TaskQueue:
             raise NotFound(f"there is no card {shown(name)} in this workspace; the worker that has it publishes it")
         return card
 
-    async def _proposed_under(self, card: Card, wish: Pass, under: str) -> Proposal:
-        ground, now = self._ground, self._ground.clock.now()
+    async def _proposed_under(self, card: Card, submission: Submission, under: str) -> Proposal:
+        ground, now, wish = self._ground, self._ground.clock.now(), submission.wish
 
         def look(view: View) -> Remit:
             record = view.record(under)
@@ -301,13 +301,14 @@ class TaskQueue:
             return remits.restored(began)
 
         parent = await ground.store.read(look)
-        return Proposal(_child(ground, parent, card, wish, now), parent, wish, card, now)
+        child = _child(ground, parent, card, wish, now)
+        return Proposal(child._replace(by=submission.by or child.by), parent, wish, card, now)
 
 
-def _proposed_by(ground: Ground, card: Card, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
+def _proposed_by(ground: Ground, card: Card, submission: Submission, ceiling: Bounds, session: str) -> Proposal:
     """Return the proposal of a run that an outside agent's card starts: the card is the asker, but holds no task."""
-    now = ground.clock.now()
-    origin = Origin("", ground.store.workspace, session or ground.ids.new())
+    now, wish = ground.clock.now(), submission.wish
+    origin = Origin("", ground.store.workspace, session or ground.ids.new(), submission.by)
     outside = remits.begin(origin, Pass(card.name, wish.task), ceiling)
     child = _child(ground, outside, card, wish, now)
     return Proposal(child._replace(root=child.id), outside, wish, card, now)
@@ -344,14 +345,8 @@ def _wants(request: Request, asker: LiveTask | None) -> Wants:
 
 def _begun(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
     lead = request.submission.lead
-    begun = Begun(
-        by=request.submission.by,
-        joins=admitted.joins,
-        until=until,
-        lineage=lineage,
-        funds=admitted.funds,
-        position=request.position,
-    )
+    joins, funds = admitted.joins, admitted.funds
+    begun = Begun(joins=joins, until=until, lineage=lineage, funds=funds, position=request.position)
     return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 

@@ -251,7 +251,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         kept = Draft("notes", "a", mark)
         passing = Draft("notes", mark, mark, lifetime=expires - NOW)
         events = (
-            started(root, NOW, Begun(by=mark)),
+            started(root._replace(by=mark), NOW),
             started(child, NOW, queued=queued._replace(dedup_key="key/k", content=mark)),
             entry_event(view, kept, place=place),
             entry_event(view, passing, place=place),
