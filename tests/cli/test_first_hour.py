@@ -87,7 +87,7 @@ def test_a_local_server_needs_no_key_and_costs_nothing(tmp_path: Path, monkeypat
 
 
 def test_a_server_that_does_not_answer_is_named(tmp_path: Path):
-    (said,) = run(tmp_path, file(url="http://127.0.0.1:9/v1", more="[run]\ntimeout = 2"))
+    (said,) = run(tmp_path, file(url="http://127.0.0.1:9/v1", more="[run]\ntimeout = 10"))
     assert said.returncode == 1
     assert 'connection, "http://127.0.0.1:9 did not answer"' in said.stderr
 

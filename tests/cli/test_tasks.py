@@ -285,8 +285,8 @@ def test_agents_are_found_in_a_store_and_in_a_module(cli, tmp_path: Path, module
     carried_out(tmp_path)
     found = cli("find", "someone quick")
     assert [line.split() for line in found.out.splitlines()] == [
-        ["agent", "why", "score"],
-        ["quick", "named", "for", "quick", "1.00"],
+        ["agent", "score", "why"],
+        ["quick", "1.00", "named", "for", "quick"],
         ["remit", "would", "choose", "quick"],
     ]
     assert json.loads(cli("find", "something quick", "--json").out) == [

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.terminal import tabled
+from remit.cli.terminal import Rows
 from remit.core import scope
 from remit.core.allow import ANY, Names, spelled
 from remit.core.card import Card
@@ -53,7 +53,7 @@ def agents(
         out().print(Text("no worker has published agents here yet; start one: remit worker module:runtime", "dim"))
     else:
         names = ("agent", "can", "asks", "published")
-        out().print(tabled(names, [_row(card, now - at) for card, at in cards], left=3, gives_way="can"))
+        out().print(Rows(names, [_row(card, now - at) for card, at in cards], left=3, gives_way="can"))
 
 
 def _row(card: Card, elapsed: int) -> list[Text | str]:

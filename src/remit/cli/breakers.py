@@ -2,11 +2,10 @@
 
 import asyncio
 
-from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
-from remit.cli.terminal import COLOURS, tabled
+from remit.cli.terminal import COLOURS, Rows
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.values import canonical
 from remit.report import wire
@@ -71,7 +70,7 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSEL
     _tell(name, "closed", f"'{name}' is back in service", changed, as_json=json)
 
 
-def table(named: dict[str, Breaker], now: int) -> Table:
+def table(named: dict[str, Breaker], now: int) -> Rows:
     rows = [
         [
             Text(escaped(name, 64), "bold"),
@@ -82,7 +81,7 @@ def table(named: dict[str, Breaker], now: int) -> Table:
         ]
         for name, breaker in named.items()
     ]
-    return tabled(("agent", "breaker", "next", "failures", "why"), rows, left=3, gives_way="why")
+    return Rows(("agent", "breaker", "next", "failures", "why"), rows, left=3, gives_way="why")
 
 
 def breaker_state(state: str) -> Text:

@@ -5,11 +5,10 @@ import sys
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
-from remit.cli.terminal import moment, tabled
+from remit.cli.terminal import Rows, moment
 from remit.core import checks
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
@@ -154,14 +153,14 @@ def _print_namespaces(namespaces: dict[str, int], *, as_json: bool) -> None:
         console.print(Text.assemble((f"{count:>7}  ", "dim"), (escaped(namespace, 64), "blue")))
 
 
-def _table(rows: list[Entry], now: int) -> Table:
+def _table(rows: list[Entry], now: int) -> Rows:
     names = ("key", "version", "by", "updated", "expires in", "value")
-    return tabled(names, [_row(entry, now) for entry in rows], left=len(names), gives_way="value")
+    return Rows(names, [_row(entry, now) for entry in rows], left=len(names), gives_way="value")
 
 
 def _row(entry: Entry, now: int) -> list[Text | str]:
     return [
-        Text(escaped(entry.key, 48), "blue"),
+        Text(escaped(entry.key, 128), "blue"),
         f"v{entry.version}",
         Text(entry.agent or "person"),
         moment(entry.updated_at),

@@ -7,7 +7,7 @@ from cyclopts import App
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
-from remit.cli.terminal import tabled
+from remit.cli.terminal import Rows
 from remit.core.recovery import Resting, key_mark
 from remit.report import wire
 from remit.report.figures import count, duration
@@ -38,7 +38,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
         out().print(Text("no key or model is paused", "dim"))
     else:
         rows = [[*_what(one, names), one.kind or "", str(one.failures), duration(one.until - now)] for one in found]
-        out().print(tabled(("key", "model", "endpoint", "after", "failures", "rests"), rows, left=4))
+        out().print(Rows(("key", "model", "endpoint", "after", "failures", "rests"), rows, left=4))
 
 
 @app.command

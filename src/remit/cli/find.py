@@ -7,7 +7,7 @@ from rich.text import Text
 
 from remit.cli.loading import has_file, is_file, load_team
 from remit.cli.options import AsJson, InWorkspace, OwnStore, emit, out, refuse_server, store_at, workspace_at
-from remit.cli.terminal import tabled
+from remit.cli.terminal import Rows
 from remit.config.places import FILE_NAME
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
@@ -76,7 +76,7 @@ def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:
         out().print(Text(f"no agent here can do {shown(wanted)}", "dim"))
         return
     rows = [[Text(escaped(one.card.name, 64), "bold"), escaped(one.why, 200), f"{one.score:.2f}"] for one in matches]
-    out().print(tabled(("agent", "why", "score"), rows, left=2, gives_way="why"))
+    out().print(Rows(("agent", "why", "score"), rows, left=2, gives_way="why"))
     if chosen is None:
         out().print(Text("no clear match; name one of these agents", "dim"))
     else:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
-from remit.cli.terminal import moment, tabled
+from remit.cli.terminal import Rows, moment
 from remit.core.secret import LONGEST, Secret
 from remit.core.values import endpoint
 from remit.errors import NotFound
@@ -33,7 +33,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     elif not keys:
         out().print(Text("no keys stored; add one: remit keys set openai", "dim"))
     else:
-        out().print(tabled(("key", "master key", "encrypted"), [_row(key) for key in keys], left=3))
+        out().print(Rows(("key", "master key", "encrypted"), [_row(key) for key in keys], left=3))
 
 
 def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:

@@ -7,12 +7,11 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, opened, options_for, out, with_unit
 from remit.cli.stats import typed_times
-from remit.cli.terminal import tabled
+from remit.cli.terminal import Rows
 from remit.core.limits import LimitUse
 from remit.core.money import Hold, Lease, spelled
 from remit.core.times import aware, iso
@@ -136,7 +135,7 @@ def _print_account(console: Console, account: Account) -> None:
             console.print(Text(f"frozen, because {over}; grant more, then run `remit money unfreeze`", "red"))
 
 
-def _account_table(leases: list[Lease]) -> Table:
+def _account_table(leases: list[Lease]) -> Rows:
     names = ("", "granted", "available", "set aside", "spent", "overrun", "state")
     rows = [
         [
@@ -148,10 +147,10 @@ def _account_table(leases: list[Lease]) -> Table:
         ]
         for lease in leases
     ]
-    return tabled(names, rows)
+    return Rows(names, rows)
 
 
-def _lease_table(leases: list[Lease]) -> Table:
+def _lease_table(leases: list[Lease]) -> Rows:
     names = ("lease", "kind", "granted", "available", "held", "lent", "spent", "users", "out of")
     rows = [
         [
@@ -164,7 +163,7 @@ def _lease_table(leases: list[Lease]) -> Table:
         ]
         for lease in leases
     ]
-    return tabled(names, rows, left=2, gives_way="out of")
+    return Rows(names, rows, left=2, gives_way="out of")
 
 
 # -- spending and limits ---------------------------------------------------------------------------------------------
@@ -214,13 +213,13 @@ def spend(
         out().print(Text("no spending in that time" if since or until else "no spending yet", "dim"))
 
 
-def _spend_table(found: Spending) -> Table:
+def _spend_table(found: Spending) -> Rows:
     total = found.total
     names = [found.by, "credits", "tokens", "calls"]
     names += ["uncertain"] if total.uncertain else []
     names += ["own keys"] if total.own_key else []
     rows = [_spend_row(found, line) for line in found.rows]
-    return tabled(names, rows)
+    return Rows(names, rows)
 
 
 def _spend_row(found: Spending, line: SpendLine) -> list[Text | str]:
@@ -258,7 +257,7 @@ def limits(runtime: str = "", *, store: OwnStore = None, json: AsJson = False) -
         out().print(Text("this team has no limits; Policy(limits=[...]) or [[limits]] in its file sets them", "dim"))
     else:
         out().print(
-            tabled(("of", "limit", "used", "held", "left", "room again"), [_limit_row(use) for use in found], left=2)
+            Rows(("of", "limit", "used", "held", "left", "room again"), [_limit_row(use) for use in found], left=2)
         )
 
 
@@ -360,12 +359,12 @@ def reconcile(
     out().print(Text(f"call {hold} reconciled: {', '.join(given) or 'the charge was correct'}"))
 
 
-def _hold_table(holds: list[Hold]) -> Table:
+def _hold_table(holds: list[Hold]) -> Rows:
     names = ("call", "agent", "run", "charged", "tokens", "billed", "hour", "for")
     rows = [
         [
             Text(hold.id),
-            Text(escaped(hold.agent, 20), "bold"),
+            Text(escaped(hold.agent, 64), "bold"),
             Text(hold.run),
             spelled("credits", hold.credits) if hold.credits else "-",
             f"{hold.tokens:,}" if hold.tokens else "-",
@@ -375,7 +374,7 @@ def _hold_table(holds: list[Hold]) -> Table:
         ]
         for hold in holds
     ]
-    return tabled(names, rows, left=3, gives_way="for")
+    return Rows(names, rows, left=3, gives_way="for")
 
 
 def _print_audit(audit: LedgerAudit) -> None:

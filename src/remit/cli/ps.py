@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, options_for, out
-from remit.cli.terminal import state_text, tabled
+from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
 from remit.core.lifecycle import Record
@@ -115,19 +114,19 @@ def _snapshot(view: View, which: Which, parent: str) -> Snapshot:
     return Snapshot(view.task_lines(which), Crew(view.workers()), view.orphans(_ORPHANS))
 
 
-def _table(snapshot: Snapshot, now: int) -> Table:
+def _table(snapshot: Snapshot, now: int) -> Rows:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
     crew = snapshot.crew
     tasks = sorted(snapshot.tasks, key=lambda line: urgency(crew.state(line.record, now)))
     rows = [_row(line.record, line.task, crew, now) for line in tasks]
-    return tabled(names, rows, left=3, gives_way="task")
+    return Rows(names, rows, left=3, gives_way="task")
 
 
 def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
     return [
         Text(record.id),
         state_text(crew.state(record, now)),
-        Text(escaped(record.holder, 20), "bold"),
+        Text(escaped(record.holder, 64), "bold"),
         Text(escaped(task, 200)),
         str(record.attempt) if record.attempt else "",
         took(record, now),

@@ -2,12 +2,11 @@
 
 import asyncio
 
-from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
 from remit.cli.ps import took
-from remit.cli.terminal import state_text, tabled
+from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.ports import RunLine
 from remit.report import wire
@@ -40,9 +39,9 @@ def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
         out().print(_table(lines, crew, now))
 
 
-def _table(lines: list[RunLine], crew: Crew, now: int) -> Table:
+def _table(lines: list[RunLine], crew: Crew, now: int) -> Rows:
     names = ("run", "state", "agent", "task", "tasks", "refused", "spent", "took", "age")
-    return tabled(names, [_row(line, crew, now) for line in lines], left=3, gives_way="task")
+    return Rows(names, [_row(line, crew, now) for line in lines], left=3, gives_way="task")
 
 
 def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
@@ -50,7 +49,7 @@ def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
     return [
         Text(record.id),
         state_text(crew.state(record, now)),
-        Text(escaped(record.holder, 20), "bold"),
+        Text(escaped(record.holder, 64), "bold"),
         Text(escaped(line.task, 200)),
         str(line.facts.tasks),
         str(line.facts.refusals) if line.facts.refusals else "",

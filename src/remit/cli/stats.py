@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from remit.cli.breakers import breaker_state
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.terminal import tabled
+from remit.cli.terminal import Rows
 from remit.cli.times import typed_moment, typed_span
 from remit.core.times import SECOND, aware
 from remit.core.values import canonical, shown
@@ -108,7 +107,7 @@ def _queue(figures: Stats) -> Iterable[tuple[str, str]]:
         yield "attempts", f"{figures.attempts:,}, {figures.retries:,} retried, {count(figures.dead, 'task')} dead"
 
 
-def _agents(figures: Stats) -> Table:
+def _agents(figures: Stats) -> Rows:
     names = ["agent", "turns", "completed", "failed", "cancelled", "handed over", "tokens", "time", "a turn"]
     queued = bool(figures.queue.count or figures.retries or figures.dead)
     names += ["retried", "dead", "queued"] if queued else []
@@ -124,7 +123,7 @@ def _agents(figures: Stats) -> Table:
         ]
         for name, agent in ranked
     ]
-    return tabled(names, rows)
+    return Rows(names, rows)
 
 
 def _turns(agent: AgentStats) -> Iterable[str]:
@@ -142,14 +141,14 @@ def _waits(agent: AgentStats) -> Iterable[str]:
     yield duration(agent.queue.mean) if agent.queue.count else "-"
 
 
-def _refusals(figures: Stats) -> Table:
+def _refusals(figures: Stats) -> Rows:
     rows = [[Text(escaped(rule, 64), "red"), f"{times:,}"] for rule, times in figures.refusals.most_common()]
-    return tabled(("refused by", "times"), rows)
+    return Rows(("refused by", "times"), rows)
 
 
-def _breakers(figures: Stats) -> Table:
+def _breakers(figures: Stats) -> Rows:
     rows = [
         [Text(escaped(name, 64), "bold"), breaker_state(breaker.state), f"{breaker.failures:,}"]
         for name, breaker in sorted(figures.breakers.items())
     ]
-    return tabled(("breaker", "state", "failures"), rows, left=2)
+    return Rows(("breaker", "state", "failures"), rows, left=2)

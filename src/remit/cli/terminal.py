@@ -1,9 +1,11 @@
 """States, tables and results in a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +26,11 @@ COLOURS: Final[dict[Role, str]] = {
     "stopped": "yellow",
     "idle": "dim",
 }
+_USUAL: Final = (
+    80  # columns; in a narrower terminal nothing is shortened, so that a table which does not fit is stacked
+)
+_READABLE: Final = 12  # columns that are left of a shortened text at least
+_GAP: Final = 2  # columns between two cells
 
 
 def state_text(state: str) -> Text:
@@ -35,25 +42,87 @@ def colour(state: str) -> str:
     return COLOURS[look(state).role]
 
 
-def tabled(names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: int = 1, gives_way: str = "") -> Table:
-    """Return a plain table, the first columns left-aligned and figures right-aligned. Only one column may be cut in a
-    narrow terminal: a name or figure that is cut cannot be read or copied."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for index, name in enumerate(names):
-        if name == gives_way:
-            table.add_column(name)  # rich shortens wrapping columns first; the cells themselves do not wrap
+class Rows:
+    """A plain table that hides nothing.
+
+    In a terminal only the column `gives_way` is shortened: a name or figure that is cut can be neither read nor copied.
+    Where the rest does not fit, each row is a block of lines. A pipe has no width: there every row is one whole line.
+    """
+
+    def __init__(
+        self, names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: int = 1, gives_way: str = ""
+    ) -> None:
+        whole = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        said = [index for index in range(len(names)) if not whole or any(row[index].plain for row in whole)]
+        self._names = [names[index] for index in said]  # a column that says nothing takes no room
+        self._rows = [[row[index] for index in said] for row in whole]
+        self._is_left = [index < left or names[index] == gives_way for index in said]
+        self._gives_way = gives_way if gives_way in self._names else ""
+        self._widths = [
+            max(cell_len(name), *(row[index].cell_len for row in self._rows), 0)
+            for index, name in enumerate(self._names)
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not console.is_terminal:
+            yield from self._whole()
+        elif self._least(options.max_width) <= options.max_width:
+            yield self._table()
         else:
-            width = max(len(name), *(cell_len(str(row[index])) for row in rows))
-            table.add_column(name, justify="left" if index < left else "right", no_wrap=True, min_width=width)
-    for row in rows:
-        table.add_row(*(_cut(cell) if name == gives_way else cell for name, cell in zip(names, row, strict=True)))
-    return table
+            yield from self._stacked()
+
+    def _least(self, room: int) -> int:
+        """Return the width that the table needs in a terminal of this width."""
+        least = sum(self._widths) + _GAP * (len(self._names) - 1)
+        if self._gives_way and room >= _USUAL:
+            width = self._widths[self._names.index(self._gives_way)]
+            least -= width - min(width, _READABLE)
+        return least
+
+    def _whole(self) -> Iterator[Text]:
+        """Yield each row as one line, whatever its length; the text that may be long comes last."""
+        order = sorted(range(len(self._names)), key=lambda index: self._names[index] == self._gives_way)
+        for row in ([Text(name) for name in self._names], *self._rows):
+            line = Text()
+            for index in order:
+                cell, space = row[index], " " * (self._widths[index] - row[index].cell_len)
+                line.append_text(Text.assemble(cell, space) if self._is_left[index] else Text.assemble(space, cell))
+                line.append(" " * _GAP)
+            line.rstrip()
+            yield line
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for index, (name, width) in enumerate(zip(self._names, self._widths, strict=True)):
+            if name == self._gives_way:
+                table.add_column(name)  # rich shortens wrapping columns first; the cells themselves do not wrap
+            else:
+                side = "left" if self._is_left[index] else "right"
+                table.add_column(name, justify=side, no_wrap=True, min_width=width)
+        for row in self._rows:
+            table.add_row(
+                *(_cut(cell) if name == self._gives_way else cell for name, cell in zip(self._names, row, strict=True))
+            )
+        return table
+
+    def _stacked(self) -> Iterator[RenderableType]:
+        """Yield each row as its first cell, and below it a line for each other cell that says something."""
+        for number, (first, *others) in enumerate(self._rows):
+            if number:
+                yield Text()
+            yield first
+            below = Table.grid(padding=(0, _GAP))
+            below.add_column(style="dim", no_wrap=True)
+            below.add_column(overflow="fold")
+            for name, cell in zip(self._names[1:], others, strict=True):
+                if cell.plain:
+                    below.add_row(name, cell)
+            yield Padding(below, (0, 0, 0, _GAP), expand=False)
 
 
-def _cut(cell: Text | str) -> Text:
-    text = cell if isinstance(cell, Text) else Text(cell)
-    text.no_wrap, text.overflow = True, "ellipsis"
-    return text
+def _cut(cell: Text) -> Text:
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
 
 
 def outcome_text(state: str, result: Json, error: str) -> Text:
