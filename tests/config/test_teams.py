@@ -341,7 +341,7 @@ WRONG = {
         "3: agents.Coder: this is the same agent as coder; give it another name"
     ),
     "[agents.coder]\nfunction = 'MODULE:nothing'": "1: agents.coder: module 'MODULE' has no 'nothing'",
-    "[agents.coder]\nfunction = 'MODULE:find_order'": "1: agents.coder: agent 'coder' must be async: write `async def`",
+    "[agents.coder]\nfunction = 'MODULE:__name__'": "1: agents.coder: agent 'coder' needs a function of a turn",
     "[agents.coder]\nfunction = 'no_such_module:f'": (
         "1: agents.coder: module 'no_such_module' cannot be imported: No module named 'no_such_module'"
     ),

@@ -329,9 +329,9 @@ async def test_bad_input_is_told_apart_and_leaves_nothing_behind(rt: Runtime, ba
     assert [event.kind for event in await rt.workspace.journal.history()] == ["task.started", "task.completed"]
 
 
-def test_agents_are_async_and_say_so(rt: Runtime):
-    with pytest.raises(errors.BadInput, match="must be async"):
-        rt.agent("sync")(lambda turn: "x")
+def test_an_agent_needs_a_card_and_a_function(rt: Runtime):
+    with pytest.raises(errors.BadInput, match="needs a function of a turn"):
+        rt.add(Card("coder"), "x")
     with pytest.raises(errors.BadInput, match="a Card"):
         rt.add("coder", echo)
 

@@ -127,8 +127,8 @@ async def test_programs_and_doubles_in_tests_are_checked_too(rt: Runtime):
         await rt.run("program", "go")
     with pytest.raises(BadInput, match="output takes a type"):
         rt.add(Card("other"), Scripted("a"), output=5)
-    with pytest.raises(BadInput, match="must be async"):
-        rt.add(Card("other"), lambda turn: "a", output=Review)
+    rt.add(Card("plain"), lambda turn: REVIEW, output=Review)
+    assert await rt.run("plain", "go") == SHIP
 
 
 @pytest.mark.rule("form.returns")

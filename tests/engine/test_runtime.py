@@ -100,6 +100,6 @@ async def test_others_answer_while_an_override_lasts_and_cards_stay(rt: Runtime)
     unknown = "there is no agent 'nobody' to override; there are coder"
     with pytest.raises(BadInput, match=unknown), rt.override(coder=double, nobody=echo):
         pass
-    with pytest.raises(BadInput, match="must be async"), rt.override(coder=lambda turn: "x"):
+    with pytest.raises(BadInput, match="needs a function of a turn"), rt.override(coder="x"):
         pass
     assert await rt.run("coder", "four") == "four"

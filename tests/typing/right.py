@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypedDict, assert_type
 
+from anyio import from_thread
+
 from remit import (
     BOARD,
     END,
@@ -83,6 +85,12 @@ async def typed(turn: Turn) -> Review:
     later: Review = await (await turn.submit("reviewer", "look")).result(9, returns=Review)
     print(several, as_dict["verdict"], maybe, word, later.verdict)
     return first
+
+
+@rt.agent
+def plain(turn: Turn) -> str:
+    answer: str = from_thread.run(turn.delegate, "reviewer", turn.task)
+    return answer
 
 
 async def owner(workspace: Workspace) -> None:

@@ -25,9 +25,7 @@ async def painter(turn: Turn) -> str:
     return ""
 
 
-@rt.agent  # wrong
-def not_async(turn: Turn) -> str:
-    return ""
+rt.agent(5)  # wrong
 
 
 async def owner(workspace: Workspace) -> None:

@@ -19,8 +19,9 @@ from remit.errors import BadInput
 if TYPE_CHECKING:
     from remit.core.guards import Verdict
 
-# Both are called with a Turn, which is not named here to avoid an import cycle.
+# All are called with a Turn, which is not named here to avoid an import cycle.
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
+GivenFunction: TypeAlias = Callable[[Any], object]  # plain or async
 Around: TypeAlias = Callable[[Any, Callable[[], Awaitable[object]]], Awaitable[object]]
 # Takes a WantedHop and returns None or True for yes, and a reason or False for no.
 OwnersGuard: TypeAlias = Callable[[Any], "bool | str | None"]

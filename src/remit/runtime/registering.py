@@ -17,14 +17,22 @@ from remit.core.session import memory
 from remit.core.toolgroups import Repeat, expanded
 from remit.core.values import canonical, shown
 from remit.engine import asking
-from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules, Around, OwnersGuard
+from remit.engine.directory import (
+    USUAL_RULES,
+    Agent,
+    AgentFunction,
+    AgentRules,
+    Around,
+    GivenFunction,
+    OwnersGuard,
+)
 from remit.errors import BadInput, NotFound
 from remit.runtime import models
 from remit.runtime.models import AboutGuest, AboutModel, Registered, ToolShelf
 from remit.runtime.opening import Opening
 from remit.runtime.stacks import AgentStack, stack_of
 
-AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
+AnyAgent = TypeVar("AnyAgent", bound=GivenFunction)
 AnyTool = TypeVar("AnyTool")
 AnyAround = TypeVar("AnyAround", bound=Around)
 AnyGuard = TypeVar("AnyGuard", bound=OwnersGuard)
@@ -66,8 +74,8 @@ class HasTeam:
         self, name: str = "", /, *, model: object, **about: Unpack[AboutModel]
     ) -> Callable[[AnyTool], AnyTool]: ...
     def agent(self, what: Any = "", /, **about: Any) -> Any:
-        """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`. With
-        `output`, a type or a JSON Schema, a result that does not fit fails the task.
+        """Register a function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`. A plain function
+        runs in a thread. With `output`, a type or a JSON Schema, a result that does not fit fails the task.
 
         With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, the function's return
         value is the prompt (None: `turn.prompt()`), and its return annotation is the form of the result. It takes the
@@ -85,7 +93,7 @@ class HasTeam:
     def add(
         self,
         card: Card,
-        answer: AgentFunction,
+        answer: GivenFunction,
         *,
         retry: RetryPolicy = USUAL,
         rules: AgentRules = USUAL_RULES,
@@ -93,8 +101,8 @@ class HasTeam:
     ) -> None: ...
     @overload
     def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutGuest]) -> None: ...
-    def add(self, card: Any, answer: AgentFunction | None = None, **about: Any) -> None:
-        """Register a card with a function of a turn, or with an object that has `async __call__`.
+    def add(self, card: Any, answer: GivenFunction | None = None, **about: Any) -> None:
+        """Register a card with a function of a turn, or with an object that has `__call__`, plain or async.
 
         Or register a guest: an agent of pydantic-ai or openai-agents, or a LangGraph graph: `rt.add(agent,
         asks=["coder"])`. `deps` are the dependencies that its framework passes to its tools, or a function of the turn
@@ -116,13 +124,13 @@ class HasTeam:
                 "deny, and set them in the program; needs_approval=True on the card asks a person before it works at "
                 "all"
             )
+        function = _async_function(card, answer)
         if about.get("output") is not None:
-            _must_be_async(card, answer)
-            answer = forms().FormedAgent(cast("AgentFunction", answer), forms().form_of(about["output"], "output"))
-        agent = models.asking_members(Registered(card, cast("AgentFunction", answer), retry, rules))
+            function = forms().FormedAgent(function, forms().form_of(about["output"], "output"))
+        agent = models.asking_members(Registered(card, function, retry, rules))
         fresh = [one for one in models.members(agent) if not self._has(one)]
         for one in (agent, *fresh):
-            self._opening.directory.add(_agent(*one))
+            self._opening.directory.add(Agent(*one))
 
     def model_agent(self, name: str, model: object, **about: Unpack[AboutModel]) -> None:
         """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
@@ -211,7 +219,7 @@ class HasTeam:
         return stack_of(agent, self._opening.directory.guards)
 
     @contextmanager
-    def override(self, **agents: AgentFunction) -> Generator[Self]:
+    def override(self, **agents: GivenFunction) -> Generator[Self]:
         """Replace the functions of these agents while the body runs, for tests; their cards stay."""
         directory = self._opening.directory
         replaced: list[Agent] = []
@@ -222,10 +230,11 @@ class HasTeam:
                     there = ", ".join(directory.names())
                     raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
                 replaced.append(agent)
-                _must_be_async(agent.card, answer)
-                if (form := getattr(agent.answer, "form", None)) is not None:
-                    answer = forms().FormedAgent(answer, form)  # noqa: PLW2901 - results of tests must fit too
-                directory.replace(_agent(agent.card, answer, agent.retry, agent.rules))
+                function = _async_function(agent.card, answer)
+                formed = cast("Any", agent.answer)
+                if isinstance(formed, forms().FormedAgent):
+                    function = forms().FormedAgent(function, formed.form)  # results of tests must fit too
+                directory.replace(Agent(agent.card, function, agent.retry, agent.rules))
             yield self
         finally:
             for agent in replaced:
@@ -251,12 +260,16 @@ def forms() -> Any:
     return import_module("remit.engine.forms")
 
 
-def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy, rules: AgentRules) -> Agent:
-    _must_be_async(card, answer)
-    return Agent(card, answer, retry, rules)
-
-
-def _must_be_async(card: Card, answer: object) -> None:
+def _async_function(card: Card, answer: object) -> AgentFunction:
+    """Return the function of an agent as an async one: a plain function runs in a thread."""
     call = getattr(answer, "__call__", None)  # noqa: B004 - checks the kind of call, not whether it is callable
-    if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
-        raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
+    if inspect.iscoroutinefunction(answer) or inspect.iscoroutinefunction(call):
+        return cast("AgentFunction", answer)
+    if not callable(answer) or isinstance(answer, type):
+        raise BadInput(f"agent '{card.name}' needs a function of a turn, `def` or `async def`, got {shown(answer)}")
+    if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (answer, call)):
+        raise BadInput(
+            f"agent '{card.name}' is a generator, and an agent has one result: use return in place of yield, got "
+            f"{shown(answer)}"
+        )
+    return import_module("remit.engine.threads").ThreadedAgent(answer)
