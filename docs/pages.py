@@ -35,6 +35,7 @@ KEYWORDS = {
     "same_within": "number of seconds for which the same request is the same task without a key",
     "attempts": "maximum number of attempts (default 4)",
     "after": "start no earlier than so many seconds after the request; or a timedelta",
+    "priority": "place in the queue, from -100 to 100, higher first (default 0)",
     "at": "start no earlier than this moment, a datetime with a time zone",
     "announce": "`True`: announce the end in the asker's inbox, like that of a spawned task",
     "session": "id of a group of runs that share a blackboard and inboxes",

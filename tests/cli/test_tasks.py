@@ -228,6 +228,16 @@ def test_a_task_is_submitted_for_later(cli, module: str, words: tuple[str, ...],
     assert "; due 20" in cli("history").out
 
 
+@pytest.mark.rule("priority.order", "priority.input")
+def test_a_task_is_submitted_with_a_priority(cli, module: str):
+    words = ("submit", f"{module}:rt", "quick", "hello", "--store", "remit.db", "--priority")
+    task = cli(*words, "-7").out.strip()
+    assert json.loads(cli("status", task, "--json").out)["priority"] == -7
+    assert "priority -7" in cli("status", task).out
+    no = cli(*words, "101")
+    assert (no.code, "priority is a whole number from -100 to 100, not 101" in no.err) == (2, True)
+
+
 @pytest.mark.rule("delay.verbs")
 @pytest.mark.parametrize(
     ("at", "utc"),

@@ -77,7 +77,7 @@ FUNDS = {"purse": PURSE, "opens": [["credits", "cap", 50]]}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
 LEAD = Lead(PLAN, 2, True).data
-BEGUN = Begun("w1", "draft", "plan", True, NOW + 9, 10, lead=LEAD, funds=FUNDS, position="0/delegate/ab/1")
+BEGUN = Begun("w1", "draft", "plan", True, NOW + 9, 10, lead=LEAD, funds=FUNDS, position="0/delegate/ab/1", priority=7)
 FAILED = {"error": "no disk", "type": "OSError"}
 ENDED = ("failed", "cancelled", "died")
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}

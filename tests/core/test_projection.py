@@ -99,6 +99,7 @@ def test_a_started_task_becomes_a_row():
         "origin": "",
         "losses": 0,
         "purse": "",
+        "priority": 0,
     }
 
 

@@ -160,6 +160,7 @@ TASK = {
     "where": "gone",
     "asked_at": NOW,
     "ready_at": NOW + 1,
+    "priority": 0,
     "claimed_at": NOW + 2,
     "ended_at": None,
     "until": NOW + 9,

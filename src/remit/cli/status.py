@@ -93,6 +93,8 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
         yield "attempt", f"{record.attempt} of {detail.attempts}{_place(seen)}"
     if record.state == "pending":
         yield "due", f"in {duration(record.ready_at - now)}" if record.ready_at > now else "now"
+        if record.priority:
+            yield "priority", str(record.priority)
     else:
         yield "took", took(record, now)
     if detail.why:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, cast
 
@@ -39,16 +40,43 @@ from remit.runtime.workspace import Workspace, opening_of
 _SAME: Final = 300  # seconds in which the same request is the same task
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class InQueue:
+    """How a task waits and runs in the queue."""
+
+    attempts: int | None = None
+    """Maximum number of attempts. [default: the agent's retry policy, else 4]"""
+
+    timeout: float | None = None
+    """Timeout of one attempt, in seconds. [default: 260]"""
+
+    after: str = ""
+    """Start the task no earlier than so long from now: 90s, 10m, 2h or 1d."""
+
+    at: str = ""
+    """Start the task no earlier than this time, such as 2026-12-01T08:00+01:00. Without a time zone it is UTC."""
+
+    priority: int = 0
+    """Place in the queue: from -100 to 100, higher first."""
+
+    @property
+    def how(self) -> StartingQueued:
+        given = {"attempts": self.attempts, "timeout": self.timeout, "priority": self.priority or None}
+        how = {name: value for name, value in given.items() if value is not None}
+        return cast("StartingQueued", {**how, **typed_delay(self.after, self.at)})
+
+
+USUAL = InQueue()
+
+
 def submit(
     *request: str,
     store: OwnStore = None,
     workspace: InWorkspace = None,
     key: str = "",
     by: str = "",
-    attempts: int | None = None,
-    timeout: float | None = None,
-    after: str = "",
-    at: str = "",
+    queue: InQueue = USUAL,
     credits: Credits = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
@@ -82,14 +110,6 @@ def submit(
         five minutes is the same task]
     by
         Name of the submitter. [default: the user of this terminal]
-    attempts
-        Maximum number of attempts. [default: the agent's retry policy, else 4]
-    timeout
-        Timeout of one attempt, in seconds. [default: 260]
-    after
-        Start the task no earlier than so long from now: 90s, 10m, 2h or 1d.
-    at
-        Start the task no earlier than this time, such as 2026-12-01T08:00+01:00. Without a time zone it is UTC.
     credits
         Budget of the task, for example 0.50USD.
     session
@@ -106,11 +126,7 @@ def submit(
         Print JSON.
     """
     how: StartingQueued = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
-    if timeout is not None:
-        how["timeout"] = timeout
-    if attempts is not None:
-        how["attempts"] = attempts
-    how |= cast("StartingQueued", {**_sameness(key), **typed_delay(after, at)})
+    how |= {**queue.how, **_sameness(key)}
     asks = _read(plan) if plan is not None and not team else None
     where, agent, task = _checked(request, plan, team=team)
 

@@ -155,6 +155,7 @@ class Record:
     origin: str
     losses: int = 0
     purse: str = ""
+    priority: int = 0
 
     @property
     def led_by_program(self) -> bool:

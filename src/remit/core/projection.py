@@ -141,10 +141,7 @@ def _started(event: Event) -> list[Change]:
     row = _task(event, data)
     row["state"] = "running"
     row["asked_how"] = data.get("asked_how", "delegate")
-    row["dedup_key"] = data.get("dedup_key", "")
     row["worker"] = data.get("worker", "")
-    row["led_as"] = data.get("led_as", "")
-    row["failures"] = data.get("failures", 0)
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
     return [Change("task", "add", (event.task,), row), *_key_used(event, data), *_funded(event, row)]
@@ -153,11 +150,8 @@ def _started(event: Event) -> list[Change]:
 def _submitted(event: Event) -> list[Change]:
     data = read(event, FirstData)
     row = _task(event, data)
-    row["asked_how"] = data["asked_how"]  # pyright: ignore[reportTypedDictNotRequiredAccess] - the queue says all three
+    row["asked_how"] = data["asked_how"]  # pyright: ignore[reportTypedDictNotRequiredAccess] - the queue says both
     row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
-    row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
-    row["failures"] = data.get("failures", 0)
-    row["led_as"] = data.get("led_as", "")
     return [Change("task", "add", (event.task,), row), *_key_used(event, data), *_funded(event, row)]
 
 
@@ -193,11 +187,11 @@ def _task(event: Event, data: FirstData) -> Row:
         "holder": event.agent,
         "state": "pending",
         "asked_how": "",
-        "led_as": "",
+        "led_as": data.get("led_as", ""),
         "worker": "",
         "fence": 0,
         "attempt": 0,
-        "failures": 0,
+        "failures": data.get("failures", 0),
         "asked_at": event.at,
         "ready_at": event.at,
         "claimed_at": None,
@@ -205,10 +199,11 @@ def _task(event: Event, data: FirstData) -> Row:
         "ended_at": None,
         "began": event.seq,
         "ended": None,
-        "dedup_key": "",
+        "dedup_key": data.get("dedup_key", ""),
         "origin": data.get("origin", ""),
         "losses": 0,
         "purse": "",
+        "priority": data.get("priority", 0),
     }
 
 

@@ -30,6 +30,7 @@ How = TypeVar("How", bound=Mapping[str, object])
 
 BY_LIMIT: Final = NAME_LIMIT
 MOST_ATTEMPTS: Final = 1_000
+HIGHEST: Final = 100  # priority
 NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
 
 
@@ -63,14 +64,15 @@ class Delegating(Along, total=False):
 
 class Queueing(Along, total=False):
     """The keywords of a submitted task: its idempotency key, the seconds in which an equal request is the same task,
-    the number of attempts, when it may start (so many seconds later, or at a moment), and whether the asker gets a
-    result message, as for a spawned task."""
+    the number of attempts, when it may start (so many seconds later, or at a moment), its priority, and whether the
+    asker gets a result message, as for a spawned task."""
 
     key: str
     same_within: SpanGiven
     attempts: int
     after: SpanGiven
     at: datetime
+    priority: int
     announce: bool
 
 
@@ -93,13 +95,14 @@ class Running(Starting, total=False):
 
 class StartingQueued(Starting, total=False):
     """The keywords of a queued run: its idempotency key, the seconds in which an equal request is the same task, the
-    number of attempts, and when it may start: so many seconds later, or at a moment."""
+    number of attempts, when it may start (so many seconds later, or at a moment), and its priority."""
 
     key: str
     same_within: SpanGiven
     attempts: int
     after: SpanGiven
     at: datetime
+    priority: int
 
 
 class Submitting(StartingQueued, total=False):
@@ -302,6 +305,8 @@ def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     if queue["key"] != "":
         plain(queue["key"], "a key", KEY_LIMIT)
+    if "priority" in how:
+        queue["priority"] = between(how.pop("priority"), "priority", -HIGHEST, HIGHEST)
     if "after" in how or "at" in how:
         queue["delay"] = delay(how.pop("after", None), how.pop("at", None))
     return queue, how

@@ -66,6 +66,7 @@ def task(record: Record, text: str, *, state: str, where: str) -> Data:
         "where": where,
         "asked_at": record.asked_at,
         "ready_at": record.ready_at,
+        "priority": record.priority,
         "claimed_at": record.claimed_at,
         "ended_at": record.ended_at,
         "until": record.until,

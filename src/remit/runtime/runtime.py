@@ -178,6 +178,7 @@ class Runtime(HasTeam):
         With the same `key`, an equal request returns the same task; without one, each call creates a task. `timeout` is
         the time of one attempt [default: 260]; `within=Bounds(deadline=...)` ends all attempts [default: 30 days from
         now]. With `after=90` (seconds or a timedelta) or `at=` (an aware datetime) no worker starts it before that.
+        `priority` is its place in the queue, from -100 to 100, higher first [default: 0].
         """
         asking.nothing_more("submit", "an agent and a task", strange)
         return await self.workspace.submit(agent, task, **how)

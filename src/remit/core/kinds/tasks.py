@@ -29,7 +29,8 @@ class Begun(NamedTuple):
     `until` is when the task expires. `repeats` is how often its asker has made the same request with the same result,
     if that is worth a warning. `lineage` is there for a retry. `lead` is the data of a plan or team that any process
     can continue. `funds` has its purse, the leases that open with it, and whether it counts for limits on tasks.
-    `position` is where in its asker's turn the task was requested, if the operation id does not tell.
+    `position` is where in its asker's turn the task was requested, if the operation id does not tell. `priority` is its
+    place in the queue: higher first.
     """
 
     worker: str = ""
@@ -42,6 +43,7 @@ class Begun(NamedTuple):
     lead: dict[str, Json] | None = None
     funds: dict[str, Any] | None = None
     position: str = ""
+    priority: int = 0
 
 
 class Queued(NamedTuple):
@@ -80,6 +82,7 @@ class FirstData(RemitData, Opens, total=False):
     metered: bool
     restart: bool
     position: str
+    priority: int
 
 
 BEGUN: Final = Begun()
@@ -104,7 +107,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
     # Field by field, not in a loop: this runs for every task.
-    worker, step, led_as, joins, until, repeats, lineage, lead, funds, position = begun
+    worker, step, led_as, joins, until, repeats, lineage, lead, funds, position, priority = begun
     if worker:
         data["worker"] = worker
     if step:
@@ -119,15 +122,20 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["repeats"] = repeats
     if lineage is not None:
         data["origin"], data["failures"] = lineage
-    if lead is not None or funds is not None or position:
-        data |= funds if funds and lead is None and not position else _seldom(lead, funds, position)
+    if lead is not None or funds is not None or position or priority:
+        data |= _seldom(begun)
 
 
-def _seldom(lead: dict[str, Json] | None, funds: dict[str, Any] | None, position: str) -> dict[str, Any]:
+def _seldom(begun: Begun) -> dict[str, Any]:
     """Return the fields that most tasks do not have."""
+    lead, funds, position, priority = begun[-4:]
+    if funds and lead is None and not position and not priority:
+        return funds
     data: dict[str, Any] = {"lead": lead} if lead is not None else {}
     if position:
         data["position"] = position
+    if priority:
+        data["priority"] = priority
     return {**data, **(funds or {})}
 
 

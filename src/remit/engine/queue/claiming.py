@@ -100,9 +100,10 @@ class Claims:
         return Decision(len(events), events, self._services.heartbeat.first_beat() if events else None, claims)
 
     def _due(self, view: View, now: int, free: int) -> list[Record]:
-        """Return the tasks to claim next, oldest first, within the limits of each agent and of the workspace.
+        """Return the tasks to claim next, by priority, then oldest first, within the limits of each agent and of the
+        workspace.
 
-        One query over all queues is enough while the oldest tasks fit and none is a suspect. Otherwise query each
+        One query over all queues is enough while the first tasks fit and none is a suspect. Otherwise query each
         queue, so that a blocked queue does not hold up the others.
         """
         most = min(free, BATCH, self._services.admission.room(view, resuming=True))
@@ -139,13 +140,13 @@ class Claims:
         rooms = [(holder, room) for holder in view.queues() if (room := self._room(view, holder, now, most)) > 0]
         here = self._ground.directory
         due = [record for room in rooms for record in _due_here(view, here, room, now)]
-        due.sort(key=_asked_first)
+        due.sort(key=_place_in_queue)
         chosen = self.suspects.choose(due, self._waits)
         if chosen.whole:
             return due[:most]
         # Suspects that have to wait must not hold up the tasks behind them.
         fresh = [one for room in rooms for one in _due_here(view, here, room, now, SUSPECT - 1)]
-        due = sorted({one.id: one for one in (*fresh, *chosen.records)}.values(), key=_asked_first)
+        due = sorted({one.id: one for one in (*fresh, *chosen.records)}.values(), key=_place_in_queue)
         return _within(due, rooms, most)
 
     def _waits(self, task: str) -> bool:
@@ -190,8 +191,8 @@ class Claims:
         return None if said is None else Refused(said.sentence, rule=said.rule)
 
 
-def _asked_first(record: Record) -> int:
-    return record.began
+def _place_in_queue(record: Record) -> tuple[int, int]:
+    return -record.priority, record.began
 
 
 def _within(due: list[Record], rooms: list[tuple[str, int]], most: int) -> list[Record]:

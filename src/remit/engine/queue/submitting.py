@@ -61,6 +61,7 @@ class Submission(NamedTuple):
     lead: Lead | None = None  # the plan or team to lead in its holder's place
     written: str = ""  # digest of the plan or team as the caller wrote it
     delay: Delay | None = None  # None: it may start at once
+    priority: int = 0
 
 
 class Accepted(NamedTuple):
@@ -330,6 +331,8 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
     how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
     if submission.by:
         how["by"] = submission.by
+    if submission.priority:
+        how["priority"] = submission.priority
     if submission.delay is not None:
         how |= {name: value for name, value in submission.delay._asdict().items() if value}
     content = content_of(wish, where, **how)
@@ -344,9 +347,16 @@ def _wants(request: Request, asker: LiveTask | None) -> Wants:
 
 
 def _begun(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
-    lead = request.submission.lead
-    joins, funds = admitted.joins, admitted.funds
-    begun = Begun(joins=joins, until=until, lineage=lineage, funds=funds, position=request.position)
+    submission = request.submission
+    lead = submission.lead
+    begun = Begun(
+        joins=admitted.joins,
+        until=until,
+        lineage=lineage,
+        funds=admitted.funds,
+        position=request.position,
+        priority=submission.priority,
+    )
     return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 

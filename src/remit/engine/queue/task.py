@@ -47,6 +47,7 @@ class Status:
     result: Json = None
     error: str = ""
     trust: Trust = TRUSTED
+    priority: int = 0
     seen_at: int = field(default=0, compare=False)
 
     @property
@@ -101,6 +102,7 @@ class Status:
             result=ended.value,
             error="" if ended.error is None else str(ended.error),
             trust=ended.trust,
+            priority=record.priority,
             seen_at=now,
         )
 

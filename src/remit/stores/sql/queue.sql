@@ -44,38 +44,38 @@ SELECT EXISTS (SELECT 1 FROM task
 
 -- name: due
 -- Each due task with its first event, if that exists: the caller claims it next, and ends a task that cannot be read.
--- Tasks with more losses than given are left out. Tasks that are due at once come in the order of submission. Of
--- retries, those that are due for the longest are read, because sorting all of them would take longer the more there
--- are.
+-- Tasks with more losses than given are left out. Tasks that are due at once come by priority, then in the order of
+-- submission. Of retries and delayed tasks, those that are due for the longest are read, because sorting all of them
+-- would take longer the more there are.
 SELECT @t.task, @e.event FROM (
     SELECT * FROM (SELECT @task FROM task
                    WHERE workspace = :workspace AND state = 'pending' AND holder = :holder AND ready_at = 0
                      AND (worker = '' OR worker = :worker) AND losses <= :losses
-                   ORDER BY began LIMIT :limit) AS fresh
+                   ORDER BY priority DESC, began LIMIT :limit) AS fresh
     UNION ALL
     SELECT * FROM (SELECT @task FROM task
                    WHERE workspace = :workspace AND state = 'pending' AND holder = :holder
                      AND ready_at >= 1 AND ready_at <= :now
                      AND (worker = '' OR worker = :worker) AND losses <= :losses
-                   ORDER BY ready_at, began LIMIT 256) AS again
-    ORDER BY began LIMIT :limit
+                   ORDER BY ready_at, priority DESC, began LIMIT 256) AS again
+    ORDER BY priority DESC, began LIMIT :limit
 ) AS t LEFT JOIN event e ON e.workspace = :workspace AND e.seq = t.began
-ORDER BY t.began;
+ORDER BY t.priority DESC, t.began;
 
 -- name: front
 -- The same over all queues.
 SELECT @t.task, @e.event FROM (
     SELECT * FROM (SELECT @task FROM task
                    WHERE workspace = :workspace AND state = 'pending' AND ready_at = 0 AND worker = ''
-                   ORDER BY began LIMIT :limit) AS fresh
+                   ORDER BY priority DESC, began LIMIT :limit) AS fresh
     UNION ALL
     SELECT * FROM (SELECT @task FROM task
                    WHERE workspace = :workspace AND state = 'pending' AND ready_at > 0 AND ready_at <= :now
                      AND worker = ''
                    ORDER BY ready_at LIMIT 256) AS again
-    ORDER BY began LIMIT :limit
+    ORDER BY priority DESC, began LIMIT :limit
 ) AS t LEFT JOIN event e ON e.workspace = :workspace AND e.seq = t.began
-ORDER BY t.began;
+ORDER BY t.priority DESC, t.began;
 
 -- name: next_due
 SELECT min(ready_at) FROM task WHERE workspace = :workspace AND state = 'pending' AND ready_at > 0 AND ready_at > :now;

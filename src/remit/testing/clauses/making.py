@@ -10,7 +10,7 @@ from remit.core.bounds import TOP
 from remit.core.entry import Draft, Message, Writer
 from remit.core.events import Event, Head, Mark, Place, Unsealed, genuine
 from remit.core.kinds.sharing import entry_set, message_sent
-from remit.core.kinds.tasks import Queued, ended, started, submitted
+from remit.core.kinds.tasks import BEGUN, Begun, Queued, ended, started, submitted
 from remit.core.kinds.upkeep import PrunedRun
 from remit.core.lifecycle import Record
 from remit.core.projection import Tables, fold
@@ -101,10 +101,10 @@ def starting(*remits: Remit, at: int = NOW) -> Decide[Json]:
     return lambda _view: Decision(None, tuple(started(remit, at) for remit in remits))
 
 
-def queueing(*remits: Remit, at: int = NOW, queued: Queued | None = None) -> Decide[Json]:
+def queueing(*remits: Remit, at: int = NOW, queued: Queued | None = None, begun: Begun = BEGUN) -> Decide[Json]:
     """Return a decision that queues tasks."""
     how = queued or Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=at)
-    return lambda _view: Decision(None, tuple(submitted(remit, at, how) for remit in remits))
+    return lambda _view: Decision(None, tuple(submitted(remit, at, how, begun) for remit in remits))
 
 
 def ending(remit: Remit, kind: str = "task.completed", at: int = NOW) -> Decide[Json]:

@@ -120,6 +120,27 @@ async def what_is_due_is_found_oldest_first(database: Database) -> None:
     await sound(store)
 
 
+async def higher_priorities_are_due_first(database: Database) -> None:
+    """In one queue and over all queues: by priority, then in the order of their requests; delayed tasks too."""
+    store = database.store("one")
+    order: list[str] = []
+    for number, (priority, ready_at) in enumerate(((0, 0), (-5, 0), (7, 0), (0, 0), (7, NOW), (100, NOW + 10), (7, 0))):
+        work = first_remit(f"work{9 - number}", session="s", holder="helper")
+        order.append(work.id)
+        queued = _QUEUED._replace(ready_at=ready_at)
+        await store.tx(work.id, queueing(work, queued=queued, begun=Begun(priority=priority)))
+    zero, low, high, later_zero, delayed, highest, last = order
+    first = [high, delayed, last, zero, later_zero, low]
+    for at, expected in ((0, first), (10, [highest, *first])):
+        for limit in (2, 10):
+            found = await look(store, lambda view, at=at, limit=limit: ids(view.front(NOW + at, limit)))
+            equal(found, expected[:limit], f"the first {limit} that are due after {at} µs in all queues")
+            found = await look(store, lambda view, at=at, limit=limit: ids(view.due("helper", "w", NOW + at, limit)))
+            equal(found, expected[:limit], f"the first {limit} that are due after {at} µs in one queue")
+    equal((await record_of(store, highest)).priority, 100, "its priority")
+    await sound(store)
+
+
 async def what_is_due_in_all_queues_is_found_together(database: Database) -> None:
     """New and delayed tasks, in the order of their requests; not before their time."""
     store = database.store("one")
@@ -261,6 +282,7 @@ CLAUSES: Final = (
     a_queued_task_is_kept_through_its_life,
     what_is_due_is_found_oldest_first,
     what_is_due_in_all_queues_is_found_together,
+    higher_priorities_are_due_first,
     what_was_lost_is_found_by_how_often,
     queues_are_named_in_order_of_their_characters,
     what_is_late_is_found,
