@@ -93,6 +93,13 @@ def plain(turn: Turn) -> str:
     return answer
 
 
+@rt.agent
+async def with_deps(turn: Turn[Review]) -> str:
+    assert_type(turn.deps, Review)
+    about: tuple[str, str, str, int] = (turn.id, turn.session, turn.by, turn.attempt)
+    return f"{turn.deps.verdict} {about}"
+
+
 async def owner(workspace: Workspace) -> None:
     review: Review = await rt.run("typed", "go", returns=Review, session="monday")
     assert_type(review, Review)

@@ -28,6 +28,11 @@ async def painter(turn: Turn) -> str:
 rt.agent(5)  # wrong
 
 
+@rt.agent
+async def with_deps(turn: Turn[str]) -> int:
+    return turn.deps.verdict  # wrong
+
+
 async def owner(workspace: Workspace) -> None:
     await rt.run("coder", "go", sesion="monday")  # wrong
     await rt.submit("coder", "go", timeout="ten")  # wrong

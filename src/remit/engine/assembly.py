@@ -86,6 +86,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         money,
         PeopleServices(services.questions),
         cache(partial(_model_services, services, money, entries, inbox, finder, settings)),
+        settings.deps,
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And a submission may start the worker, which

@@ -277,3 +277,4 @@ class EngineSettings(NamedTuple):
     redaction: Redaction
     vault: Callable[[], Vault]
     prices: Callable[[], Prices | None]
+    deps: object = None  # for agents, as `turn.deps`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, TypeAlias, TypeVar, Unpack, cast, overload
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -44,8 +44,14 @@ from remit.errors import BadInput
 from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from remit.engine.models.prompting import ModelServices
     from remit.engine.models.talking import KeptTalk
+
+    Deps = TypeVarWithDefault("Deps", default=Any)  # so that `Turn` alone is complete
+else:
+    Deps = TypeVar("Deps")
 
 Wish: TypeAlias = Pass | tuple[str, str]
 Result = TypeVar("Result")
@@ -66,6 +72,7 @@ class TurnServices(NamedTuple):
     money: MoneyServices
     people: PeopleServices
     talking: Callable[[], ModelServices]  # made for the first turn that uses a model
+    deps: object = None
 
 
 class Toolset:
@@ -106,8 +113,11 @@ class Toolset:
         return f"<tools: {f'any{denied}' if self.any else spelled(self._names)}>"
 
 
-class Turn(MoneyVerbs, PeopleVerbs):
-    """The handle of one call of an agent. The engine keeps the agent's rights, not this object."""
+class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
+    """The handle of one call of an agent. The engine keeps the agent's rights, not this object.
+
+    `Turn[Deps]` says of which type the `deps` of the runtime are.
+    """
 
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
@@ -124,6 +134,34 @@ class Turn(MoneyVerbs, PeopleVerbs):
     def task(self) -> str:
         """The task text."""
         return self._live.remit.task
+
+    @property
+    def id(self) -> str:
+        """The id of this task, as `remit show` and `workspace.tasks.get` take it."""
+        return self._live.remit.id
+
+    @property
+    def session(self) -> str:
+        """The session of the run; if it was started without one, remit has made it."""
+        return self._live.remit.session
+
+    @property
+    def by(self) -> str:
+        """The person who started the run: `by=` of `rt.run`; empty if none was named."""
+        return self._live.remit.by
+
+    @property
+    def attempt(self) -> int:
+        """How often this task has been started, this time included: 2 and more for a retry, or after a crash."""
+        return self._live.attempt.number
+
+    @property
+    def deps(self) -> Deps:
+        """What `Runtime(deps=...)` was given: clients, settings, anything of this process. Raise `BadInput` if it was
+        given nothing. remit does not store it."""
+        if self._services.deps is None:
+            raise BadInput("this runtime has no deps: pass Runtime(deps=...) what its agents need")
+        return cast("Deps", self._services.deps)
 
     @property
     def agent(self) -> str:

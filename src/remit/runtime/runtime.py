@@ -43,7 +43,8 @@ class Runtime(HasTeam):
     """Agents, and the engine that runs them.
 
     `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file, which is opened on first use. `bounds`
-    limits every run. `policy`, `serving` and `system` are values of `remit.settings`. `secrets` are texts that are
+    limits every run. `policy`, `serving` and `system` are values of `remit.settings`. `deps` is for your agents, as
+    `turn.deps`: clients, settings, anything of this process. `secrets` are texts that are
     never written: in the store and in logs, `[secret]` replaces them. Actions of an owner that need no agents are in
     `rt.workspace`.
     """
@@ -57,10 +58,11 @@ class Runtime(HasTeam):
         policy: Policy | None = None,
         serving: Serving | None = None,
         system: System | None = None,
+        deps: object = None,
         **private: Unpack[Private],
     ) -> None:
         if unknown := private.keys() - Private.__annotations__.keys():
-            takes = ("workspace", "bounds", "policy", "serving", "system", "secrets")
+            takes = ("workspace", "bounds", "policy", "serving", "system", "deps", "secrets")
             refuse_unknown("Runtime", dict.fromkeys(unknown), takes)
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         self._ceiling = ceiling(bounds)
@@ -68,7 +70,7 @@ class Runtime(HasTeam):
             self._opening = store
         else:
             parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
-            self._opening = Opening(store, workspace, Directory(), parts)
+            self._opening = Opening(store, workspace, Directory(), parts._replace(deps=deps))
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
         self._shelf = ToolShelf(self._opening.settings.policy.tool_groups.values())
         self._starting: set[anyio.CancelScope] = set()  # `serve` calls that wait for the store
