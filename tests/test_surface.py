@@ -166,7 +166,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     own = "check close name prune stats submit submit_plan submit_team tree wait_all"
     groups = "agents context journal keys money questions tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
-    assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans retry runs"
+    assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"
     assert names_of(remit.types.WorkspaceJournal) == "follow history read"
     assert names_of(remit.types.WorkspaceMoney) == "account grant leases limits reconcile spend uncertain unfreeze"
     assert names_of(remit.types.WorkspaceQuestions) == "answer approve get list reject"
@@ -207,6 +207,7 @@ def test_the_verbs_of_a_turn_are_there():
         "outcome",
         "paid_call",
         "phase",
+        "progress",
         "prompt",
         "remit",
         "report_tokens",

@@ -5,7 +5,7 @@ from remit.core.card import Card
 from remit.core.command import Command, End, HandoffState, Move, Send
 from remit.core.entry import Entry, Message
 from remit.core.events import Event, Head
-from remit.core.lifecycle import Outcome, Record, RunFacts
+from remit.core.lifecycle import Outcome, Progress, Record, RunFacts
 from remit.core.limits import LimitUse, Metered
 from remit.core.match import Match
 from remit.core.money import Hold, Lease
@@ -89,6 +89,7 @@ __all__ = [
     "Peer",
     "PlanOutcome",
     "PlanStep",
+    "Progress",
     "Record",
     "Refusal",
     "Remit",

@@ -138,7 +138,7 @@ def with_more(event: Unsealed, **more: object) -> Unsealed:
     return event._replace(data={**event.data, **more})
 
 
-STOPPED = {"unheard": True, "strikes": {"coder": 1}}
+STOPPED = {"unheard": True, "strikes": {"coder": 1}, "progress": {"text": "3 of 10", "fraction": 0.3}}
 RESTARTED: TalkRestarted = {
     "turn": "0",
     "why": "a recorded answer cannot be read",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.lifecycle import ENDS, MOVES, OPEN, START, TERMINAL, TRANSITIONS, after, lands, mermaid
-from remit.errors import Conflict
+from remit.core.lifecycle import ENDS, MOVES, OPEN, START, TERMINAL, TRANSITIONS, after, lands, mermaid, progress_of
+from remit.errors import BadInput, Conflict
 
 KINDS = sorted({*MOVES, "task.paused"})
 LEGAL = [(state, kind, to) for state, moves in TRANSITIONS.items() for kind, to in moves.items()]
@@ -116,3 +116,17 @@ def test_the_diagram_is_the_table():
     assert len(pairs) == len(set(pairs))
     for state in TERMINAL:
         assert f"    {state} --> [*]\n" in drawn
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"), [(None, "x"), (0, "x (0 %)"), (0.29, "x (29 %)"), (0.999, "x (99 %)"), (1, "x (100 %)")]
+)
+def test_progress_is_told_with_its_part_which_is_all_only_at_the_end(fraction: float | None, text: str):
+    found = progress_of("t", "a", "x", fraction, 5)
+    assert (str(found), found.data) == (text, {"text": "x", "fraction": fraction})
+
+
+@pytest.mark.parametrize("fraction", [1.01, -1, True, "half", float("nan")])
+def test_a_part_that_is_no_part_is_refused(fraction: object):
+    with pytest.raises(BadInput, match="fraction is a number from 0 to 1"):
+        progress_of("t", "a", "x", fraction, 5)

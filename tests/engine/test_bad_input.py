@@ -176,6 +176,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
 }
 TAKE_NOTHING = {
     "": {"check", "close"},
+    "tasks": {"progress"},
     "money": {"account", "leases", "uncertain", "limits"},
     "agents": {"list", "workers", "breakers"},
     "context": {"namespaces", "cleanup"},
@@ -206,6 +207,7 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "run_plan": ({"plan": PLAN}, (Planning,)),
     "run_team": ({"goal": "x", "coordinator": "boss"}, (DelegatingTeam,)),
     "report_tokens": ({"tokens": 1}, ()),
+    "progress": ({"text": "3 of 10"}, ()),
     "find": ({"capability": "x"}, ()),
     "submit": ({"to": "ok", "task": "x"}, (Queueing, Along)),
     "submitted": ({"task": "x"}, ()),

@@ -102,6 +102,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "questions": [],
         "models": [],
         "left_over": [],
+        "progress": "",
         "tools": [],
     }
     assert (child["id"], child["state"], child["error"], child["children"]) == (  # pyright: ignore[reportCallIssue]

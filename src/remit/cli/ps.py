@@ -12,7 +12,7 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, options_for, ou
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
-from remit.core.lifecycle import Record
+from remit.core.lifecycle import TERMINAL, Progress, Record
 from remit.core.values import Json, canonical
 from remit.ports import TaskLine, View, Which
 from remit.report import wire
@@ -118,7 +118,7 @@ def _table(snapshot: Snapshot, now: int) -> Rows:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
     crew = snapshot.crew
     tasks = sorted(snapshot.tasks, key=lambda line: urgency(crew.state(line.record, now)))
-    rows = [_row(line.record, line.task, crew, now) for line in tasks]
+    rows = [_row(line.record, _subject(line, crew), crew, now) for line in tasks]
     return Rows(names, rows, left=3, gives_way="task")
 
 
@@ -133,6 +133,16 @@ def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
         age(now - record.asked_at),
         Text(where(record, crew, now), "dim"),
     ]
+
+
+def _subject(line: TaskLine, crew: Crew) -> str:
+    """Return the text of a task, after its progress if it runs and has reported some."""
+    found = _progress(line.record, crew)
+    return line.task if found is None else f"[{found}] {line.task}"
+
+
+def _progress(record: Record, crew: Crew) -> Progress | None:
+    return None if record.state in TERMINAL else crew.progress.get(record.id)
 
 
 def took(record: Record, now: int) -> str:
@@ -194,7 +204,12 @@ def _unread(orphans: list[Message]) -> Iterator[Text]:
 def task_data(line: TaskLine, crew: Crew, now: int) -> dict[str, Json]:
     record = line.record
     state, place = crew.state(record, now), where(record, crew, now)
-    return {**wire.task(record, line.task, state=state, where=place), "asker": line.asker}
+    said = _progress(record, crew)
+    return {
+        **wire.task(record, line.task, state=state, where=place),
+        "asker": line.asker,
+        "progress": said and said.data,
+    }
 
 
 def _data(snapshot: Snapshot, now: int) -> dict[str, Json]:

@@ -21,7 +21,7 @@ from remit.cli.terminal import outcome_text
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
 from remit.core.events import Event
-from remit.core.lifecycle import Outcome
+from remit.core.lifecycle import Outcome, Progress
 from remit.core.plan import Lead, Plan
 from remit.core.session import RemembersGiven
 from remit.engine.asking import Starting, StartingPlan
@@ -268,7 +268,7 @@ async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
     async for one in _stream(runtime, ask):
         if isinstance(one, Outcome):
             return one
-        if hear is not None:
+        if hear is not None and not isinstance(one, Progress):  # the tree shows progress
             hear(one)
     raise AssertionError("a stream ends with its outcome")
 

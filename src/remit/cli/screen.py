@@ -1,8 +1,9 @@
 """Watching runs: growing trees in a terminal, with the models' text below them; plain lines everywhere else."""
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol, Self
 
 from rich.cells import cell_len
@@ -13,14 +14,15 @@ from rich.text import Text
 
 from remit.cli.drawing import tree_view
 from remit.core.events import Event
-from remit.core.lifecycle import TERMINAL
+from remit.core.lifecycle import TERMINAL, Progress
 from remit.engine.system import SystemClock
 from remit.ports.models import TextChunk
 from remit.report.lines import detail, plain_line
 from remit.report.printable import block
 from remit.report.tree import Growing, Node
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import subscribe
+from remit.runtime.tasks import live_progress
+from remit.runtime.workspace import opening_of, subscribe
 
 _FRAMES: Final = 10  # a second
 _SHOWN: Final = 12  # runs on the screen at a time
@@ -155,6 +157,7 @@ class Screen:
         self._trees: dict[str, Growing] = {}
         self._notices: deque[Event] = deque(maxlen=_NOTICES)
         self._clock = SystemClock()
+        self.progress: Callable[[], Mapping[str, Progress]] = dict  # the latest, by task; called for each picture
 
     def add(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -168,6 +171,9 @@ class Screen:
     def picture(self) -> RenderableType:
         now = self._clock.now()
         roots = self.roots()
+        found = self.progress()
+        for node in (node for root in roots for node in root.walk() if node.state not in TERMINAL):
+            node.progress = str(found.get(node.id, ""))
         if not roots:
             return Text(self._idle, "dim")
         parts: list[RenderableType] = [tree_view(root, now) for root in roots[:_SHOWN]]
@@ -267,6 +273,7 @@ def watching(runtime: Runtime, console: Console | None, words: Words | None = No
         yield on_screen(screen, None)
         return
     stop = subscribe(runtime.workspace, lambda events: show(screen, console, events))
+    screen.progress = partial(live_progress, opening_of(runtime.workspace))
     try:
         with on_screen(screen, console) as drawing:
             try:

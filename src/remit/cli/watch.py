@@ -1,6 +1,9 @@
 """`remit watch` and `remit wait`: follow the events of a store, from all processes."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Final
 
 from cyclopts import Parameter
@@ -23,6 +26,7 @@ from remit.runtime.workers import Crew
 from remit.runtime.workspace import Workspace, opening_of
 
 TIMED_OUT: Final = 124  # as in timeout(1)
+_PROGRESS_SECONDS: Final = 1.0  # between two reads of the heartbeats
 
 
 def watch(
@@ -50,7 +54,7 @@ def watch(
 async def _one(workspace: Workspace, typed: str, console: Console) -> None:
     run = await workspace.journal.read(lambda view: run_of(view, typed))
     screen = Screen()
-    async with workspace.journal.follow(after=0, run=run) as follow:
+    async with workspace.journal.follow(after=0, run=run) as follow, _with_progress(workspace, screen, console):
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
@@ -65,10 +69,30 @@ async def _all(workspace: Workspace, console: Console) -> None:
     screen = Screen()
     events = await workspace.journal.read(_what_is_open)
     screen.add(events)
-    async with workspace.journal.follow(after=events[-1].seq if events else 0) as follow:
+    follow = workspace.journal.follow(after=events[-1].seq if events else 0)
+    async with follow, _with_progress(workspace, screen, console):
         with on_screen(screen, console):
             while not console.quiet:  # or until the reader has gone
                 show(screen, console, await follow.next())
+
+
+@asynccontextmanager
+async def _with_progress(workspace: Workspace, screen: Screen, console: Console | None) -> AsyncGenerator[None]:
+    """Keep the progress of tasks on the screen up to date while the body runs; without a drawing, do nothing."""
+
+    async def poll() -> None:
+        while True:
+            beats = await workspace.journal.read(lambda view: view.workers())
+            screen.progress = partial(dict, Crew(beats).progress)
+            await asyncio.sleep(_PROGRESS_SECONDS)
+
+    polling = asyncio.create_task(poll()) if console is not None and console.is_terminal else None
+    try:
+        yield
+    finally:
+        if polling is not None:
+            polling.cancel()
+            await asyncio.wait((polling,))
 
 
 def _what_is_open(view: View) -> list[Event]:

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from remit.core.remit import STAND_IN
 from remit.core.trust import TRUSTED, Trust
-from remit.core.values import Json, copied, shown
-from remit.errors import Conflict, Refused, RemitError
+from remit.core.values import Json, copied, line, shown
+from remit.errors import BadInput, Conflict, Refused, RemitError
 
 START: Final = ""
 
@@ -200,6 +200,43 @@ NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)
 def first_members(agent: str, led_as: str) -> frozenset[str]:
     """Return the members of a run that has just started."""
     return frozenset() if led_as == STAND_IN else frozenset((agent,))
+
+
+PROGRESS_LIMIT: Final = 200  # characters
+
+
+class Progress(NamedTuple):
+    """How far a running task is, as its agent says: a text, and the done part from 0 to 1, or None. `at` is the time of
+    the report."""
+
+    task: str
+    agent: str
+    text: str
+    fraction: float | None
+    at: int
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """Its content as JSON, for the end of a task that did not complete."""
+        return {"text": self.text, "fraction": self.fraction}
+
+    def __str__(self) -> str:
+        return progress_text(self.text, self.fraction)
+
+
+def progress_of(task: str, agent: str, text: object, fraction: object, at: int) -> Progress:
+    """Return a report of progress. Raise `BadInput` for a text of several lines, or a fraction that is none."""
+    said = line(text, "the text of progress", PROGRESS_LIMIT)
+    if fraction is None:
+        return Progress(task, agent, said, None, at)
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+        raise BadInput(f"fraction is a number from 0 to 1, the part that is done, not {shown(fraction)}")
+    return Progress(task, agent, said, float(fraction), at)
+
+
+def progress_text(text: str, fraction: float | None) -> str:
+    """Return text such as "3 of 10 (30 %)". A part that is not all is never shown as 100 %."""
+    return text if fraction is None else f"{text} ({int(fraction * 100 + 1e-9)} %)"
 
 
 OutcomeState = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]

@@ -13,7 +13,7 @@ from remit.engine.acts import Breakers
 from remit.engine.approvals import Approving
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
-from remit.engine.attempt.live import LiveTasks, StopListener
+from remit.engine.attempt.live import LiveTasks, StopListener, progress_json
 from remit.engine.attempt.replay import Effects
 from remit.engine.attempt.slots import BusyAgents, Slots
 from remit.engine.attempt.turns import Conductor, HandlesLostTalks
@@ -173,6 +173,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
         ground, lasting=database.lasting, silence=silence, pulse=pulse, server_time=database.server_time
     )
     alive = LiveTasks()
+    heartbeat.progress = lambda: settings.redaction.text(progress_json(alive.progress()))
     handoffs = Handoffs(ground, admission, alive, gives_back=policy.on_failed_handoff == "back")
     insisting = Insisting(ground.clock, serving.pace.store_timeout)
     endings = Endings(ground, bell, insisting, settings.redaction)

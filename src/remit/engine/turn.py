@@ -15,7 +15,7 @@ from remit.core.checks import between, callable_, items, of_type, whole
 from remit.core.command import Command, Send, Update
 from remit.core.entry import Message
 from remit.core.identity import question
-from remit.core.lifecycle import Outcome
+from remit.core.lifecycle import Outcome, progress_of
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.offers import Offers
 from remit.core.plan import Plan
@@ -41,7 +41,7 @@ from remit.engine.queue.submitting import TaskQueue
 from remit.engine.queue.task import Task
 from remit.engine.timing import together
 from remit.errors import BadInput
-from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
+from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction, tell_progress
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -332,6 +332,17 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         what = line(source, "source", NAME_LIMIT)
         said = plain(text, "a text", INT_LIMIT, empty=True)
         self._live.receipt.mark_untrusted(what, said, self._live.operations.call_under_way)
+
+    def progress(self, text: str, fraction: float | None = None) -> None:
+        """Say how far this task is: `turn.progress("3 of 10", fraction=0.3)`.
+
+        The live tree, `remit ps`, `remit watch` and `rt.stream` show the latest report; other processes see it with the
+        next heartbeat. It is no event. If the task does not complete, its end has the last report.
+        """
+        live = self._live
+        live.must_be_at_work()
+        live.progress = progress_of(live.remit.id, live.remit.holder, text, fraction, live.control.clock.now())
+        tell_progress(live.progress)
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Run a plan with the agents that this agent may ask, and return the outcome of every step."""

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.command import Command
+from remit.core.lifecycle import Progress
 from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.secret import Secret
@@ -29,9 +30,10 @@ class TextChunk(NamedTuple):
 
 
 class RunListener:
-    """A listener to the streamed answers of a run's models; `run` is set once the run has started."""
+    """A listener to the streamed answers of a run's models, and to the progress of its tasks; `run` is set once the run
+    has started."""
 
-    def __init__(self, hear: Callable[[TextChunk], None]) -> None:
+    def __init__(self, hear: Callable[[TextChunk | Progress], None]) -> None:
         self.hear = hear
         self.run = ""
 
@@ -44,6 +46,13 @@ def tell_listener(run: str) -> None:
     listener = LISTENER.get()
     if listener is not None:
         listener.run = run
+
+
+def tell_progress(progress: Progress) -> None:
+    """Pass the progress of a task to the current listener, if there is one."""
+    listener = LISTENER.get()
+    if listener is not None:
+        listener.hear(progress)
 
 
 class ModelAnswer(NamedTuple):

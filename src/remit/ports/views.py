@@ -30,6 +30,7 @@ from remit.ports.services import KeyInfo, KeyRow
 class Beat(NamedTuple):
     """A heartbeat. `home` is the address of the process. `count` grows with each beat; 0 says that the process left.
     `hands` is the number of queued tasks that it runs at once; 0 for a process that runs only its own calls.
+    `progress` is the latest that its tasks have reported, as JSON, or "".
 
     A heartbeat is not history, so it is written without an event.
     """
@@ -38,6 +39,7 @@ class Beat(NamedTuple):
     home: str
     count: int  # pyright: ignore[reportIncompatibleMethodOverride] - hides tuple.count
     hands: int = 0
+    progress: str = ""
 
 
 class RunAge(NamedTuple):

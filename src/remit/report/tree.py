@@ -9,6 +9,7 @@ from remit.core.events import Event, read
 from remit.core.kinds.money import SPENDS, spent_in
 from remit.core.kinds.tasks import ClaimData, EndData, FirstData, Handed, HopRefused, Retrying, TurnData
 from remit.core.kinds.workspace import PlanStarted, StepEnded, WorkLeft
+from remit.core.lifecycle import progress_text
 from remit.core.receipt import Slice
 from remit.core.values import Json, encode, summary
 from remit.report import questions, receipts, uses
@@ -88,7 +89,7 @@ class Node:
 
     `tokens` and `credits` are its own usage, without subtasks. `questions` are its questions to people, `models` the
     models it asked, `tools` the tools these called. `left_over` is work of earlier attempts that the completed attempt
-    never requested.
+    never requested. `progress` is what its agent reported last, if it runs or did not complete.
 
     A tree grows with its run: a node changes as long as events are fed to its `Growing`.
     """
@@ -122,6 +123,7 @@ class Node:
     models: list[ModelUse] = field(default_factory=list[ModelUse])
     tools: list[ToolUse] = field(default_factory=list[ToolUse])
     left_over: list[str] = field(default_factory=list[str])
+    progress: str = ""
 
     @property
     def drawn_tools(self) -> list[ToolUse]:
@@ -333,6 +335,7 @@ def _end(node: Node, event: Event) -> None:
     node.ended_at = event.at
     node.result = data.get("result")
     node.error = data.get("error", "")
+    node.progress = progress_text(**data["progress"]) if "progress" in data else ""
     node.receipt = _receipt(event)
     _turn_ended(node, event)
     for plan in node.plans:

@@ -164,6 +164,7 @@ def _node(node: Node, whole: Subtotal) -> Data:
         "models": value(node.models),
         "tools": value(node.tools),
         "left_over": [*node.left_over],
+        "progress": node.progress,
     }
 
 

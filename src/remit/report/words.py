@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from remit.core.lifecycle import PROGRESS_LIMIT
 from remit.report import receipts as receipts_
 from remit.report.figures import count, duration, money, short
 from remit.report.looks import LOOKS, known_state, urgency
@@ -64,7 +65,8 @@ def notes(node: Node) -> list[str]:
     if node.open_questions and spoken == "waiting":
         spoken = WAITS
     left = f"left over: {'; '.join(escaped(one, 120) for one in node.left_over)}" if node.left_over else ""
-    return [note for note in (ASKED.get(node.asked_how), spoken, attempt(node), left) if note]
+    so_far = escaped(node.progress, PROGRESS_LIMIT)
+    return [note for note in (ASKED.get(node.asked_how), spoken, so_far, attempt(node), left) if note]
 
 
 # -- money and people ------------------------------------------------------------------------------------------

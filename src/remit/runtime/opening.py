@@ -195,6 +195,10 @@ class Opening:
         self._come_home()
         return self._database is not None
 
+    @property
+    def has_engine(self) -> bool:
+        return self._engine is not None
+
     def must_be_outside(self, verb: str, instead: str) -> None:
         """Raise `Refused` if a person's verb is called by code that runs in a turn: its request belongs to that turn,
         and to its limits."""

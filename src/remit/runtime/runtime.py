@@ -108,8 +108,9 @@ class Runtime(HasTeam):
         """Run a task with an agent, and yield what happens as it happens: `async for one in rt.stream("coder", "x")`.
 
         An `Event` is a recorded event. A `TextChunk` is a piece of a model's answer; one that `begins` starts the
-        answer again. The `Outcome` is last. Leaving the loop earlier cancels the run. To follow a run of another
-        process, use its id: `rt.workspace.journal.follow(run=...)`.
+        answer again. A `Progress` is what an agent said with `turn.progress`. The `Outcome` is last. Leaving the loop
+        earlier cancels the run. To follow a run of another process, use its id:
+        `rt.workspace.journal.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
         asking.asked("stream", agent, task, how)  # check the arguments now, not when the loop starts

@@ -5,12 +5,14 @@ from typing import Unpack
 from remit.core import checks
 from remit.core.checks import of_type
 from remit.core.entry import Message
+from remit.core.lifecycle import TERMINAL, Progress
 from remit.core.values import NAME_LIMIT, line
 from remit.engine.acts import act_of
 from remit.engine.queue.task import Status, Task
-from remit.ports import RunLine
+from remit.ports import RunLine, View
 from remit.runtime.filters import MOST, TaskFilter, page, which_tasks
 from remit.runtime.opening import Opening
+from remit.runtime.workers import Crew
 
 
 class WorkspaceTasks:
@@ -29,6 +31,18 @@ class WorkspaceTasks:
         """Return runs, newest first; `before` is the `began` of the last run on the previous page."""
         most, start = checks.limit(limit, most=MOST), page(before)
         return await self._opening.records.browse(lambda view: view.runs(most, start))
+
+    async def progress(self) -> dict[str, Progress]:
+        """Return the latest progress of the running tasks that report some, by id: of this process at once, of other
+        processes with their heartbeats."""
+        here = live_progress(self._opening)
+
+        def look(view: View) -> dict[str, Progress]:
+            found = {**Crew(view.workers()).progress, **here}
+            running = {task: view.standing(task) for task in found}
+            return {task: found[task] for task, one in running.items() if one is not None and one.state not in TERMINAL}
+
+        return await self._opening.records.read(look)
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
         """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
@@ -52,6 +66,11 @@ class WorkspaceTasks:
     async def list(self, **which: Unpack[TaskFilter]) -> list[Status]:
         """Return the tasks that match all conditions, newest first."""
         return await self._opening.engine.control.listed(which_tasks(which))
+
+
+def live_progress(opening: Opening) -> dict[str, Progress]:
+    """Return the latest progress of the tasks that run in this process, by id."""
+    return opening.engine.services.conductor.alive.progress() if opening.has_engine else {}
 
 
 def id_of(given: object, what: str = "a task's id") -> str:

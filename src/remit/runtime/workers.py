@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Any, Final, cast
 
-from remit.core.lifecycle import Record
+from remit.core.lifecycle import Progress, Record
+from remit.core.values import decode
 from remit.engine.presence.peers import process_ended, process_number
 from remit.ports import Beat
 
@@ -32,10 +34,14 @@ class Crew:
     more is known."""
 
     def __init__(self, beats: Iterable[Beat]) -> None:
-        self.workers = [
-            Peer(beat.worker, process_number(beat.home), beat.hands) for beat in beats if not process_ended(beat.home)
-        ]
+        self._beats = [beat for beat in beats if not process_ended(beat.home)]
+        self.workers = [Peer(beat.worker, process_number(beat.home), beat.hands) for beat in self._beats]
         self._called = {worker.id: worker.called for worker in self.workers}
+
+    @cached_property
+    def progress(self) -> dict[str, Progress]:
+        """The latest progress that the tasks of these processes have reported, by task."""
+        return {one.task: one for beat in self._beats if beat.progress for one in _progress_in(beat.progress)}
 
     def where(self, worker: str) -> str:
         """Return where a task runs, or "" if no process runs it."""
@@ -47,3 +53,7 @@ class Crew:
 
     def state(self, record: Record, now: int) -> str:
         return "lost" if self.lost(record, now) else record.state
+
+
+def _progress_in(text: str) -> list[Progress]:
+    return [Progress(*one) for one in cast("list[Any]", decode(text))]

@@ -193,11 +193,19 @@ class Completed(TurnData, Closes):
     result: Json
 
 
+class ProgressData(TypedDict):
+    """How far a task was: a text, and the done part from 0 to 1, or None."""
+
+    text: str
+    fraction: float | None
+
+
 class FailedData(TurnData, Closes):
     """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the circuit
     breaker. `trace` is where in the agent's code it failed. `unheard` says that the task was stopped because its asker
     had ended. `strikes` says that the task was stopped because it made no progress: the agents that this counts
-    against, and how often by now. `by` is the person who cancelled it."""
+    against, and how often by now. `by` is the person who cancelled it. `progress` is the last that its agent reported:
+    a completed task has its result instead."""
 
     error: str
     type: str
@@ -206,6 +214,7 @@ class FailedData(TurnData, Closes):
     trace: NotRequired[str]
     unheard: NotRequired[bool]
     strikes: NotRequired[dict[str, int]]
+    progress: NotRequired[ProgressData]
     by: NotRequired[str]
 
 
@@ -220,6 +229,7 @@ class EndData(TurnData, Closes, total=False):
     trace: str
     unheard: bool
     strikes: dict[str, int]
+    progress: ProgressData
 
 
 class Cancelling(TypedDict):

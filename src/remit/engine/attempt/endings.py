@@ -339,8 +339,11 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
         data["trust"] = UNTRUSTED
     # A stand-in holds the task for a person, so a failure is no agent's own. A retried attempt counts only at its last
     # try.
-    if "error" in data and (live.agent.stand_in or live.spared):
-        data["spared"] = True
+    if "error" in data:
+        if live.agent.stand_in or live.spared:
+            data["spared"] = True
+        if live.progress is not None:  # a completed task has its result instead
+            data["progress"] = live.progress.data
     if live.steps is not None:
         data["steps"] = live.steps
     if live.left:

@@ -21,7 +21,7 @@ from remit.core.events import Place, read
 from remit.core.guards import Refusals
 from remit.core.kinds.tasks import Cancelling, Lineage
 from remit.core.life import Life
-from remit.core.lifecycle import TERMINAL, Outcome
+from remit.core.lifecycle import TERMINAL, Outcome, Progress
 from remit.core.loops import Echoes, Repeats, Rounds, same
 from remit.core.money import Amounts
 from remit.core.offers import Offers, Room
@@ -30,7 +30,7 @@ from remit.core.receipt import Receipt, Slice, Why, kept_back
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, place
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
-from remit.core.values import Json
+from remit.core.values import Json, encode
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.control import Control, Hands, Line
 from remit.engine.attempt.operations import FIRST, Attempt, Operations
@@ -159,6 +159,7 @@ class LiveTask:
     began: int | None = None  # when this turn started, in ticks
     room: Room | None = None  # what its model can do now
     offered: tuple[Room, Offers] | None = None
+    progress: Progress | None = None  # the latest that its agent reported in this turn
     earlier: tuple[EarlierRun, ...] | None = None  # earlier runs of its session, once they are read
 
     def __init__(
@@ -435,6 +436,15 @@ class Elsewhere:
             self._live.alone.set()
 
 
+_BEAT_PROGRESS: Final = 100  # tasks whose progress goes with one heartbeat; the latest reports win
+
+
+def progress_json(found: Mapping[str, Progress]) -> str:
+    """Return the progress of tasks as JSON, for a heartbeat; "" if there is none."""
+    latest = sorted(found.values(), key=lambda one: one.at)[-_BEAT_PROGRESS:]
+    return encode([[*one] for one in latest]) if latest else ""
+
+
 class LiveTasks:
     """The tasks that run in this process. Cancelling one cancels all below it, because their cancel scopes nest."""
 
@@ -470,6 +480,10 @@ class LiveTasks:
         """Return the turn of the present holder under the same claim; a later claim of the same task does not count."""
         now = self._live.get(live.remit.id)
         return now if now is not None and now.control is live.control else live
+
+    def progress(self) -> dict[str, Progress]:
+        """Return the latest progress of each task that has reported some. Other threads call this too."""
+        return {live.remit.id: live.progress for live in tuple(self._live.values()) if live.progress is not None}
 
     def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
         """Return the queued tasks that run here although their claim is lost. `held` has the fences of the valid

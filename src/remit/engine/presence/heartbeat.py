@@ -189,6 +189,7 @@ class Heartbeat:
         self._clock = ground.clock if isinstance(ground.clock, SystemClock) else None
         self._counting = False  # whether we have entered USABLE
         self._server_time = server_time
+        self.progress: Callable[[], str] = str  # what the tasks of this process have reported, as JSON; "" for nothing
         self._thread: BeatThread | None = None
         if self._clock is not None and pulse is not None:
             self._thread = BeatThread(pulse, self._clock, silence, self._next)
@@ -308,7 +309,7 @@ class Heartbeat:
 
     def _next(self) -> Beat:
         self._count += 1
-        return Beat(self.worker, process_address(), self._count, self.hands)
+        return Beat(self.worker, process_address(), self._count, self.hands, self.progress())
 
     def _beat(self) -> None:
         assert self._loop is not None

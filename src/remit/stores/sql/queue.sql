@@ -98,14 +98,16 @@ SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND state 
 
 -- name: worker_beat
 -- A heartbeat is not history, so it is no event.
-INSERT INTO worker (workspace, id, home, count, hands) VALUES (:workspace, :worker, :home, :count, :hands)
-ON CONFLICT (workspace, id) DO UPDATE SET home = excluded.home, count = excluded.count, hands = excluded.hands;
+INSERT INTO worker (workspace, id, home, count, hands, progress)
+VALUES (:workspace, :worker, :home, :count, :hands, :progress)
+ON CONFLICT (workspace, id) DO UPDATE
+SET home = excluded.home, count = excluded.count, hands = excluded.hands, progress = excluded.progress;
 
 -- name: worker_leave
 DELETE FROM worker WHERE workspace = :workspace AND id = :worker;
 
 -- name: workers
-SELECT id, home, count, hands FROM worker WHERE workspace = :workspace ORDER BY id;
+SELECT id, home, count, hands, progress FROM worker WHERE workspace = :workspace ORDER BY id;
 
 -- name: unseen
 -- Workers that hold tasks and have no heartbeat. Each state has its own index, so only open tasks are read.

@@ -1,0 +1,2 @@
+-- The latest progress of a process's tasks, as JSON. It comes with the heartbeat, because it is no history.
+ALTER TABLE worker ADD COLUMN progress text COLLATE "C" NOT NULL DEFAULT '';
