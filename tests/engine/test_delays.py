@@ -159,6 +159,26 @@ async def test_a_deadline_before_the_task_is_due_is_an_error(rt: Runtime, clock:
     await sound(rt)
 
 
+@pytest.mark.rule("delay.time")
+@pytest.mark.parametrize("passed", [60, 7_200])
+async def test_a_retry_by_hand_starts_at_once_with_the_time_that_the_task_had(
+    rt: Runtime, clock: FakeClock, passed: float
+):
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        raise ValueError("no")
+
+    until = Bounds(deadline=aware(clock.now() + 4_600 * SECOND))
+    task = await rt.submit("coder", "x", after=3_600, within=until)  # 1,000 seconds from when it is due
+    clock.advance(passed)
+    await task.cancel() if passed < 3_600 else await task.wait(PATIENCE)
+    again = await task.retry()
+    assert (await again.wait(PATIENCE)).state == "failed"
+    status = await again.status()
+    assert (status.ready_at <= status.asked_at, status.until - status.asked_at) == (True, 1_000 * SECOND)
+    await sound(rt)
+
+
 @pytest.mark.rule("delay.due")
 async def test_a_delayed_task_can_be_cancelled(anywhere: Runtime, clock: FakeClock):
     anywhere.add(Card("coder"), echo)

@@ -13,7 +13,7 @@ import pytest
 from postgres import Server
 from remit.core.events import Event
 from remit.core.kinds.money import SPENDS
-from remit.core.kinds.tasks import Queued
+from remit.core.kinds.tasks import Begun, Queued
 from remit.core.lifecycle import Record
 from remit.core.remit import Remit
 from remit.core.times import SECOND
@@ -214,23 +214,25 @@ QUEUE_LOOKS: dict[str, Callable[[View], object]] = {
 
 
 @pytest.mark.rule("queue.growth")
-def test_a_longer_queue_costs_no_more(database: SqliteDatabase):
-    """However much is pending, for however many agents, and however much of it is due later."""
-    asyncio.run(queue(database, 0, 20))
+@pytest.mark.parametrize("priorities", [1, 201], ids=["one priority", "all priorities"])
+def test_a_longer_queue_costs_no_more(database: SqliteDatabase, priorities: int):
+    """However much is pending, for however many agents and priorities, and however much of it is due later."""
+    asyncio.run(queue(database, 0, 20, priorities))
     small = costs(database, QUEUE_LOOKS)
-    asyncio.run(queue(database, 20, 1_000))
+    asyncio.run(queue(database, 20, 1_000, priorities))
     large = costs(database, QUEUE_LOOKS)
     assert {look: (small[look], large[look]) for look in QUEUE_LOOKS if large[look] > small[look] * 1.05} == {}
 
 
-async def queue(database: SqliteDatabase, first: int, last: int) -> None:
+async def queue(database: SqliteDatabase, first: int, last: int, priorities: int = 1) -> None:
     """For each of many agents one task that is due, behind one of an agent that only has what is due later."""
     store = database.store("one")
     for number in range(first, last):
         for holder, wait in (("patient", 60 * SECOND + number), (f"agent{number}", 0)):
             work = first_remit(f"{holder} {number}", session="s", holder=holder)
             queued = Queued("submit", 60 * SECOND, 3, NOW + wait if wait else 0)
-            await store.tx(work.id, queueing(work, queued=queued))
+            begun = Begun(priority=number % priorities - priorities // 2)
+            await store.tx(work.id, queueing(work, queued=queued, begun=begun))
 
 
 @pytest.mark.rule("workspace.lists")

@@ -277,10 +277,10 @@ def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
 
 
 def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: int | None) -> dict[str, Json]:
-    """Return the first event's data of a retried task: the same bounds, with the same amount of time, but not beyond
-    `until`."""
+    """Return the first event's data of a retried task: the same bounds, with the same amount of time since it was due,
+    but not beyond `until`."""
     first = read(began, FirstData)
-    bounds = remits.restored(began).bounds.later(now - record.asked_at)
+    bounds = remits.restored(began).bounds.later(now - max(record.asked_at, first.get("ready_at", AT_ONCE)))
     if until is not None:
         bounds = bounds.until(until)
     return {
