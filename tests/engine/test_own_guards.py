@@ -234,7 +234,7 @@ async def test_a_worker_judges_what_a_process_without_its_guards_has_submitted(t
                     await task.result()
 
 
-@pytest.mark.rule("by.run")
+@pytest.mark.rule("by.run", "by.lists")
 async def test_every_task_of_a_run_knows_who_started_it(anywhere: Runtime):
     rt = anywhere
     seen: dict[str, str] = {}
@@ -257,6 +257,11 @@ async def test_every_task_of_a_run_knows_who_started_it(anywhere: Runtime):
         assert seen == dict.fromkeys("abcd", "ann")
         await rt.run("b", "x")
     assert seen["b"] == ""
+    listed = await rt.workspace.tasks.list(by="ann")
+    assert sorted(task.agent for task in listed) == ["b", "c", "d"]
+    assert [task.agent for task in await rt.workspace.tasks.list(by="ann", asker="a", agent="b")] == ["b"]
+    assert [task.agent for task in await rt.workspace.tasks.list(by="")] == ["b"]
+    assert await rt.workspace.tasks.list(by="bob") == []
     lines = [plain_line(event) for event in await rt.workspace.journal.history()]
     assert sum("(by ann)" in line for line in lines) == 1
 

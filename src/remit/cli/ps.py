@@ -48,6 +48,7 @@ def ps(
     session: str = "",
     parent: str = "",
     asker: str = "",
+    by: str = "",
     limit: int = 100,
     json: AsJson = False,
 ) -> None:
@@ -67,6 +68,8 @@ def ps(
         Only subtasks of this task: its id, as for `remit status`.
     asker
         Only tasks that this agent asked for; `person` for those that people asked for.
+    by
+        Only tasks of runs that this person started.
     limit
         Maximum number of rows.
     json
@@ -78,6 +81,7 @@ def ps(
         state=state or (None if all else "open"),
         limit=checked_limit(limit, most=100_000),
         asker=_asker(asker),
+        by=by or None,
     )
     with opened(place) as workspace:
         now = opening_of(workspace).clock.now()
@@ -92,7 +96,7 @@ def ps(
         if len(snapshot.tasks) == which.limit:
             console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
-        narrowed = all or state or agent or session or parent or asker
+        narrowed = all or state or agent or session or parent or asker or by
         console.print(
             Text("no such tasks" if narrowed else "no open tasks; `remit ps --all` also lists ended ones", "dim")
         )

@@ -78,7 +78,7 @@ class Tallied(NamedTuple):
 class Which:
     """Which tasks to list: all conditions must hold; newest first. `state` may be `open`, for all tasks that have not
     ended. `before` is the `began` of the last task on the previous page. `asker` is the agent that delegated them,
-    empty for a person."""
+    empty for a person. `by` is the person who started their runs, empty for runs without a named one."""
 
     session: str | None = None
     agent: str | None = None
@@ -88,15 +88,18 @@ class Which:
     limit: int = 100
     before: int | None = None
     asker: str | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One task in a list; `asker` is the agent that delegated it, empty for a person."""
+    """One task in a list; `asker` is the agent that delegated it, empty for a person; `by` is the person who started
+    its run."""
 
     record: Record
     task: str
     asker: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

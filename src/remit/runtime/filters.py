@@ -14,12 +14,19 @@ from remit.ports import Span, Which
 
 MOST: Final = 100_000  # tasks or runs on one page
 _STATES: Final = ("open", *filter(None, TRANSITIONS))
-_TEXTS: Final = {"run": "a run's id", "session": "a session", "task": "a task's id", "parent": "a task's id"}
+_TEXTS: Final = {
+    "run": "a run's id",
+    "session": "a session",
+    "task": "a task's id",
+    "parent": "a task's id",
+    "by": "by",
+}
 
 
 class TaskFilter(TypedDict, total=False):
     """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
-    on the previous page. `asker` is the agent that requested them; "" lists the requests of people."""
+    on the previous page. `asker` is the agent that requested them; "" lists the requests of people. `by` is the person
+    who started their runs."""
 
     session: str | None
     agent: str | None
@@ -29,6 +36,7 @@ class TaskFilter(TypedDict, total=False):
     limit: int
     before: int | None
     asker: str | None
+    by: str | None
 
 
 class EventFilter(TypedDict, total=False):

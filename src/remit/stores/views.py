@@ -93,16 +93,16 @@ class TaskQueries(JournalQueries):
 
     def task_lines(self, which: Which) -> list[TaskLine]:
         """Return tasks by the narrowest index, and check the other conditions on its rows."""
-        if which.asker is None:
+        if which.asker is None and which.by is None:
             return [*islice(_lines(self._task_rows(which), which), which.limit)]
         return [*islice(self._asked_by(which), which.limit)]
 
     def _asked_by(self, which: Which) -> Iterator[TaskLine]:
-        """Yield the tasks that one agent requested. No index has the asker, only the first event of a task, so the list
-        is read page by page until there are enough."""
+        """Yield the tasks that one agent requested, or that belong to one person. No index has them, only the first
+        event of a task, so the list is read page by page until there are enough."""
         page = replace(which, limit=max(which.limit, _TASK_PAGE))
         while rows := self._task_rows(page):
-            yield from (line for line in _lines(rows, which) if line.asker == which.asker)
+            yield from (line for line in _lines(rows, which) if _is_asked_by(line, which))
             if len(rows) < page.limit or which.run is not None or which.parent:
                 return  # a run or a parent fits on one page
             page = replace(page, before=Record(*rows[-1][:-1]).began)
@@ -127,7 +127,9 @@ class TaskQueries(JournalQueries):
 
     def _of_anyone(self, which: Which, values: Mapping[str, Any]) -> Sequence[Values]:
         if which.asker:
-            return self._rows("tasks_asked_by", asker=f'"asker":{encode(which.asker)}', **values)
+            return self._rows("tasks_asked_by", part=f'"asker":{encode(which.asker)}', **values)
+        if which.by:
+            return self._rows("tasks_asked_by", part=f'"by":{encode(which.by)}', **values)
         if which.agent is None:
             return self._rows("tasks", after=0, **values)
         if len(rows := self._latest(values)) == values["limit"]:
@@ -197,7 +199,11 @@ def _lines(rows: Iterable[Values], which: Which) -> Iterator[TaskLine]:
         record = Record(*values)
         if _matches(record, which):
             began = _began_with(text)
-            yield TaskLine(record, began.task, began.asker)
+            yield TaskLine(record, began.task, began.asker, began.by)
+
+
+def _is_asked_by(line: TaskLine, which: Which) -> bool:
+    return which.asker in (None, line.asker) and which.by in (None, line.by)
 
 
 def _matches(record: Record, which: Which) -> bool:

@@ -122,12 +122,12 @@ WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND 
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: tasks_asked_by
--- Tasks by the asker in their first event. Other tasks may match too, so check the result.
+-- Tasks by the asker or the person in their first event. Other tasks may match too, so check the result.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (:agent = '*' OR t.holder = :agent)
   AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent)
-  AND t.began < :before AND replace(e.data, :asker, '') <> e.data
+  AND t.began < :before AND replace(e.data, :part, '') <> e.data
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: tasks_of_agent

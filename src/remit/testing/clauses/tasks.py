@@ -327,6 +327,9 @@ _CONDITIONS: Final[tuple[tuple[Which, list[str]], ...]] = (
     (Which(asker="lead", parent="run1", agent="helper"), ["run1part"]),
     (Which(asker="helper"), []),
     (Which(asker="none"), []),
+    (Which(by="none"), []),
+    (Which(by="", limit=2), ["run2part", "run1part"]),
+    (Which(asker="lead", by="", session="s0"), ["run2part", "run0part"]),
 )
 
 
