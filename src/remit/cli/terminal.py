@@ -45,7 +45,8 @@ def colour(state: str) -> str:
 class Rows:
     """A plain table that hides nothing.
 
-    In a terminal only the column `gives_way` is shortened: a name or figure that is cut can be neither read nor copied.
+    The column `gives_way` comes last. In a terminal only it is shortened: a name or figure that is cut can be neither
+    read nor copied.
     Where the rest does not fit, each row is a block of lines. A pipe has no width: there every row is one whole line.
     """
 
@@ -54,6 +55,7 @@ class Rows:
     ) -> None:
         whole = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
         said = [index for index in range(len(names)) if not whole or any(row[index].plain for row in whole)]
+        said.sort(key=lambda index: names[index] == gives_way)  # last, where its length moves no other column
         self._names = [names[index] for index in said]  # a column that says nothing takes no room
         self._rows = [[row[index] for index in said] for row in whole]
         self._is_left = [index < left or names[index] == gives_way for index in said]
@@ -80,13 +82,12 @@ class Rows:
         return least
 
     def _whole(self) -> Iterator[Text]:
-        """Yield each row as one line, whatever its length; the text that may be long comes last."""
-        order = sorted(range(len(self._names)), key=lambda index: self._names[index] == self._gives_way)
+        """Yield each row as one line, whatever its length."""
         for row in ([Text(name) for name in self._names], *self._rows):
             line = Text()
-            for index in order:
-                cell, space = row[index], " " * (self._widths[index] - row[index].cell_len)
-                line.append_text(Text.assemble(cell, space) if self._is_left[index] else Text.assemble(space, cell))
+            for cell, width, is_left in zip(row, self._widths, self._is_left, strict=True):
+                space = " " * (width - cell.cell_len)
+                line.append_text(Text.assemble(cell, space) if is_left else Text.assemble(space, cell))
                 line.append(" " * _GAP)
             line.rstrip()
             yield line
