@@ -4,7 +4,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, ForwardRef, Literal, NotRequired, TypedDict
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
@@ -118,7 +118,7 @@ def test_an_answer_that_does_not_fit_says_where(form: Any, answer: Any, sentence
 
 
 @pytest.mark.rule("form.types")
-@pytest.mark.parametrize("no_type", [5, "NoSuchType", object(), type("Plain", (), {}), list["NoSuchType"]])  # noqa: F821
+@pytest.mark.parametrize("no_type", [5, "NoSuchType", object(), type("Plain", (), {}), list[ForwardRef("NoSuchType")]])
 def test_what_is_no_type_is_refused_at_once(no_type: Any):
     with pytest.raises(BadInput, match="^returns takes a type, such as a dataclass"):
         form_of(no_type, "returns")

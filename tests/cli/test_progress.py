@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.rule("progress.heartbeat")
 async def test_ps_shows_how_far_a_task_of_another_process_is(tmp_path: Path):
-    working = Working()
+    working, said, told = Working(), "", {}
     with team(tmp_path / "remit.db", silence=0.3) as rt:
         rt.add(Card("a"), working)
         with anyio.fail_after(PATIENCE):

@@ -1,5 +1,7 @@
 """An agent that works on as much as it may is waited for, in the order of asking, by whoever is patient enough."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -73,7 +75,7 @@ async def test_people_wait_for_a_busy_agent_too(rt: Runtime):
 @pytest.mark.parametrize(("wait", "after"), [(None, 30), (4, 4)])
 async def test_after_a_while_a_busy_agent_is_refused(clock, who: str, wait: float | None, after: float):
     hold, holds = anyio.Event(), anyio.Event()
-    how = {} if wait is None else {"busy_timeout": wait}
+    how: dict[str, Any] = {} if wait is None else {"busy_timeout": wait}
     with team(clock=clock) as rt:
 
         @rt.agent(concurrency=1)
@@ -127,7 +129,8 @@ async def test_nobody_waits_who_does_not_want_to_and_how_long_is_a_setting(clock
         async with anyio.create_task_group() as group:
             group.start_soon(rt.outcome, "busy", "first")
             await happened(holds)
-            for how in ({}, {"busy_timeout": 0}):
+            settings: list[dict[str, Any]] = [{}, {"busy_timeout": 0}]
+            for how in settings:
                 with pytest.raises(Refused, match="is busy with 1 of 1 tasks"):
                     await rt.run("busy", "second", **how)
             for wrong in (-1, "soon", float("nan"), True):

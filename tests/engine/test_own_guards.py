@@ -162,7 +162,9 @@ async def a_coroutine() -> None: ...
 
 
 @pytest.mark.rule("guard.verdict", "owner.function")
-@pytest.mark.parametrize("said", [0, 1, "", " ", [], a_coroutine], ids=repr)
+@pytest.mark.parametrize(
+    "said", [0, 1, "", " ", [], a_coroutine], ids=["0", "1", "nothing", "space", "list", "coroutine"]
+)
 async def test_whatever_else_it_returns_is_an_error_and_never_a_yes(rt: Runtime, said: Any):
     async def ask(turn: Turn) -> Any:
         return await turn.delegate("b", "x")

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -103,12 +104,13 @@ async def test_results_that_change_are_progress(rt: Runtime):
 
 @pytest.mark.rule("repeat.same")
 @pytest.mark.parametrize("how", [{"sees": ["notes"]}, {"tools": ["exec"]}, {"within": Bounds(tokens=5)}])
-async def test_what_is_passed_along_makes_it_another_delegation(rt: Runtime, how):
+async def test_what_is_passed_along_makes_it_another_delegation(rt: Runtime, how: dict[str, Any]):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> int:
         for number in range(100):
+            passed: dict[str, Any] = how if number % 3 else {}
             try:
-                await turn.delegate("worker", "again", **(how if number % 3 else {}))
+                await turn.delegate("worker", "again", **passed)
             except Refused:
                 return number
         return 100
