@@ -669,7 +669,7 @@ async def test_agents_as_tools_have_the_dependencies_of_the_agent():
 
 
 @pytest.mark.rule("guest.refused")
-@pytest.mark.parametrize("word", ["tools", "keys", "base_url", "output", "max_tokens", "fallback", "temperature"])
+@pytest.mark.parametrize("word", ["tools", "keys", "base_url", "max_tokens", "fallback", "temperature"])
 def test_what_a_guest_brings_itself_is_not_taken_in_silence(word: str):
     agent = pydantic_ai.Agent("test", name="theirs")
     with Runtime() as rt, pytest.raises(BadInput, match=f"add takes no '{word}' for an agent of another framework"):

@@ -38,9 +38,10 @@ class Counted:
         self._enough = threading.Event()
 
     def look(self) -> None:
+        # A cleaner of the server is no connection of ours, and one that is being opened has no name and no state yet.
         others = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
-            "AND application_name <> 'remit-heartbeat'"
+            "AND backend_type = 'client backend' AND state IS NOT NULL AND application_name <> 'remit-heartbeat'"
         )
         with psycopg.connect(self._address, autocommit=True) as connection:
             while not self._enough.is_set():
