@@ -232,7 +232,7 @@ def _checking(validator: SchemaValidator) -> SchemaValidator:
 
 
 def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
-    """Return a tool's own check with the arguments converted as its function takes them."""
+    """Return the check of a tool, called with arguments of the types that the function of the tool takes."""
 
     async def checked(context: RunContext[Any], /, **arguments: Any) -> None:
         found = check(context, **read(arguments, context))

@@ -126,7 +126,7 @@ async def what_raised_was_not_done(database: Database) -> None:
     """The operation id of a decision that raised can still be used."""
     store = database.store("one")
     error = Conflict("not now")
-    equal(await answer_or_error(store, "op", raising(error)), error, "what decide raises reaches whoever asked")
+    equal(await answer_or_error(store, "op", raising(error)), error, "the caller gets the exception that decide raises")
     equal(
         await store.tx("op", putting(Draft("notes", "a", 1), answer="done")),
         "done",
@@ -231,7 +231,7 @@ async def what_raises_writes_nothing(database: Database) -> None:
         equal(
             await answer_or_error(store, "op", raising(error)),
             error,
-            "what decide raises reaches whoever asked",
+            "the caller gets the exception that decide raises",
         )
     equal(await journal(store), before, "a decision that raises writes nothing")
     await store.tx("after", putting(Draft("notes", "after", 2)))
@@ -475,7 +475,7 @@ async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> N
         ]
         crowd.insert(10, answer_or_error(store, name, raising(error)))
         answers = await asyncio.gather(*crowd)
-        must(isinstance(answers.pop(10), Exception), f"whoever raises {type(error).__name__} gets an error")
+        must(isinstance(answers.pop(10), Exception), f"a caller whose decide raises {type(error).__name__} gets an error")
         equal(answers, list(range(20)), f"a neighbour that raises {type(error).__name__} hurts no one")
     await sound(store)
 
@@ -494,7 +494,7 @@ async def who_stops_waiting_hurts_no_one(database: Database) -> None:
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     for number, answer in enumerate(answers):
         if not isinstance(answer, BaseException):
-            equal(answer, number, "whoever waits on gets the own answer")
+            equal(answer, number, "a caller that waits on gets its own answer")
             equal(await value_of(store, "notes", f"key {number}"), number, "what was acknowledged is there")
         elif number % 8 > 3:
             must(held=False, sentence=f"caller {number}, who did not stop waiting, got {answer!r}")
