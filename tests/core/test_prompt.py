@@ -249,7 +249,7 @@ def test_the_key_of_an_untrusted_entry_is_quoted_with_it_unless_it_is_a_word():
 def test_how_a_task_came_to_its_holder_is_told():
     handed = HandedOn("lead", '{"phase":"test"}', results=(Done("part 1", "coder", "done"),), refused="no one is there")
     assert brief(Assigned("Do it"), handed=handed) == (
-        'Do it\n\n## Handed over by lead\n\n{"phase":"test"}\n\n## What came of the parts\n\n'
+        'Do it\n\n## Handed over by lead\n\n{"phase":"test"}\n\n## Results of the parts\n\n'
         "### part 1 (by coder)\ndone\n\n## It could not be handed on\n\nno one is there"
     )
     back = HandedOn("expert", "{}", failed="it broke")

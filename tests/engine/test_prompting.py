@@ -103,6 +103,6 @@ async def test_the_agent_that_joins_the_parts_is_told_their_results(rt: Runtime)
         return await turn.hand_off([Send("left", {"task": "a"}), Send("right", {"task": "b"})], join="joiner")
 
     told = await rt.run("lead", "Help")
-    assert "## What came of the parts\n\n### part 1 (by left)" in told
+    assert "## Results of the parts\n\n### part 1 (by left)" in told
     assert "### part 2 (by right)" in told
     assert "no disk" in told

@@ -225,7 +225,7 @@ def _handed(handed: HandedOn) -> list[str]:
         if handed.used:
             parts += ["", f"[used for this task so far: {handed.used}]"]
     if handed.results:
-        parts += ["", "## What came of the parts"]
+        parts += ["", "## Results of the parts"]
         for result in handed.results:
             parts += ["", f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
     if handed.failed:

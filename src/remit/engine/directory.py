@@ -93,7 +93,7 @@ class Agent:
 
 
 async def _leads_only(_turn: object) -> object:
-    raise AssertionError("whoever stands in for a person carries out a plan, and is asked nothing else")
+    raise AssertionError("the stand-in of a person carries out a plan and is asked nothing else")
 
 
 # The agent that carries out a person's plan. Every process has it, and no agent can ask it.

@@ -228,7 +228,7 @@ class Toolbox(NamedTuple):
             kept: list[Json] = [told.value, told.outcome, *([beside] if beside else ())]
             return Decision(kept, (tool_done(live.remit, done, self.ground.clock.now()),))
 
-        what = f"what came of '{call.name}' in task {live.remit.id}"
+        what = f"the result of '{call.name}' in task {live.remit.id}"
         kept = await shielded(self.insisting.insist(live.life, what, lambda: self.ground.store.tx(op, decide)))
         if told.outcome == "failed":
             _log.warning("%s", _warning(live, data))

@@ -475,7 +475,7 @@ async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> N
         ]
         crowd.insert(10, answer_or_error(store, name, raising(error)))
         answers = await asyncio.gather(*crowd)
-        must(isinstance(answers.pop(10), Exception), f"a caller whose decide raises {type(error).__name__} gets an error")
+        must(isinstance(answers.pop(10), Exception), f"{type(error).__name__} of decide reaches its caller as an error")
         equal(answers, list(range(20)), f"a neighbour that raises {type(error).__name__} hurts no one")
     await sound(store)
 
