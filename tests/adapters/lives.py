@@ -50,6 +50,21 @@ class Life:
         self.begun = asyncio.Event()
 
 
+class Till:
+    """A tool that charges. The first life ends in the second charge."""
+
+    def __init__(self) -> None:
+        self.life = Life()
+        self.charged: list[int] = []
+
+    async def charge(self, number: int) -> str:
+        """Charge a customer."""
+        self.charged.append(number)
+        if number == 2:
+            await self.life.hold()
+        return f"charged {number}"
+
+
 class Lived(NamedTuple):
     rt: Runtime
     outcome: Outcome

@@ -14,7 +14,7 @@ from langchain.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic_ai import Agent
 
-from adapters.lives import Life, damage, live_until, lived
+from adapters.lives import Till, damage, live_until, lived
 from adapters.places import KEY, KEY_NAME, KINDS, Place, data_of, join, served, told
 from commands import command
 from remit import Runtime, Turn
@@ -33,20 +33,12 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_NAME, KEY)
 
 
-class Shop:
-    """A tool that charges. The first life ends in the second charge."""
+class Shop(Till):
+    """A till, and the store of its team."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.store = folder / "team.db"
-        self.life = Life()
-        self.charged: list[int] = []
-
-    async def charge(self, number: int) -> str:
-        """Charge a customer."""
-        self.charged.append(number)
-        if number == 2:
-            await self.life.hold()
-        return f"charged {number}"
 
 
 def script(asked: ModelRequest) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adapters.lives import Life, damage, live_until, lived
+from adapters.lives import Life, Till, damage, live_until, lived
 from adapters.places import KEY, KEY_NAME, KINDS, data_of, join, served, told
 from engine.helping import PATIENCE
 from remit import Runtime, Turn
@@ -21,21 +21,6 @@ AGAIN = "This task was begun before"
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_NAME, KEY)
-
-
-class Till:
-    """A tool that charges. The first life ends in the second charge."""
-
-    def __init__(self) -> None:
-        self.life = Life()
-        self.charged: list[int] = []
-
-    async def charge(self, number: int) -> str:
-        """Charge a customer."""
-        self.charged.append(number)
-        if number == 2:
-            await self.life.hold()
-        return f"charged {number}"
 
 
 def script(asked: ModelRequest) -> Any:
