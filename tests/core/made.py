@@ -93,7 +93,7 @@ CLOSES = {
     "closes": [["t2", "credits", "cap", ["account"], 50, 7, 0]],
 }
 HELD = {"hold": "h1", "amounts": {"credits": 9}, "purse": PURSE, "why": "photo"}
-BILLED = {"model": "m", "own_key": "openai"}
+BILLED = {"model": "m", "own_key": "openai", "person": "ann"}
 STEPS_UP = {"credits": [["t2", 3, 0], ["account", 3, 0]]}
 ACCOUNT = [
     ("granted", {"unit": "credits", "amount": 900, "why": "", "by": ""}),
@@ -203,12 +203,12 @@ MADE = [
     *(ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, **CLOSES, **STOPPED, "by": "ann"}) for word in ENDED),
     refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
-    tokens_used(CODER, 7, NOW),
+    tokens_used(CODER._replace(by="ann"), 7, NOW),
     tokens_used(CODER, 7, NOW, [["t1", 5, 2]]),
     *(ledger_event(f"account.{kind}", Place(), "", NOW, data) for kind, data in ACCOUNT),
     *(ledger_event(f"hold.{kind}", HERE, "coder", NOW, data) for kind, data in HOLDS),
     ledger_event("credits.spent", HERE, "coder", NOW, {**SPENT}),
-    ledger_event("credits.spent", HERE, "coder", NOW, {**SPENT, "model": "m", "own_key": "openai"}),
+    ledger_event("credits.spent", HERE, "coder", NOW, {**SPENT, **BILLED}),
     ledger_event("ledger.carried", Place(), "", NOW, CARRIED),
     *(question_event(f"question.{kind}", HERE, "coder", NOW, data) for kind, data in QUESTIONS),
     question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "ref": "42"}),

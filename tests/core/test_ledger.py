@@ -436,7 +436,8 @@ def changed(event: Unsealed) -> list[tuple[str, str, dict[str, Any]]]:
 @pytest.mark.rule("money.uncertain")
 def test_an_uncertain_call_is_kept_until_someone_says_what_it_cost():
     data: dict[str, Any] = {"hold": "h", "amounts": {"credits": 5}, "purse": {}, "why": "x", "costs": {"credits": 5}}
-    counted = ("meter", "count", {"unit": "credits", "hour": HOUR, "agent": "coder", "session": "s", "spent": 5})
+    whose = {"agent": "coder", "session": "s", "person": ""}
+    counted = ("meter", "count", {"unit": "credits", "hour": HOUR, **whose, "spent": 5})
     row = {"id": "h", "state": "uncertain", "hour": HOUR, "task": "t1", "credits": 5, "tokens": 0}
     assert changed(told("hold.settled", **data, uncertain=True)) == [("hold", "settle", {**row, "billed": ""}), counted]
     billed = told("hold.settled", **data, uncertain=True, billed={"credits": 900})
@@ -452,7 +453,7 @@ def test_what_is_reconciled_counts_in_the_hour_in_which_it_was_charged_and_frees
     assert (counted[2]["hour"], counted[2]["spent"]) == ("2023-01-01T00", -3)
 
 
-def test_a_charge_counts_for_the_workspace_the_agent_and_the_session():
+def test_a_charge_counts_for_the_workspace_the_agent_the_session_and_the_person():
     [(_, _, row)] = changed(told("credits.spent", costs={"credits": 5, "tokens": 0}, steps={}, why="x"))
     assert counted_in(row) == [
         ("workspace", "", "credits", HOUR),
@@ -460,6 +461,8 @@ def test_a_charge_counts_for_the_workspace_the_agent_and_the_session():
         ("session", "s", "credits", HOUR),
     ]
     assert changed(told("tokens.used", tokens=0)) == []
+    [(_, _, row)] = changed(told("tokens.used", tokens=5, person="ann"))
+    assert counted_in(row)[-1] == ("person", "ann", "tokens", HOUR)
 
 
 def test_a_call_that_leaves_is_noted_in_its_hold():

@@ -34,7 +34,7 @@ def test_a_limit_is_read_as_people_write_it():
         ({"per": "day"}, "a limit says how much: credits, tokens or tasks"),
         (
             {"per": "day", "credits": "$1", "agent": "a", "session": "s"},
-            "a limit is of an agent or of a session; say two limits",
+            "a limit is of an agent, of a session or of a person; say one limit for each",
         ),
         (
             {"per": "day", "credits": 1},
@@ -44,6 +44,11 @@ def test_a_limit_is_read_as_people_write_it():
         ({"per": "day", "tasks": -1}, "tasks is a whole number of at least 0 or None, not -1"),
         ({"per": "day", "tasks": 1.5}, "tasks is a whole number"),
         ({"per": "day", "tokens": 1, "session": "a\nb"}, "a session"),
+        ({"per": "day", "tokens": 1, "by": "a\nb"}, "by"),
+        (
+            {"per": "day", "credits": "$1", "agent": "a", "by": "ann"},
+            "a limit is of an agent, of a session or of a person; say one limit for each",
+        ),
         ({"per": "day", "tokens": 1, "agent": "///"}, "an agent's name needs at least one letter"),
     ],
 )
@@ -62,6 +67,16 @@ def test_a_limit_counts_for_whom_it_is():
     assert Limit("day", tokens=1, session="*").meters("a", "s") == Metered("session", "s")
     assert Limit("day", tokens=1, session="s").meters("a", "s") == Metered("session", "s")
     assert Limit("day", tokens=1, session="t").meters("a", "s") is None
+
+
+@pytest.mark.rule("limits.person")
+def test_a_limit_of_a_person_counts_the_runs_that_carry_the_name():
+    assert Limit("day", tokens=1, by="ann").meters("a", "s", "ann") == Metered("person", "ann")
+    assert Limit("day", tokens=1, by="*").meters("a", "s", "bob") == Metered("person", "bob")
+    assert Limit("day", tokens=1, by="ann").meters("a", "s", "bob") is None
+    assert Limit("day", tokens=1, by="*").meters("a", "s", "") is None
+    assert Metered("person", "ann").narrowed == {"person": "ann"}
+    assert Metered("workspace", "").narrowed == {}
 
 
 @pytest.mark.rule("limits.rolling")
@@ -91,7 +106,9 @@ def test_an_exceeded_limit_says_all_figures_and_whether_waiting_helps():
 @pytest.mark.rule("limits.scopes")
 def test_whom_a_limit_is_for_is_said_in_words():
     told = [Limit("day", tasks=1), Limit("day", tasks=1, agent="a"), Limit("day", tasks=1, session="*")]
-    assert [str(limit.of) for limit in told] == ["the workspace", "agent 'a'", "each session"]
+    told += [Limit("day", tasks=1, by="ann"), Limit("day", tasks=1, by="*")]
+    words = ["the workspace", "agent 'a'", "each session", "person 'ann'", "each person"]
+    assert [str(limit.of) for limit in told] == words
 
 
 @pytest.mark.rule("limits.tasks")

@@ -128,6 +128,73 @@ async def test_all_limits_that_something_does_not_fit_are_listed(clock: FakeCloc
         await correct(rt)
 
 
+@pytest.mark.rule("limits.person")
+@pytest.mark.parametrize("way", ["spend", "paid_call", "report_tokens"])
+async def test_a_limit_of_a_person_holds_in_every_subtask_and_each_way_of_paying(clock: FakeClock, way: str):
+    limits = [Limit("day", credits="$0.30", by="*"), Limit("day", tokens=150, by="ann")]
+    with Runtime(policy=Policy(limits=limits), system=System(clock=clock)) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            return await turn.delegate("buyer", turn.task)
+
+        @rt.agent
+        async def buyer(turn: Turn) -> str:
+            try:
+                if way == "report_tokens":
+                    async with turn.paid_call("$0.01", tokens=60, why="read"):
+                        pass
+                    await turn.report_tokens(40)
+                elif way == "spend":
+                    await turn.spend("$0.20", why="paper")
+                else:
+                    async with turn.paid_call("$0.20", why="print") as call:
+                        call.cost("$0.20")
+            except Refused as no:
+                return str(no)
+            return "paid"
+
+        for by in ("ann", "bob"):
+            assert await rt.run("lead", "x", by=by) == "paid"
+        again = await rt.run("lead", "x", by="ann")
+        if way == "report_tokens":
+            assert "60 tokens wanted, and person 'ann' has used 100 tokens of 150 tokens a day" in again
+            assert await rt.run("lead", "x", by="bob") == "paid"  # the limit on tokens is of ann alone
+        else:
+            assert "$0.20 wanted, and person 'ann' has used $0.20 of $0.30 a day" in again
+            assert await rt.run("lead", "x") == await rt.run("lead", "x") == "paid"  # of nobody in particular
+        uses = {str(use.metered): use.used for use in await rt.workspace.money.limits() if use.unit == "credits"}
+        spent = {line.name: line.credits for line in (await rt.workspace.money.spend("person")).lines}
+        if way != "report_tokens":
+            assert uses == {"person 'ann'": 200_000, "person 'bob'": 200_000}
+            assert spent == {"": 400_000, "ann": 200_000, "bob": 200_000}
+        await correct(rt)
+
+
+@pytest.mark.rule("limits.person")
+async def test_what_is_held_for_a_person_counts_and_what_is_uncertain_stays_theirs(clock: FakeClock):
+    with Runtime(policy=Policy(limits=[Limit("day", credits="$0.30", by="*")]), system=System(clock=clock)) as rt:
+
+        @rt.agent
+        async def buyer(turn: Turn) -> str:
+            async with turn.paid_call("$0.20", why="print"):
+                return str((await rt.workspace.money.limits())[0].held)
+
+        assert await rt.run("buyer", "x", by="ann") == "200000"
+        [use] = await rt.workspace.money.limits()
+        assert (str(use.metered), use.used, use.held) == ("person 'ann'", 200_000, 0)
+        [call] = await rt.workspace.money.uncertain()
+        await rt.workspace.money.reconcile(call.id, "$0.05")
+        [use] = await rt.workspace.money.limits()
+        assert (str(use.metered), use.used) == ("person 'ann'", 50_000)
+        await correct(rt)
+        clock.jump(3_600)
+        await rt.workspace.prune(days=0.01)
+        [use] = await rt.workspace.money.limits()
+        assert (str(use.metered), use.used) == ("person 'ann'", 50_000)
+        assert not (await rt.workspace.check()).findings
+
+
 @pytest.mark.rule("limits.rolling")
 @pytest.mark.parametrize(("per", "hours"), [("hour", 1), ("day", 24), ("week", 168), ("month", 720)])
 async def test_a_limit_is_free_again_when_its_time_has_passed(clock: FakeClock, per: str, hours: int):

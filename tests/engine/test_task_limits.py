@@ -95,6 +95,31 @@ async def test_a_limit_holds_for_an_agent_or_a_session_or_each_of_them(clock: Fa
         await correct(rt)
 
 
+@pytest.mark.rule("limits.person")
+async def test_the_tasks_of_a_persons_runs_count_for_the_person(clock: FakeClock):
+    with limited(clock, Limit("day", tasks=2, by="*")) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            return await turn.delegate("worker", turn.task)
+
+        assert await rt.run("lead", "x", by="ann") == "x"
+        no = str((await rt.outcome("worker", "x", by="ann")).error)
+        assert "'worker' was not asked: person 'ann' has begun 2 of 2 tasks a day, and there is room again" in no
+        assert await (await rt.submit("worker", "x", by="bob")).result() == "x"
+        assert await rt.run("lead", "x") == "x"
+        uses = await rt.workspace.money.limits()
+        assert [(str(use.metered), use.used, use.left) for use in uses] == [
+            ("person 'ann'", 2, 0),
+            ("person 'bob'", 1, 1),
+        ]
+        assert {one.by for one in await rt.workspace.tasks.list()} == {"", "ann", "bob"}
+        clock.jump(3_600)
+        await rt.workspace.prune(days=0.01)
+        assert await used(rt) == [2, 1]  # pruned tasks still count
+        assert not (await rt.workspace.check()).findings
+
+
 async def test_a_limit_of_no_tasks_lets_none_begin(clock: FakeClock):
     with limited(clock, Limit("day", tasks=0, agent="worker")) as rt:
         no = await rt.outcome("worker", "x")

@@ -28,7 +28,7 @@ from remit.runtime.workspace import opening_of
 app = App(name="money", help="Show the account; grant money; show spending and limits; reconcile uncertain calls.")
 
 _NO_GRANTS = "no grants yet: money is counted but not limited; `remit money grant 10USD` sets a limit"
-_NAMELESS = {"model": "no model", "agent": "no agent", "session": "no session", "run": "no run"}
+_NAMELESS = {"model": "no model", "agent": "no agent", "session": "no session", "person": "no person", "run": "no run"}
 
 
 # -- the account -----------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def spend(
     Parameters
     ----------
     by
-        One row per day, agent, model, session or run.
+        One row per day, agent, model, session, person or run.
     since
         Only spending after this time: 30m, 1h or 2d ago, or a date and time such as 2026-11-15 or 2026-11-15T02:36Z.
     until

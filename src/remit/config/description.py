@@ -608,6 +608,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "tasks": Setting("The number of tasks that may start.", WHOLE),
             "agent": Setting('The agent; "*" for each.', TEXT),
             "session": Setting('The session; "*" for each.', TEXT),
+            "by": Setting('The person who started the run; "*" for each.', TEXT),
         },
         listed=True,
         needs=("per",),

@@ -12,7 +12,6 @@ from remit.core.times import hour_of
 from remit.core.values import Json, encode
 
 _PARTS: Final = ("available", "reserved", "lent", "spent")
-_ONE_TASK: Final = {TASKS: 1}
 
 
 def leases_begin(event: Event) -> list[Change]:
@@ -63,6 +62,7 @@ def hold_placed(event: Event) -> list[Change]:
         "model": data.get("model", ""),
         "own_key": data.get("own_key", ""),
         "billed": "",
+        "person": data.get("person", ""),
     }
     return [Change("hold", "add", (data["hold"],), row)]
 
@@ -111,35 +111,34 @@ def tokens_used(event: Event) -> list[Change]:
 
 
 def _metered(event: Event, costs: dict[str, int], hour: str) -> list[Change]:
-    """Return the changes that count a charge for the workspace, the agent and the session, by the hour."""
+    """Return the changes that count a charge for the workspace, the agent, the session and the person, by the hour."""
+    person = event.data.get("person", "")
+    whose: Row = {"hour": hour, "agent": event.agent, "session": event.session, "person": person}
     return [
-        Change(
-            "meter",
-            "count",
-            (),
-            {"unit": unit, "hour": hour, "agent": event.agent, "session": event.session, "spent": cost},
-        )
-        for unit, cost in costs.items()
-        if cost
+        Change("meter", "count", (), {**whose, "unit": unit, "spent": cost}) for unit, cost in costs.items() if cost
     ]
 
 
 def task_counts(event: Event) -> list[Change]:
-    """Return the changes that count a started task, for the limits on tasks."""
-    return _metered(event, _ONE_TASK, hour_of(event.at))
+    """Return the change that counts a started task, for the limits on tasks."""
+    person = event.data.get("by", "")
+    row: Row = {"hour": hour_of(event.at), "agent": event.agent, "session": event.session, "person": person}
+    return [Change("meter", "count", (), {**row, "unit": TASKS, "spent": 1})]
 
 
 def counted_in(row: Row) -> list[tuple[str, ...]]:
     """Return the keys of the meter rows in which a charge counts."""
     unit, hour = cast("str", row["unit"]), cast("str", row["hour"])
-    scopes = (("workspace", ""), ("agent", cast("str", row["agent"])), ("session", cast("str", row["session"])))
+    scopes = [("workspace", ""), *((scope, cast("str", row[scope])) for scope in ("agent", "session"))]
+    if row["person"]:
+        scopes.append(("person", cast("str", row["person"])))
     return [(scope, name, unit, hour) for scope, name in scopes]
 
 
 def carried(event: Event) -> list[Change]:
     data = read(event, LedgerCarried)
     changes = [Change("lease", "put", (str(row["id"]), str(row["unit"])), {**row}) for row in data["leases"]]
-    changes += [Change("hold", "put", (str(row["id"]),), {"billed": "", **row}) for row in data["holds"]]
+    changes += [Change("hold", "put", (str(row["id"]),), {"billed": "", "person": "", **row}) for row in data["holds"]]
     for row in data["meters"]:
         key = (str(row["scope"]), str(row["name"]), str(row["unit"]), str(row["hour"]))
         changes.append(Change("meter", "put", key, {**row}))

@@ -8,7 +8,7 @@ from remit.core.checks import meant, whole
 from remit.core.money import UNITS, Unit, spelled
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - what it makes is called that
 from remit.core.times import HOUR, begin_of, hour_of, iso
-from remit.core.values import SESSION_LIMIT, canonical, line, shown
+from remit.core.values import NAME_LIMIT, SESSION_LIMIT, canonical, line, shown
 from remit.errors import BadInput
 
 HOURS: Final[dict[str, int]] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}
@@ -16,14 +16,14 @@ EACH: Final = "*"
 LONGEST: Final = max(HOURS.values())
 _MINUTE: Final = HOUR // 60
 
-MeterScope = Literal["workspace", "agent", "session"]
+MeterScope = Literal["workspace", "agent", "session", "person"]
 TASKS: Final = "tasks"
 MeterUnit: TypeAlias = Unit | Literal["tasks"]
 METER_UNITS: Final[tuple[MeterUnit, ...]] = (*UNITS, TASKS)
 
 
 class Metered(NamedTuple):
-    """The subject of a meter: the workspace, an agent or a session."""
+    """The subject of a meter: the workspace, an agent, a session or a person."""
 
     scope: MeterScope
     name: str
@@ -33,12 +33,17 @@ class Metered(NamedTuple):
             return f"each {self.scope}"
         return f"{self.scope} '{self.name}'" if self.name else "the workspace"
 
+    @property
+    def narrowed(self) -> dict[str, str]:
+        """The subject by its scope, as a keyword; empty for the workspace."""
+        return {} if self.scope == "workspace" else {self.scope: self.name}
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit on a rolling hour, day, week or month (30 days). It applies to the whole workspace, or to an `agent` or a
-    `session`; "*" gives each of them a limit of its own. `credits` and `tokens` limit spending. `tasks` limits how many
-    tasks start; for an agent, how many it is given.
+    """A limit on a rolling hour, day, week or month (30 days). It applies to the whole workspace, to an `agent`, to a
+    `session`, or to a person (`by`), whose name the run was started with; "*" gives each of them a limit of its own.
+    `credits` and `tokens` limit spending. `tasks` limits how many tasks start; for an agent, how many it is given.
 
     remit counts by whole hours, and the hour in which the period began counts whole, so the limit is never exceeded
     within the period. A workspace counts its tasks from when the first limit on tasks is set.
@@ -50,6 +55,7 @@ class Limit:
     tasks: int | None = None
     agent: str = ""
     session: str = ""
+    by: str = ""
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -62,6 +68,7 @@ class Limit:
             tasks: int | None = None,
             agent: str = "",
             session: str = "",
+            by: str = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -73,12 +80,14 @@ class Limit:
         put(self, "tasks", whole(self.tasks, "tasks"))
         if self.credits is None and self.tokens is None and self.tasks is None:
             raise BadInput("a limit says how much: credits, tokens or tasks, or several of them")
-        if self.agent and self.session:
-            raise BadInput("a limit is of an agent or of a session; say two limits")
+        if sum(one != "" for one in (self.agent, self.session, self.by)) > 1:
+            raise BadInput("a limit is of an agent, of a session or of a person; say one limit for each")
         if self.agent not in ("", EACH):
             put(self, "agent", canonical(self.agent))
         if self.session not in ("", EACH):
             line(self.session, "a session", SESSION_LIMIT)
+        if self.by not in ("", EACH):
+            line(self.by, "by", NAME_LIMIT)
 
     @property
     def is_of_money(self) -> bool:
@@ -93,12 +102,15 @@ class Limit:
         """The first hour that counts."""
         return hour_of(now - HOURS[self.per] * HOUR)
 
-    def meters(self, agent: str, session: str) -> Metered | None:
-        """Return the meter that counts when this agent spends in this session, or None if the limit does not apply."""
+    def meters(self, agent: str, session: str, by: str = "") -> Metered | None:
+        """Return the meter that counts when this agent spends in this session for this person, or None if the limit
+        does not apply. A run without a named person is under no limit of a person."""
         if self.agent:
             return Metered("agent", agent) if self.agent in (EACH, agent) else None
         if self.session:
             return Metered("session", session) if self.session in (EACH, session) else None
+        if self.by:
+            return Metered("person", by) if by and self.by in (EACH, by) else None
         return Metered("workspace", "")
 
     @property
@@ -111,6 +123,8 @@ class Limit:
         """Return the subject of the limit; the name "*" stands for each."""
         if self.agent:
             return Metered("agent", self.agent)
+        if self.by:
+            return Metered("person", self.by)
         return Metered("session", self.session) if self.session else Metered("workspace", "")
 
     def room_at(self, unit: MeterUnit, hours: Iterable[tuple[str, int]]) -> int | None:

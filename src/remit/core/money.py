@@ -84,7 +84,7 @@ class LeaseMove(NamedTuple):
 class Hold(NamedTuple):
     """The money blocked for one call: `held` before the call is sent, `started` after that, `uncertain` if no cost was
     reported. `until` is when an unsent hold expires; `hour` is when it was charged. `billed` is a bill, as JSON, that
-    was higher than the lease and therefore charged in part."""
+    was higher than the lease and therefore charged in part. `person` started the run, if one is named."""
 
     id: str
     task: str
@@ -102,6 +102,7 @@ class Hold(NamedTuple):
     model: str
     own_key: str
     billed: str = ""
+    person: str = ""
 
     @property
     def claimed(self) -> dict[Unit, int]:

@@ -181,6 +181,8 @@ def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now
         data["model"] = hold.model
     if hold.own_key:
         data["own_key"] = hold.own_key
+    if hold.person:
+        data["person"] = hold.person
     steps: dict[Unit, list[list[Any]]] = {}
     for unit, cost in costs.items():
         path, differ = purse.get(unit, ()), hold.amounts.get(unit, 0) - cost

@@ -208,6 +208,8 @@ def resolution(hold: Hold) -> dict[str, Any]:
         data["model"] = hold.model
     if hold.own_key:
         data["own_key"] = hold.own_key
+    if hold.person:
+        data["person"] = hold.person
     return data
 
 
@@ -261,7 +263,7 @@ def used_up(view: View, limits: Iterable[Limit], child: Remit, now: int) -> list
     """Return the limits on tasks that do not let this task start."""
     found: list[TasksUsedUp] = []
     for limit in limits:
-        metered = limit.meters(child.holder, child.session)
+        metered = limit.meters(child.holder, child.session, child.by)
         if metered is None or limit.tasks is None:
             continue
         since = limit.since(now)

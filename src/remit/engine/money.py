@@ -111,7 +111,7 @@ class Holding(NamedTuple):
             now = self.ground.clock.now()
             purse = bill.paid_from(purse_in(view, live.remit.id))
             data = {"hold": hold, "state": state, "amounts": {**bill.amounts}, "purse": purse_data(purse)}
-            data |= {"fence": live.attempt.fence, "until": now + HELD_FOR, **bill.said}
+            data |= {"fence": live.attempt.fence, "until": now + HELD_FOR, **bill.said, **_person(live)}
             return Decision(hold, (ledger_event("hold.placed", live.place, live.remit.holder, now, data),))
 
         placed = await self._placed(live, bill, mine, op, decide)
@@ -159,14 +159,13 @@ class Holding(NamedTuple):
 
     def _exceeded(self, view: View, live: LiveTask, unit: Unit, wanted: int) -> list[Exceeded]:
         found: list[Exceeded] = []
-        agent, session = live.remit.holder, live.remit.session
+        remit = live.remit
         for limit in self.limits:
-            most, metered = limit.most(unit), limit.meters(agent, session)
+            most, metered = limit.most(unit), limit.meters(remit.holder, remit.session, remit.by)
             if most is None or metered is None:
                 continue
             spent = view.metered(metered.scope, metered.name, unit, limit.since(self.ground.clock.now()))
-            agents = metered.name if metered.scope == "agent" else "*"
-            held = view.on_hold(unit, agents, metered.name if metered.scope == "session" else "*")
+            held = view.on_hold(unit, **metered.narrowed)
             if spent + held + wanted > most:
                 found.append(Exceeded(limit, unit, metered, spent, held, wanted))
         return found
@@ -227,12 +226,18 @@ class Holding(NamedTuple):
         """Return the events for reported tokens that exceed the lease: a call that was made and is uncertain."""
         now, remit, fence = self.ground.clock.now(), live.remit, live.attempt.fence
         amounts: dict[Unit, int] = {"tokens": taken} if taken else {}
-        data: dict[str, Any] = {"hold": id_, "amounts": amounts, "purse": purse_data(purse), "why": _REPORTED}
+        data: dict[str, Any] = {
+            "hold": id_,
+            "amounts": amounts,
+            "purse": purse_data(purse),
+            "why": _REPORTED,
+            **_person(live),
+        }
         placed = {**data, "state": "started", "fence": fence, "until": now}
         charge = Charge(amounts, {}, {"tokens": said})
         settled = {**data, "costs": charge.costs, "uncertain": True, "billed": charge.billed}
         where = (remit.id, remit.root, remit.session, remit.holder)
-        hold = Hold(id_, *where, fence, "uncertain", 0, taken, "", now, "", _REPORTED, "", "")
+        hold = Hold(id_, *where, fence, "uncertain", 0, taken, "", now, "", _REPORTED, "", "", person=remit.by)
         return [
             ledger_event("hold.placed", live.place, remit.holder, now, placed),
             ledger_event("hold.settled", live.place, remit.holder, now, settled),
@@ -261,6 +266,11 @@ class Holding(NamedTuple):
 
 
 _REPORTED: Final = "tokens that it reported"
+
+
+def _person(live: LiveTask) -> dict[str, Any]:
+    """Return the person who started the run, for the limits of a person; nothing if none is named."""
+    return {"person": live.remit.by} if live.remit.by else {}
 
 
 def paying_wants(live: LiveTask) -> Wants:
@@ -437,7 +447,7 @@ class Paying(NamedTuple):
             book, purse, now = Book(view.lease), bill.paid_from(purse_in(view, live.remit.id)), self.ground.clock.now()
             wanted: dict[Unit, int] = {unit: cost for unit, cost in bill.amounts.items() if unit in purse}
             steps = {unit: book.charge(purse[unit], unit, cost) for unit, cost in wanted.items()}
-            data = {"costs": {**bill.amounts}, "steps": steps, **bill.said}
+            data = {"costs": {**bill.amounts}, "steps": steps, **bill.said, **_person(live)}
             return Decision(True, (ledger_event("credits.spent", live.place, live.remit.holder, now, data),))
 
         if live.attempt.is_rerun:

@@ -450,12 +450,12 @@ class LedgerView(Protocol):
         """Return a call of an agent whose bill exceeded its lease and is not reconciled, or None."""
         ...
 
-    def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
-        """Return the sum of all open holds: of all, of an agent, or of a session."""
+    def on_hold(self, unit: Unit, agent: str = "*", session: str = "*", person: str = "*") -> int:
+        """Return the sum of all open holds: of all, of an agent, of a session, or for a person."""
         ...
 
     def metered(self, scope: str, name: str, unit: MeterUnit, since: str) -> int:
-        """Return the spending of the workspace, an agent or a session after that hour."""
+        """Return the spending of the workspace, an agent, a session or a person after that hour."""
         ...
 
     def meter(self, scope: str, name: str, unit: MeterUnit, hour: str) -> int | None:

@@ -1,5 +1,5 @@
 """Spending, and the audit of the ledger. Spending is the journal's charges as lines that add up, by day, agent, model,
-session or run; the audit checks that every lease balances, and that spent, held and reserved amounts add up.
+session, person or run; the audit checks that every lease balances, and that spent, held and reserved amounts add up.
 
 Each charge counts once; every other figure is a sum of charges. The correction of an uncertain call counts on the day
 of the correction. The spending of pruned runs is one line, computed from the account, so that the lines still add up to
@@ -19,7 +19,7 @@ from remit.core.times import iso
 from remit.core.values import decode
 from remit.report.figures import decimal
 
-SpendBy: TypeAlias = Literal["day", "agent", "model", "session", "run"]
+SpendBy: TypeAlias = Literal["day", "agent", "model", "session", "person", "run"]
 SPEND_BY: Final[tuple[str, ...]] = get_args(SpendBy)
 PRUNED: Final = "pruned runs"
 TOTAL: Final = "total"
@@ -158,7 +158,7 @@ def csv_rows(spending: Spending) -> list[list[str]]:
 def _group(by: SpendBy, event: Event) -> str:
     if by == "day":
         return iso(event.at)[:10]
-    return cast("str", event.data.get("model", "")) if by == "model" else getattr(event, by)
+    return cast("str", event.data.get(by, "")) if by in ("model", "person") else getattr(event, by)
 
 
 def _uncertain(kind: str, data: Mapping[str, Any]) -> int:

@@ -92,16 +92,16 @@ class WorkspaceMoney:
     async def spend(
         self, by: SpendBy = "agent", *, since: datetime | None = None, until: datetime | None = None
     ) -> Spending:
-        """Return the spending `by` "day", "agent", "model", "session" or "run": credits, tokens and calls, the
-        uncertain part, and the part paid with the workspace's own keys. The lines add up to the total; without `since`
-        and `until`, the total equals what the account has spent."""
+        """Return the spending `by` "day", "agent", "model", "session", "person" or "run": credits, tokens and calls,
+        the uncertain part, and the part paid with the workspace's own keys. The lines add up to the total; without
+        `since` and `until`, the total equals what the account has spent."""
         one_of(by, SPEND_BY, "by")
         window, _ = which_figures(StatsFilter(since=since, until=until))
         return await self._opening.records.browse(lambda view: spending_of(view, by, window))
 
     async def limits(self) -> list[LimitUse]:
         """Return the use of each limit of `Policy(limits=...)`: one entry for each unit; for a limit with "*", one for
-        each agent or session that has used something."""
+        each agent, session or person that has used something."""
         opening = self._opening
         limits, now = opening.settings.policy.limits, opening.clock.now()
         return await opening.records.browse(lambda view: limit_uses(view, limits, now))

@@ -38,7 +38,7 @@ def _uses(view: View, limit: Limit, unit: MeterUnit, now: int) -> Iterator[Limit
     for whose, hour, spent in view.meter_hours(scope, name, unit, limit.since(now)):
         by_name.setdefault(whose, []).append((hour, spent))
     for whose, hours in (by_name or {EACH: []}).items():
-        held = 0 if unit == TASKS else view.on_hold(unit, **({scope: whose} if whose else {}))
+        held = 0 if unit == TASKS else view.on_hold(unit, **Metered(scope, whose).narrowed)
         use = LimitUse(limit, unit, Metered(scope, whose), sum(spent for _, spent in hours), held)
         yield use if use.used < use.most else use._replace(room_at=limit.room_at(unit, hours))
 

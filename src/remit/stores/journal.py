@@ -108,9 +108,11 @@ def try_one_by_one(batch: Sequence[Operation], error: StoreError) -> bool:
 Write: TypeAlias = Callable[[str, Sequence[Any]], None]
 
 _FIGURES: Final = LeaseMove._fields[2:]
-_METERED: Final = ("workspace", "unit", "hour", "agent", "session")
+_METERED: Final = ("workspace", "unit", "hour", "agent", "session", "person")
 _METERED_BY: Final = itemgetter(*_METERED)
-_COUNT, _MOVE, _METER, _HOLD = (queries()[name].fill for name in ("run_count", "lease_move", "meter_count", "hold_add"))
+_COUNT, _MOVE, _METER, _METER_PERSON, _HOLD = (
+    queries()[name].fill for name in ("run_count", "lease_move", "meter_count", "meter_count_person", "hold_add")
+)
 TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # tables whose rows may be outdated until the flush
 
 
@@ -188,7 +190,10 @@ class Unwritten:
             row = {"workspace": workspace, "id": lease, "unit": unit, **dict(zip(_FIGURES, figures, strict=True))}
             write("lease_move", _MOVE(row))
         for metered, spent in self._meters.items():
-            write("meter_count", _METER({**dict(zip(_METERED, metered, strict=True)), "spent": spent}))
+            row = {**dict(zip(_METERED, metered, strict=True)), "spent": spent}
+            write("meter_count", _METER(row))
+            if row["person"]:
+                write("meter_count_person", _METER_PERSON(row))
         for row in self._holds.values():
             write("hold_add", _HOLD(row))
         self.clear()

@@ -499,8 +499,8 @@ class LedgerQueries(Queries):
         row = self._one("hold_disputed", agent=agent)
         return Hold(*row) if row else None
 
-    def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
-        row = self._one("on_hold", agent=agent, session=session)
+    def on_hold(self, unit: Unit, agent: str = "*", session: str = "*", person: str = "*") -> int:
+        row = self._one("on_hold", agent=agent, session=session, person=person)
         assert row is not None  # a sum always returns a row
         return int(row[0 if unit == "credits" else 1])
 

@@ -48,7 +48,8 @@ class AccountSet(TypedDict):
 
 
 class HoldPlaced(TypedDict):
-    """The data of `hold.placed`. `own_key` names the provider whose key the workspace brought: nothing is charged."""
+    """The data of `hold.placed`. `own_key` names the provider whose key the workspace brought: nothing is charged.
+    `person` started the run, if one is named."""
 
     hold: str
     state: str
@@ -59,6 +60,7 @@ class HoldPlaced(TypedDict):
     why: str
     model: NotRequired[str]
     own_key: NotRequired[str]
+    person: NotRequired[str]
 
 
 class HoldNamed(TypedDict):
@@ -82,6 +84,7 @@ class HoldResolved(TypedDict):
     why: str
     model: NotRequired[str]
     own_key: NotRequired[str]
+    person: NotRequired[str]
 
 
 class HoldReconciled(TypedDict):
@@ -97,6 +100,7 @@ class HoldReconciled(TypedDict):
     by: str
     model: NotRequired[str]
     own_key: NotRequired[str]
+    person: NotRequired[str]
 
 
 class CreditsSpent(TypedDict):
@@ -107,6 +111,7 @@ class CreditsSpent(TypedDict):
     why: str
     model: NotRequired[str]
     own_key: NotRequired[str]
+    person: NotRequired[str]
 
 
 class LedgerCarried(TypedDict):

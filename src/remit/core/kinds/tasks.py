@@ -366,16 +366,20 @@ def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -
 
 
 class TokensUsed(TypedDict):
-    """The data of `tokens.used`; `steps` are the leases that pay for them."""
+    """The data of `tokens.used`; `steps` are the leases that pay for them, `person` started the run, if one is
+    named."""
 
     tokens: int
     steps: NotRequired[dict[str, list[list[Any]]]]
+    person: NotRequired[str]
 
 
 def tokens_used(remit: Remit, tokens: int, now: int, steps: Sequence[Sequence[Any]] = ()) -> Unsealed:
     data: dict[str, Json] = {"tokens": tokens}
     if steps:
         data["steps"] = {"tokens": [[*step] for step in steps]}
+    if remit.by:
+        data["person"] = remit.by
     return Unsealed("tokens.used", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 

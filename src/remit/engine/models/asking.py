@@ -127,6 +127,8 @@ class Costs(NamedTuple):
         data: dict[str, Any] = {"costs": costs, "steps": {}, "why": model, "model": model}
         if own := own_key(request.attempt):
             data["own_key"] = own
+        if live.remit.by:
+            data["person"] = live.remit.by
         return [ledger_event("credits.spent", live.place, live.remit.holder, now, data)]
 
     def charge_failure(
@@ -149,7 +151,7 @@ class Costs(NamedTuple):
         or, by policy, only its tokens count."""
         tariff = self.paying.tariff
         limited = "credits" in bill.paid_from(purse) or any(
-            limit.most("credits") is not None and limit.meters(live.remit.holder, live.remit.session)
+            limit.most("credits") is not None and limit.meters(live.remit.holder, live.remit.session, live.remit.by)
             for limit in self.paying.holding.limits
         )
         if limited and isinstance(tariff.prices, InstalledPrices) and not tariff.prices.is_loaded:
@@ -169,12 +171,12 @@ class Costs(NamedTuple):
 
     def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
         """Return the available amount, including other open holds, or None if nothing limits it."""
-        holding = self.paying.holding
+        holding, remit = self.paying.holding, live.remit
         path = bill.paid_from(purse_in(view, live.remit.id)).get(unit, ())
         leases = [lease for id_ in first_line(path) if (lease := view.lease(id_, unit)) is not None]
         left = [lease.available + lease.reserved for lease in leases]
         for limit in holding.limits:
-            most, metered = limit.most(unit), limit.meters(live.remit.holder, live.remit.session)
+            most, metered = limit.most(unit), limit.meters(remit.holder, remit.session, remit.by)
             if most is not None and metered is not None:
                 since = limit.since(self.paying.ground.clock.now())
                 left.append(most - view.metered(metered.scope, metered.name, unit, since))

@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 class Status:
     """A task at one moment. `attempt` is how often it was started; times are microseconds.
 
-    `asker` is the agent that requested it, empty for a person. `result` is its result, or `error` the reason why it has
-    none; `trust` is "untrusted" if its agent had read untrusted input. `seen_at` is when this was read; it does not
-    count for equality.
+    `asker` is the agent that requested it, empty for a person. `by` is the person who started its run. `result` is its
+    result, or `error` the reason why it has none; `trust` is "untrusted" if its agent had read untrusted input.
+    `seen_at` is when this was read; it does not count for equality.
     """
 
     id: str
@@ -48,6 +48,7 @@ class Status:
     error: str = ""
     trust: Trust = TRUSTED
     priority: int = 0
+    by: str = ""
     seen_at: int = field(default=0, compare=False)
 
     @property
@@ -103,6 +104,7 @@ class Status:
             error="" if ended.error is None else str(ended.error),
             trust=ended.trust,
             priority=record.priority,
+            by=line.by,
             seen_at=now,
         )
 

@@ -20,6 +20,7 @@ from remit.core.kinds.money import ledger_event
 from remit.core.kinds.sharing import EntriesRemoved, EntrySet, EntryTouched, MessageSent, MessagesTaken
 from remit.core.kinds.upkeep import PrunedRun, journal_cut, keys_kept, runs_pruned
 from remit.core.kinds.workspace import BreakerSet, KeySet
+from remit.core.ledger import counted_in
 from remit.core.limits import LONGEST, TASKS, MeterUnit
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease
 from remit.core.projection import FLOOR
@@ -94,7 +95,9 @@ def _meters(view: View, charges: list[Event]) -> list[dict[str, Any]]:
     for event in charges:
         hour = cast("str", event.data.get("hour", "")) or hour_of(event.at)
         units: tuple[MeterUnit, ...] = (TASKS,) if "metered" in event.data else UNITS
-        for scope, name in (("workspace", ""), ("agent", event.agent), ("session", event.session)):
+        person = event.data.get("by" if "metered" in event.data else "person", "")
+        whose = {"unit": "", "hour": hour, "agent": event.agent, "session": event.session, "person": person}
+        for scope, name, _, _ in counted_in(whose):
             keys |= {(scope, name, unit, hour): None for unit in units}
     rows: list[dict[str, Any]] = []
     for scope, name, unit, hour in keys:

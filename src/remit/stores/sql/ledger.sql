@@ -70,10 +70,11 @@ SELECT @hold FROM hold WHERE workspace = :workspace AND agent = :agent AND bille
 SELECT @hold FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run = :run ORDER BY id;
 
 -- name: on_hold
--- The amount held at present, by an agent, a session, or all.
+-- The amount held at present, by an agent, a session, for a person, or all.
 SELECT coalesce(sum(credits), 0), coalesce(sum(tokens), 0) FROM hold
 WHERE workspace = :workspace AND state <> 'uncertain'
-  AND (:agent = '*' OR agent = :agent) AND (:session = '*' OR session = :session);
+  AND (:agent = '*' OR agent = :agent) AND (:session = '*' OR session = :session)
+  AND (:person = '*' OR person = :person);
 
 -- name: hold_page
 SELECT @hold FROM hold WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;
@@ -83,6 +84,12 @@ SELECT @hold FROM hold WHERE workspace = :workspace AND id > :id ORDER BY id LIM
 INSERT INTO meter (workspace, scope, name, unit, hour, spent)
 VALUES (:workspace, 'workspace', '', :unit, :hour, :spent), (:workspace, 'agent', :agent, :unit, :hour, :spent),
        (:workspace, 'session', :session, :unit, :hour, :spent)
+ON CONFLICT (workspace, scope, name, unit, hour) DO UPDATE SET spent = meter.spent + excluded.spent;
+
+-- name: meter_count_person
+-- It counts for the person too who started the run, if one is named.
+INSERT INTO meter (workspace, scope, name, unit, hour, spent)
+VALUES (:workspace, 'person', :person, :unit, :hour, :spent)
 ON CONFLICT (workspace, scope, name, unit, hour) DO UPDATE SET spent = meter.spent + excluded.spent;
 
 -- name: meter_put

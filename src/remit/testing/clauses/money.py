@@ -15,6 +15,7 @@ from remit.testing.clauses.making import NOW, append, both_ways, child_remit, eq
 
 _QUEUED: Final = Queued("spawn", timeout=60 * SECOND, attempts=3, ready_at=NOW)
 _ROOT: Final = first_remit("root", session="s")
+_ANNS: Final = _ROOT._replace(by="ann")
 _PART: Final = child_remit(_ROOT, "part", holder="helper")
 _LATER: Final = child_remit(_ROOT, "later", holder="helper")
 _ALONG: Final = {"credits": [["part"], ["root", ACCOUNT]]}
@@ -109,13 +110,15 @@ async def more_than_there_is_cannot_be_written(database: Database) -> None:
 async def calls_are_held_until_they_end(database: Database) -> None:
     store = database.store("one")
     await _funded(store)
-    for hold, until in (("h1", NOW + 5), ("h2", NOW + 9)):
-        await append(store, hold, _told("hold.placed", _PART, _held(hold, 5, state="held", fence=1, until=until)))
+    for hold, until, person in (("h1", NOW + 5, "ann"), ("h2", NOW + 9, "")):
+        held = _held(hold, 5, state="held", fence=1, until=until, person=person)
+        await append(store, hold, _told("hold.placed", _PART, held))
     equal(await _ties(store, "part"), [2], "a task has calls under way")
     equal([one.id for one in await look(store, lambda view: view.holds("part"))], ["h1", "h2"], "which are listed")
     equal([one.id for one in await look(store, lambda view: view.holds_expired(NOW + 5, 9))], ["h1"], "and are late")
     equal(await look(store, lambda view: view.on_hold("credits")), 10, "what is held in all")
     equal(await look(store, lambda view: view.on_hold("credits", agent="lead")), 0, "and for one agent")
+    equal(await look(store, lambda view: view.on_hold("credits", person="ann")), 5, "and for one person")
     await append(store, "start", _told("hold.started", _PART, {"hold": "h1"}))
     await append(store, "release", _told("hold.released", _PART, _held("h2", 5)))
     charged = _held("h1", 5, costs={"credits": 5}, uncertain=True, billed={"credits": 9})
@@ -146,11 +149,12 @@ async def calls_are_held_until_they_end(database: Database) -> None:
 async def what_is_spent_is_metered_by_the_hour(database: Database) -> None:
     store = database.store("one")
     await append(store, "root", started(_ROOT, NOW))
-    await append(store, "used", tokens_used(_ROOT, 7, NOW))
-    await append(store, "spent", _told("credits.spent", _ROOT, {"costs": {"credits": 4}, "steps": {}, "why": "x"}))
-    await append(store, "more", tokens_used(_ROOT, 5, NOW + 3600 * SECOND))
+    await append(store, "used", tokens_used(_ANNS, 7, NOW))
+    spent = {"costs": {"credits": 4}, "steps": {}, "why": "x", "person": "ann"}
+    await append(store, "spent", _told("credits.spent", _ROOT, spent))
+    await append(store, "more", tokens_used(_ANNS, 5, NOW + 3600 * SECOND))
     hour = hour_of(NOW)
-    for scope, name in (("workspace", ""), ("agent", "lead"), ("session", "s")):
+    for scope, name in (("workspace", ""), ("agent", "lead"), ("session", "s"), ("person", "ann")):
         found = await look(store, lambda view, of=(scope, name): view.metered(*of, "tokens", hour))
         equal(found, 12, f"what the {scope} has used from that hour on")
         found = await look(store, lambda view, of=(scope, name): view.meter(*of, "credits", hour))

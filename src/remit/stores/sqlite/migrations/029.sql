@@ -1,0 +1,2 @@
+-- The person who started the run of a call, for the limits of a person.
+ALTER TABLE hold ADD COLUMN person TEXT NOT NULL DEFAULT '';
