@@ -483,7 +483,10 @@ def test_a_task_is_found_by_a_part_of_its_id(cli, tmp_path: Path):
     several = cli("status", task[:3])
     assert several.code == 4
     assert "2 tasks fit" in several.err
-    assert "there is no task 'zzz' in this workspace; `remit ps --all` lists them" in cli("status", "zzz").err
+    assert (
+        "there is no run or task 'zzz' in this workspace; `remit runs` and `remit ps --all` list them"
+        in cli("status", "zzz").err
+    )
     assert cli("status", "").code == 2
     assert cli("status", "--workspace", "other").code == 4
 

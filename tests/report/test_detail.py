@@ -9,7 +9,8 @@ from remit.core.events import Unsealed
 from remit.core.kinds.tasks import ended as ended_event
 from remit.core.kinds.tasks import started
 from remit.core.lifecycle import Record
-from remit.report.detail import Detail, EarlierAttempt, Failure, detail, traces
+from remit.report.detail import Detail, EarlierAttempt, Failure, detail, failures
+from remit.report.tree import tree
 from report.events import CODER, LEAD, REVIEWER, TESTER
 
 
@@ -100,10 +101,18 @@ def test_below_are_all_that_it_asked_for_and_nobody_else():
 
 
 @pytest.mark.rule("failure.trace")
-def test_the_traces_of_a_task_are_told_attempt_by_attempt():
+def test_the_failed_attempts_of_a_task_and_its_subtasks_are_listed_with_their_chain():
     failed = {"error": "it broke", "type": "OSError", "trace": "team.py:3 in coder"}
     again = requeued(CODER, "retrying", NOW + 1, **failed)
     plain = ended_event(CODER, "task.failed", NOW + 2, {"error": "its time was up", "type": "TimedOut"})
 
-    found = traces(journal(submitted(CODER), claimed(CODER, NOW), again, plain))
-    assert found == [Failure(NOW + 1, "it broke", "team.py:3 in coder")]
+    events = journal(started(LEAD, NOW), started(CODER, NOW), again, plain)
+    whole = tree(events)
+    assert whole is not None
+    found = failures(events, whole)
+    assert found == [
+        Failure(CODER.id, ("lead", "coder"), NOW + 1, "it broke", "team.py:3 in coder"),
+        Failure(CODER.id, ("lead", "coder"), NOW + 2, "its time was up", ""),
+    ]
+    assert failures(events, whole.children[0])[0].chain == ("coder",)
+    assert failures(journal(started(LEAD, NOW)), whole) == []

@@ -324,10 +324,11 @@ def test_what_is_json_stays_as_it_is(value):
 
 
 def test_where_a_task_failed_as_data():
-    data = wire.traces("t1", [Failure(NOW, "no disk", "team.py:14 in coder")])
+    data = wire.failures("t1", [Failure("t2", ("lead", "coder"), NOW, "no disk", "team.py:14 in coder")])
 
-    assert data == {"task": "t1", "failures": [{"at": NOW, "error": "no disk", "trace": "team.py:14 in coder"}]}
-    assert checked(data, "traces") == data
+    failure = {"task": "t2", "chain": ["lead", "coder"], "at": NOW, "error": "no disk", "trace": "team.py:14 in coder"}
+    assert data == {"task": "t1", "failures": [failure]}
+    assert checked(data, "failures") == data
 
 
 def test_an_agent_that_was_found_as_data_says_why_and_whether_it_is_the_one():

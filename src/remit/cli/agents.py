@@ -35,7 +35,7 @@ def agents(
     Parameters
     ----------
     runtime
-        Team, as `module:name` or a file. With `-v`, the default is the remit.toml in this folder.
+        Team, as `team:rt`, `./team.py:rt` or a file. With `-v`, the default is REMIT_TEAM, else remit.toml.
     verbose
         Show the configuration of each agent of a team.
     json

@@ -37,7 +37,7 @@ def cancel(
     Parameters
     ----------
     task
-        Task id, a unique prefix or suffix of it, or `last`.
+        Id of a run or a task, a unique prefix or suffix of it, or `last`.
     why
         Reason; shown to all that wait for the task.
     json

@@ -45,8 +45,8 @@ def chat(*request: str, session: str = "", credits: Credits = None, store: OwnSt
     Parameters
     ----------
     request
-        `[TEAM] AGENT`: TEAM is `module:name` or a team file [default: remit.toml]. AGENT may be omitted if the team
-        file names a default agent.
+        `[TEAM] AGENT`: TEAM is `team:rt`, `./team.py:rt` or a team file [default: REMIT_TEAM, else remit.toml].
+        AGENT may be omitted if the team file names a default agent.
     session
         Continue this session. [default: a new session]
     credits

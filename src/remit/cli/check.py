@@ -7,8 +7,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.loading import NOT_IMPORTED
-from remit.cli.options import AsJson, aside, emit, out
-from remit.config.places import FILE_NAME
+from remit.cli.options import AsJson, aside, emit, out, team_file
 from remit.config.reading import LISTED, Problem, more_than
 from remit.config.schema import schema as schema_of
 from remit.config.teams import check_team
@@ -20,7 +19,7 @@ BAD_INPUT = 2
 
 
 def check(
-    file: Path = Path(FILE_NAME), *, schema: Annotated[bool, Parameter(negative="")] = False, json: AsJson = False
+    file: Path | None = None, *, schema: Annotated[bool, Parameter(negative="")] = False, json: AsJson = False
 ) -> int:
     """Validate a team file without running the team. Print each problem with its line number.
 
@@ -30,7 +29,7 @@ def check(
     Parameters
     ----------
     file
-        The team file.
+        The team file. [default: that of REMIT_TEAM, else remit.toml]
     schema
         Print the JSON Schema of team files, for editors, and check nothing.
     json
@@ -39,6 +38,7 @@ def check(
     if schema:
         emit(schema_of())
         return 0
+    file = file or team_file()
     trusted = _trusted(file)
     team, problems = check_team(file, trusted=trusted)
     if json:

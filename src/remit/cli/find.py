@@ -5,10 +5,19 @@ from pathlib import Path
 
 from rich.text import Text
 
-from remit.cli.loading import has_file, is_file, load_team
-from remit.cli.options import AsJson, InWorkspace, OwnStore, emit, out, refuse_server, store_at, workspace_at
+from remit.cli.loading import has_team, is_file, load_team
+from remit.cli.options import (
+    AsJson,
+    InWorkspace,
+    OwnStore,
+    emit,
+    out,
+    refuse_server,
+    store_at,
+    usual_team,
+    workspace_at,
+)
 from remit.cli.terminal import Rows
-from remit.config.places import FILE_NAME
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.values import shown
@@ -30,8 +39,8 @@ def find(
 ) -> int:
     """Search agents by capability. List the best matches first, and the agent that remit would choose.
 
-    Searches the agents that workers of this store have published. With a module, or with a remit.toml in this folder,
-    searches the agents of that team. Exits with 4 if no agent matches.
+    Searches the agents that workers of this store have published. With a module, REMIT_TEAM or a remit.toml in this
+    folder, searches the agents of that team. Exits with 4 if no agent matches.
 
     Parameters
     ----------
@@ -64,10 +73,11 @@ def find(
 
 
 def _opened(module: list[str], store: str | None, workspace: str | None) -> Workspace:
-    if not module and not has_file():
+    if not module and not has_team():
         return Workspace(store_at(store), workspace_at(workspace), create=False)
-    if store is None and (not module or is_file(module[0])):
-        refuse_server(Path(*module or [FILE_NAME]))
+    team = module[0] if module else usual_team()
+    if store is None and is_file(team):
+        refuse_server(Path(team))
     return load_team(*module, looks=True).runtime.at(store, serving=Serving(concurrency=0)).workspace
 
 

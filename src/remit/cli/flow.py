@@ -28,7 +28,7 @@ def flow(
     Parameters
     ----------
     run
-        Run id, a unique prefix or suffix of it, or `last`.
+        Id of a run or of one of its tasks, a unique prefix or suffix of it, or `last`.
     format
         Text for a terminal, Mermaid for Markdown, SVG for a browser.
     output

@@ -14,6 +14,7 @@ from remit.core.values import INT_LIMIT, canonical
 from remit.ports import Span, View
 from remit.report import wire
 from remit.report.lines import plain_line
+from remit.runtime.finding import run_of
 from remit.runtime.workspace import Workspace
 
 PAGE: Final = 1_000
@@ -33,7 +34,7 @@ def history(
     Parameters
     ----------
     run
-        Only this run.
+        Only this run, or this task: its id, a unique prefix or suffix of it, or `last`.
     session
         Only this session.
     agent
@@ -44,14 +45,17 @@ def history(
         Print JSON, including the answers of models and tools.
     """
     most = checked_limit(limit, most=INT_LIMIT)
-    span = Span(run=run, session=session, agent=canonical(agent) if agent else None)
+    span = Span(session=session, agent=canonical(agent) if agent else None)
     with opened(place) as workspace:
-        asyncio.run(_print(workspace, span, most, as_json=json))
+        asyncio.run(_print(workspace, span, run, most, as_json=json))
 
 
-async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) -> None:
+async def _print(workspace: Workspace, span: Span, run: str | None, most: int, *, as_json: bool) -> None:
     """Print page by page, so that few events are in memory, however many are printed."""
     console = out()
+    if run is not None:
+        record = await workspace.journal.read(partial(run_of, given=run))
+        span = replace(span, run=record.run, task=record.id if record.parent else None)
     with json_list() if as_json else nullcontext() as emit:
         async for events in _latest(workspace, span, most):
             long = await workspace.journal.read(partial(long_answers, events), long=True) if emit is not None else {}

@@ -1,11 +1,12 @@
 """Loading the runtime of a command: from a team's file or a user's module, on the store that the command names."""
 
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from rich.text import Text
 
-from remit.cli.options import aside
+from remit.cli.options import TOML, aside, usual_team
 from remit.config.parts import import_from
 from remit.config.places import FILE_NAME
 from remit.config.teams import RunDefaults, Team, team
@@ -17,29 +18,30 @@ from remit.runtime.workspace import opening_of
 
 NOT_IMPORTED: Final = "this folder is not trusted, so remit imported no module of it and started no server"
 
-_TOML = ".toml"
+_SCRIPT: Final = ".py"
 
 
 def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Team:
-    """Return a team: that of `module:name`, of a file, or of the file in this folder if `where` is empty. Raise
-    `BadInput` with all its problems. A team that does not run needs no keys.
+    """Return a team: that of `module:name`, `script.py:name` or a file. If `where` is empty, that of REMIT_TEAM or of
+    the file in this folder. Raise `BadInput` with all its problems. A team that does not run needs no keys.
 
     With `looks`, no module of an untrusted folder is imported. Any other command trusts the folder, because its code
     has been run.
     """
-    if not where and not has_file():
+    where = where or usual_team()
+    if not where:
         raise BadInput(
             f"there is no {FILE_NAME} in this folder: `remit init` creates a team; "
-            "or pass the runtime as module:name, for example team:rt"
+            "or pass the runtime as module:name, for example team:rt, or set REMIT_TEAM to it"
         )
-    if not where or is_file(where):
-        file = Path(where or FILE_NAME)
+    if is_file(where):
+        file = Path(where)
         if looks:
             return _seen(file)
         made = team(file, runs=runs)
         trust_by_running(file)
         return made
-    module_name, separator, name = where.partition(":")
+    module_name, separator, name = where.rpartition(":")
     if not separator or not module_name or not name:
         raise BadInput(f"pass the runtime as module:name, for example team:rt, not {shown(where)}")
     return Team(_in_module(module_name, name), RunDefaults())
@@ -54,12 +56,12 @@ def _seen(file: Path) -> Team:
 
 def is_file(where: str) -> bool:
     """Whether a word names a team's file."""
-    return where.endswith(_TOML)
+    return where.endswith(TOML)
 
 
-def has_file() -> bool:
-    """Whether there is a team's file in this folder."""
-    return Path(FILE_NAME).exists()
+def has_team() -> bool:
+    """Whether a command can leave out its team: REMIT_TEAM names one, or there is a team's file in this folder."""
+    return bool(usual_team())
 
 
 def lasting(runtime: Runtime, why: str) -> Runtime:
@@ -69,8 +71,23 @@ def lasting(runtime: Runtime, why: str) -> Runtime:
     return runtime
 
 
+def _script(file: Path) -> ModuleType:
+    """Return the module of a script. A script in a package is imported as a part of it, so that it finds the rest."""
+    if not file.is_file():
+        raise BadInput(f"there is no file {shown(str(file))}")
+    folder, name = file.absolute().parent, file.stem
+    while (folder / "__init__.py").exists():
+        folder, name = folder.parent, f"{folder.name}.{name}"
+    module = import_from(name, folder)
+    origin = getattr(module, "__file__", None)
+    if origin is None or not file.samefile(origin):
+        other = "built into Python" if origin is None else f"at {origin}"
+        raise BadInput(f"{file} cannot be imported, because another module {shown(name)} is {other}; rename the file")
+    return module
+
+
 def _in_module(module_name: str, name: str) -> Runtime:
-    module = import_from(module_name, Path.cwd())
+    module = _script(Path(module_name)) if module_name.endswith(_SCRIPT) else import_from(module_name, Path.cwd())
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)

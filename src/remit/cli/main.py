@@ -1,9 +1,11 @@
 """`remit`: run a command, and turn its errors into sentences and exit codes."""
 
+import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from remit import __version__
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
@@ -15,12 +17,30 @@ def exit_code(error: RemitError) -> int:
     return next((code for kind, code in codes if isinstance(error, kind)), 1)
 
 
-def _say(sentence: str) -> None:
-    """Print an error. It may quote input or stored text, so passwords are removed and escape codes are escaped."""
-    from remit.report.printable import block
+def _end(error: Exception, code: int, given: Sequence[str], sentence: str = "") -> NoReturn:
+    """Print an error and exit. It may quote input or stored text, so passwords are removed and escape codes are
+    escaped.
+
+    People read it on standard error. With --json it is one line of JSON on standard output, where a program reads the
+    result.
+    """
+    from remit.report.printable import block, harmless
     from remit.stores.addresses import redacted
 
-    sys.stderr.write(f"remit: {block(redacted(sentence)).strip()}\n")
+    text = redacted(sentence or str(error)).strip()
+    if _wants_json(given):
+        found = {"type": type(error).__name__, "message": text, "exit_code": code}
+        if isinstance(error, Refused):
+            found["rule"] = error.rule
+        sys.stdout.write(harmless(json.dumps({"error": found}, ensure_ascii=False)) + "\n")
+    else:
+        sys.stderr.write(f"remit: {block(text)}\n")
+    sys.exit(code)
+
+
+def _wants_json(given: Sequence[str]) -> bool:
+    options = given[: given.index("--")] if "--" in given else given
+    return "--json" in options
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -41,19 +61,17 @@ def main(words: Sequence[str] | None = None) -> None:
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        _say(str(error))
-        sys.exit(2)
+        _end(BadInput(str(error)), 2, given)
     except RemitError as error:
-        _say(str(error))
-        sys.exit(exit_code(error))
+        _end(error, exit_code(error), given)
     except KeyboardInterrupt:
         sys.exit(130)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if os.environ.get("REMIT_TRACEBACK"):
             raise
         what = f"this was not expected: {type(error).__name__}: {error}"
-        _say(f"{what}; if the store was changed by hand `remit doctor` says where; REMIT_TRACEBACK=1 shows the code")
-        sys.exit(5)
+        hint = "if the store was changed by hand `remit doctor` says where; REMIT_TRACEBACK=1 shows the code"
+        _end(error, 5, given, f"{what}; {hint}")
     except BrokenPipeError:  # the reader has gone, as with `| head`: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

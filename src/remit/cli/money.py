@@ -239,7 +239,7 @@ def limits(runtime: str = "", *, store: OwnStore = None, json: AsJson = False) -
     Parameters
     ----------
     runtime
-        Team, as `module:name` or a file. [default: remit.toml]
+        Team, as `team:rt`, `./team.py:rt` or a file. [default: REMIT_TEAM, else remit.toml]
     store
         Read this SQLite file or postgresql:// URL instead of the team's own store.
     json

@@ -26,6 +26,7 @@ from remit.stores.addresses import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
+TOML: Final = ".toml"
 STORE_NAMES: Final = ("--store", "--database", "-s")
 
 OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
@@ -80,12 +81,28 @@ def store_at(given: str | None) -> str:
     """Return the store of a command: the given one, that of the team in this folder, or the default. Raise `BadInput`
     if the folder is not trusted and its file names a server."""
     if not given:
-        refuse_server(Path(FILE_NAME))
+        refuse_server(team_file())
     return given or _usual_store()
 
 
 def _usual_store() -> str:
-    return place_of(Path(FILE_NAME)).store or DEFAULT_STORE
+    return place_of(team_file()).store or DEFAULT_STORE
+
+
+def usual_team() -> str:
+    """Return the team of a command that names none: that of REMIT_TEAM, or the file in this folder; "" for none."""
+    return os.environ.get("REMIT_TEAM", "") or (FILE_NAME if Path(FILE_NAME).exists() else "")
+
+
+def team_file() -> Path:
+    """Return the team file of a command that names none. A remit.toml may not exist. Raise `BadInput` if REMIT_TEAM
+    names a file that does not."""
+    team = usual_team()
+    if not team.endswith(TOML):
+        return Path(FILE_NAME)
+    if not Path(team).exists():
+        raise BadInput(f"REMIT_TEAM names {shown(team)}, and there is no such file; correct it or unset it")
+    return Path(team)
 
 
 def refuse_server(file: Path) -> None:
@@ -107,7 +124,7 @@ def refuse_server(file: Path) -> None:
 
 def workspace_at(given: str | None) -> str:
     """Return the workspace of a command, in the same way."""
-    return given or place_of(Path(FILE_NAME)).workspace or DEFAULT_WORKSPACE
+    return given or place_of(team_file()).workspace or DEFAULT_WORKSPACE
 
 
 @contextmanager

@@ -24,7 +24,7 @@ def retry(
     Parameters
     ----------
     task
-        Task id, a unique prefix or suffix of it, or `last`.
+        Id of a run or a task, a unique prefix or suffix of it, or `last`.
     restart
         Restart conversations with models that cannot be continued. The prompt lists the tools that were used.
     json

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from remit.cli.drawing import answer, summed_up
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
-from remit.cli.loading import has_file, is_file, load_team
+from remit.cli.loading import has_team, is_file, load_team
 from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, Words, starting, watching
@@ -101,8 +101,8 @@ def run(
     Parameters
     ----------
     request
-        `[[TEAM] AGENT] TASK`: TEAM is `module:name` or a team file [default: remit.toml]. AGENT may be omitted if the
-        team file names a default agent, TASK if it has a plan.
+        `[[TEAM] AGENT] TASK`: TEAM is `team:rt`, `./team.py:rt` or a team file [default: REMIT_TEAM, else
+        remit.toml]. AGENT may be omitted if the team file names a default agent, TASK if it has a plan.
     limits
         Limits of the run.
     store
@@ -131,7 +131,7 @@ def run(
 
 def has_task(request: tuple[str, ...]) -> bool:
     """Whether the words contain a task; otherwise they name at most a file, whose plan is meant."""
-    return not (has_file() if not request else len(request) == 1 and is_file(request[0]))
+    return not (has_team() if not request else len(request) == 1 and is_file(request[0]))
 
 
 class AskedFor(NamedTuple):

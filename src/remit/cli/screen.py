@@ -191,6 +191,10 @@ class Screen:
         ended = [root for root, still in zip(roots, open_, strict=True) if not still]
         return ended[-_ENDED:] + [root for root, still in zip(roots, open_, strict=True) if still]
 
+    def shows(self, event: Event) -> bool:
+        """Whether the event belongs to the screen's task, or the screen has no task."""
+        return not self._task or any(node.id == event.task for root in self.roots() for node in root.walk())
+
     def _forget(self) -> None:
         """Drop ended runs, so that watching for days does not fill the memory."""
         over = [run for run, tree in self._trees.items() if tree.root is None or not _is_open(tree.root)]
@@ -260,7 +264,8 @@ def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
     screen.add(events)
     if not console.is_terminal:
         for event in events:
-            console.print(plain_line(event), markup=False)
+            if screen.shows(event):
+                console.print(plain_line(event), markup=False)
 
 
 @contextmanager

@@ -14,18 +14,18 @@ from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import colour, moment
 from remit.core.events import Event
-from remit.core.values import NAME_LIMIT, line, shown
+from remit.core.lifecycle import Record
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
 from remit.ports import Span, View
 from remit.report import wire
-from remit.report.detail import traces
+from remit.report.detail import failures
 from remit.report.figures import count, duration, money
 from remit.report.looks import MODEL, TOOL, mark
 from remit.report.printable import block, escaped
 from remit.report.talk import TalkLine, TaskTalk, conversations
 from remit.report.tree import Node, tree
-from remit.runtime.finding import run_of, task_of
+from remit.runtime.finding import run_of
 
 _LONG: Final = 4_000  # characters of one text; `--all` prints the rest
 _NAME: Final = 64
@@ -34,7 +34,7 @@ _NAME: Final = 64
 def show(
     run: str = "last",
     *,
-    trace: str = "",
+    trace: Annotated[bool, Parameter(negative="")] = False,
     talk: Annotated[bool, Parameter(negative="")] = False,
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
@@ -45,9 +45,10 @@ def show(
     Parameters
     ----------
     run
-        Run id, a unique prefix or suffix of it, or `last`. With `--talk`, also a task id.
+        Id of a run or of one of its tasks, a unique prefix or suffix of it, or `last`. Of a task, only its part of the
+        run is shown.
     trace
-        Print only the traceback of each failed attempt of this task.
+        Print only the failed attempts, each with its chain of agents and its traceback.
     talk
         Print only the messages of the models and the results of their tools.
     all
@@ -56,7 +57,7 @@ def show(
         Print JSON.
     """
     if trace:
-        _show_trace(trace, place, json=json)
+        _show_trace(run, place, json=json)
         return
     if talk:
         _show_talk(run, place, json=json, whole=all)
@@ -85,26 +86,25 @@ def show(
     console.print(answer(root))
 
 
-def _show_trace(task: str, place: Where, *, json: bool) -> None:
-    with opened(place) as workspace:
-        events = asyncio.run(workspace.journal.history(task=line(task, "a task's id", NAME_LIMIT)))
-    if not events:
-        raise NotFound(f"there is no task {shown(task)} in this workspace; `remit ps` lists them")
-    failures = traces(events)
+def _show_trace(typed: str, place: Where, *, json: bool) -> None:
+    top, events = _part(typed, place)
+    found = failures(events, top)
     if json:
-        emit(wire.traces(task, failures))
+        emit(wire.failures(top.id, found))
         return
-    if not failures:
-        out().print(Text(f"task {task} has no failure in its agent's code"))
-    for failure in failures:
-        out().print(Text.assemble((moment(failure.at), "dim"), f"  {block(failure.error)}"))
+    if not found:
+        out().print(Text(f"no attempt of {top.id} failed"))
+    for failure in found:
+        chain = " > ".join(escaped(agent, _NAME) for agent in failure.chain)
+        out().print(Text.assemble((moment(failure.at), "dim"), "  ", (chain, "bold"), (f"  {failure.task}", "dim")))
+        out().print(_indented(out(), Text(block(failure.error), "red"), 2))
         for text in failure.trace.splitlines():
             out().print(Text(f"   {block(text)}", "dim"))
 
 
 def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
     def look(view: View) -> tuple[str, list[TaskTalk]]:
-        record = task_of(view, typed)
+        record = run_of(view, typed)
         events = view.events(Span(run=record.run))
         found = conversations(events, long_answers(events, view))
         return record.id, [one for one in found if not record.parent or one.task == record.id]
@@ -123,18 +123,24 @@ def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
 
 
 def root_of(typed: str, place: Where) -> Node:
-    """Return the tree of a run; `typed` is as much of its id as a person types."""
+    """Return the tree of a run, or of one of its tasks; `typed` is as much of the id as a person types."""
+    return _part(typed, place)[0]
 
-    def look(view: View) -> tuple[str, list[Event]]:
-        run = run_of(view, typed)
-        return run, view.events(Span(run=run))
+
+def _part(typed: str, place: Where) -> tuple[Node, list[Event]]:
+    """Return the tree of a run or a task, and the events of the run."""
+
+    def look(view: View) -> tuple[Record, list[Event]]:
+        record = run_of(view, typed)
+        return record, view.events(Span(run=record.run))
 
     with opened(place) as workspace:
-        run, events = asyncio.run(workspace.journal.read(look))
+        record, events = asyncio.run(workspace.journal.read(look))
     root = tree(events)
-    if root is None:
-        raise NotFound(f"the journal has nothing of run {run}; `remit doctor` says what is wrong with the store")
-    return root
+    part = next((node for node in root.walk() if node.id == record.id), None) if root is not None else None
+    if part is None:
+        raise NotFound(f"the journal has nothing of task {record.id}; `remit doctor` says what is wrong with the store")
+    return part, events
 
 
 def print_talk(console: Console, talk: TaskTalk, *, whole: bool) -> None:

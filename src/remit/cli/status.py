@@ -43,7 +43,7 @@ def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> 
     Parameters
     ----------
     task
-        Task id, a unique prefix or suffix of it, or `last`.
+        Id of a run or a task, a unique prefix or suffix of it, or `last`.
     json
         Print JSON.
     """

@@ -9,7 +9,7 @@ from typing import Annotated, Final, cast
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.loading import has_file, lasting, load_team
+from remit.cli.loading import has_team, lasting, load_team
 from remit.cli.options import (
     AsJson,
     Credits,
@@ -99,8 +99,8 @@ def submit(
     Parameters
     ----------
     request
-        `[[TEAM] AGENT] TASK`: TEAM is `module:name` or a team file [default: remit.toml]. AGENT may be omitted if the
-        team file names a default agent.
+        `[[TEAM] AGENT] TASK`: TEAM is `team:rt`, `./team.py:rt` or a team file [default: REMIT_TEAM, else
+        remit.toml]. AGENT may be omitted if the team file names a default agent.
     store
         Store of the queue: a SQLite file or a postgresql:// URL. [default: that of the imported runtime]
     workspace
@@ -173,7 +173,7 @@ def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tupl
     if not team and not has_task(request):
         return "".join(request), "", ""
     where, agent, task = words_of(request, "submit")
-    if not (where or agent or has_file()):
+    if not (where or agent or has_team()):
         asked_by(RunDefaults(), "submit")  # says so
     return where, agent, task
 
@@ -193,7 +193,7 @@ def _read(plan: Path) -> Plan:
 def _opened(where: str, store: str | None, workspace: str | None) -> tuple[Workspace, RunDefaults]:
     """Return the workspace of an imported team, of a file's team, or one without a team; and the defaults of its
     runs."""
-    if not where and not has_file():
+    if not where and not has_team():
         return Workspace(store_at(store), workspace_at(workspace), create=False), RunDefaults()
     team = load_team(where, runs=False)
     runtime = lasting(team.runtime.at(store, serving=Serving(concurrency=0)), "no worker could run the task")

@@ -35,7 +35,7 @@ def watch(
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Follow one run until it ends, or all open runs until you press Ctrl-C.
+    """Follow one run or task until it ends, or all open runs until you press Ctrl-C.
 
     A terminal shows the growing task tree; files and pipes get plain lines. Events of other processes appear within
     half a second.
@@ -43,7 +43,7 @@ def watch(
     Parameters
     ----------
     run
-        Run id, a unique prefix or suffix of it, or `last`.
+        Id of a run or of one of its tasks, a unique prefix or suffix of it, or `last`.
     all
         Follow all open runs and those that start from now on.
     """
@@ -52,17 +52,17 @@ def watch(
 
 
 async def _one(workspace: Workspace, typed: str, console: Console) -> None:
-    run = await workspace.journal.read(lambda view: run_of(view, typed))
-    screen = Screen()
-    async with workspace.journal.follow(after=0, run=run) as follow, _with_progress(workspace, screen, console):
+    record = await workspace.journal.read(lambda view: run_of(view, typed))
+    has_ended = partial(_ended, task=record.id) if record.parent else partial(_run_ended, run=record.id)
+    screen = Screen(record.id if record.parent else "")
+    async with workspace.journal.follow(after=0, run=record.run) as follow, _with_progress(workspace, screen, console):
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
-                ended = await workspace.journal.read(
-                    lambda view: _run_ended(view, run)
-                )  # checked before the last read, so that the end is on the screen
+                # Checked before the last read, so that the end is on the screen.
+                ended = await workspace.journal.read(has_ended)
                 show(screen, console, await follow.next())
-    print_end(console, await workspace.journal.read(lambda view: read_task(view, run)), screen)
+    print_end(console, await workspace.journal.read(lambda view: read_task(view, record.id)), screen)
 
 
 async def _all(workspace: Workspace, console: Console) -> None:
@@ -112,7 +112,7 @@ def wait(task: str = "last", *, place: Where = HERE, timeout: float | None = Non
     Parameters
     ----------
     task
-        Task id, a unique prefix or suffix of it, or `last`.
+        Id of a run or a task, a unique prefix or suffix of it, or `last`.
     timeout
         Maximum time to wait, in seconds. The task continues. [default: no limit]
     json

@@ -12,9 +12,8 @@ from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load_team
-from remit.cli.options import OwnStore, out, where_is
+from remit.cli.options import OwnStore, out, usual_team, where_is
 from remit.cli.terminal import COLOURS, colour
-from remit.config.places import FILE_NAME
 from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import ENDS, lands
@@ -52,7 +51,7 @@ def worker(
     Parameters
     ----------
     runtime
-        `module:name` of the Runtime, for example `team:rt`, or a team file. [default: remit.toml]
+        The Runtime as `team:rt` or `./team.py:rt`, or a team file. [default: REMIT_TEAM, else remit.toml]
     store
         Store of the queue: a SQLite file or a postgresql:// URL. [default: the runtime's own]
     concurrency
@@ -70,7 +69,7 @@ def worker(
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
     with own.at(store, serving=serving) as team:
         try:
-            return asyncio.run(_work(team, runtime or FILE_NAME, serving.concurrency, drain_timeout))
+            return asyncio.run(_work(team, runtime or usual_team(), serving.concurrency, drain_timeout))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 

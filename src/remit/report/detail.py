@@ -13,6 +13,7 @@ from remit.core.lifecycle import Record
 from remit.core.values import Json, shown
 from remit.errors import StoreError
 from remit.report.questions import AskedPerson, asked_in
+from remit.report.tree import Node
 from remit.report.uses import TOOLS, ModelUse, ToolUse, models_in, tool_use
 
 # Events that end an attempt but not the task, and their words.
@@ -77,21 +78,32 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
 
 
 class Failure(NamedTuple):
-    """One failure of a task in its agent's code: the error and its traceback."""
+    """A failed attempt of a task. `chain` has the agents from the first task to this one; `trace` is the traceback of
+    an error in the agent's code, otherwise ""."""
 
+    task: str
+    chain: tuple[str, ...]
     at: int
     error: str
     trace: str
 
 
-def traces(events: Iterable[Event]) -> list[Failure]:
-    """Return the failures of a task, attempt by attempt."""
-    found: list[Failure] = []
-    for event in events:
-        if event.kind in _FAILS:
-            data = read(event, EndData)
-            if trace := data.get("trace"):
-                found.append(Failure(event.at, data.get("error", ""), trace))
+def failures(events: Iterable[Event], top: Node) -> list[Failure]:
+    """Return the failed attempts of a task and of its subtasks, in order."""
+    askers = _askers(top)
+    return [
+        Failure(event.task, (*askers[event.task], event.agent), event.at, data.get("error", ""), data.get("trace", ""))
+        for event in events
+        if event.kind in _FAILS and event.task in askers
+        for data in [read(event, EndData)]
+    ]
+
+
+def _askers(top: Node) -> dict[str, tuple[str, ...]]:
+    """Return the agents above each task."""
+    found: dict[str, tuple[str, ...]] = {top.id: ()}
+    for node in top.walk():  # an asker comes before its subtasks
+        found |= {child.id: (*found[node.id], node.agent) for child in node.children}
     return found
 
 

@@ -90,8 +90,8 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
     }
 
 
-def traces(task: str, failures: Sequence[Failure]) -> Data:
-    """Return the failures of a task in its agent's code, attempt by attempt."""
+def failures(task: str, failures: Sequence[Failure]) -> Data:
+    """Return the failed attempts of a task and of its subtasks."""
     return {"task": task, "failures": [object_of(failure) for failure in failures]}
 
 

@@ -11,11 +11,11 @@ from remit.ports import View
 LAST: Final = "last"
 MANY: Final = 100_000
 _NAMED: Final = 5  # matching ids listed in an error
+_CALLED: Final = {"task": "run or task"}
 _LISTED: Final = {
-    "task": "remit ps --all",
-    "run": "remit runs",
-    "question": "remit approvals",
-    "uncertain call": "remit money uncertain",
+    "task": "`remit runs` and `remit ps --all` list them",
+    "question": "`remit approvals` lists them",
+    "uncertain call": "`remit money uncertain` lists them",
 }
 
 
@@ -25,24 +25,20 @@ def task_of(view: View, given: str) -> Record:
     if given == LAST:
         newest = view.runs(1)
         if not newest:
-            raise NotFound("there are no tasks yet; `remit submit` makes one")
+            raise NotFound("there are no runs yet; `remit run` and `remit submit` make one")
         return newest[0].record
     record = view.record(_some(given)) or view.record(_only("task", given, _fitting(view, given, runs=False)))
     assert record is not None  # its id has just been read
     return record
 
 
-def run_of(view: View, given: str) -> str:
-    """Return a run's id in the same way."""
-    if given == LAST:
-        newest = view.runs(1)
-        if not newest:
-            raise NotFound("there are no runs yet; `remit run` makes one")
-        return newest[0].record.id
-    found = view.record(_some(given))
-    if found is not None and not found.parent:
-        return found.id
-    return _only("run", given, _fitting(view, given, runs=True))
+def run_of(view: View, given: str) -> Record:
+    """Return the first task of a run in the same way, or one of its subtasks. If a part of an id fits both, the run is
+    meant."""
+    if given == LAST or view.record(_some(given)) is not None:
+        return task_of(view, given)
+    runs = _fitting(view, given, runs=True)
+    return task_of(view, _only("run", given, runs) if runs else given)
 
 
 def question_of(view: View, given: str) -> str:
@@ -74,7 +70,7 @@ def _fitting(view: View, given: str, *, runs: bool) -> Sequence[str]:
 
 def _only(what: str, given: str, fits: Sequence[str]) -> str:
     if not fits:
-        raise NotFound(f"there is no {what} {shown(given)} in this workspace; `{_LISTED[what]}` lists them")
+        raise NotFound(f"there is no {_CALLED.get(what, what)} {shown(given)} in this workspace; {_LISTED[what]}")
     if len(fits) > 1:
         several = f"more than {_NAMED}" if len(fits) > _NAMED else str(len(fits))
         raise NotFound(f"{several} {what}s fit {shown(given)}; say more of the id: {', '.join(fits[:_NAMED])}")

@@ -1,0 +1,5 @@
+"""`python -m remit` is `remit`."""
+
+from remit.cli.main import main
+
+main()
