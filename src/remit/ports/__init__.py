@@ -2,6 +2,7 @@
 channels."""
 
 from remit.ports.services import (
+    Calendar,
     Channel,
     Clock,
     Desk,
@@ -58,6 +59,7 @@ __all__ = [
     "NOTHING",
     "AgentView",
     "Beat",
+    "Calendar",
     "Channel",
     "Clock",
     "Database",

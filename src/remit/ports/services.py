@@ -1,5 +1,5 @@
-"""Services that the engine uses: one clock for the time and for every timer, a source of ids, model prices, the vault,
-which encrypts provider keys so that the database alone reveals none, and channels.
+"""Services that the engine uses: one clock for the time and for every timer, a source of ids, a calendar for schedules,
+model prices, the vault, which encrypts provider keys so that the database alone reveals none, and channels.
 
 A channel delivers questions to people (`tell`), or receives their answers (`listen`), or both. Its exceptions are
 logged and recorded, so they must not contain secrets.
@@ -46,6 +46,19 @@ class Ids(Protocol):
 
     def chance(self) -> float:
         """Return a random number from 0 up to 1, for jitter."""
+        ...
+
+
+class Calendar(Protocol):
+    """The planned times of cron expressions, in microseconds since 1970."""
+
+    def next_after(self, cron: str, zone: str, after: int) -> int | None:
+        """Return the first planned time after a moment, or None if there is none. Raise `BadInput` for an invalid
+        expression and for an unknown time zone."""
+        ...
+
+    def latest(self, cron: str, zone: str, first: int, now: int, most: int) -> list[int]:
+        """Return the planned times from `first` to `now`, both included, in order; the latest `most` of them."""
         ...
 
 
