@@ -40,6 +40,7 @@ KEYWORDS = {
     "announce": "`True`: announce the end in the asker's inbox, like that of a spawned task",
     "session": "id of a group of runs that share a blackboard and inboxes",
     "remembers": '`True`: start with the earlier messages of the session; `"whole"`: with whole conversations',
+    "on_question": "a function that answers what the run asks people: it returns a text, `True`, `False`, or `None`",
     "credits": 'money to reserve, for example `"$0.50"` or `"0.50 USD"`',
     "tier": "`simple`, `medium` or `complex`: a preset of bounds",
     "handoffs": "`False`: forbid handoffs",

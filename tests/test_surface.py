@@ -169,7 +169,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"
     assert names_of(remit.types.WorkspaceJournal) == "follow history read"
     assert names_of(remit.types.WorkspaceMoney) == "account grant leases limits reconcile spend uncertain unfreeze"
-    assert names_of(remit.types.WorkspaceQuestions) == "answer approve get list reject"
+    assert names_of(remit.types.WorkspaceQuestions) == "answer approve asked get list reject"
     assert names_of(remit.types.WorkspaceAgents) == "breakers find list reset trip workers"
     assert names_of(remit.types.WorkspaceContext) == "cleanup namespaces"
     assert names_of(remit.types.KeyRing) == "cooling names remove rotate set"

@@ -15,6 +15,7 @@ from remit.core.question import Inquiry, Notice, Reply
 from remit.core.recovery import Resting
 from remit.core.remit import Chain, Hop, Kit, Remit
 from remit.core.session import EarlierExchange
+from remit.engine.answering import AskedQuestion
 from remit.engine.approvals import WantedHop
 from remit.engine.attempt.live import Handoff
 from remit.engine.context import Board, Context
@@ -46,6 +47,7 @@ __all__ = [
     "AgentStack",
     "AgentStats",
     "AskedPerson",
+    "AskedQuestion",
     "Board",
     "Breaker",
     "BreakerStats",

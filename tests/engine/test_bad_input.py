@@ -178,6 +178,7 @@ TAKE_NOTHING = {
     "": {"check", "close"},
     "tasks": {"progress"},
     "money": {"account", "leases", "uncertain", "limits"},
+    "questions": {"asked"},
     "agents": {"list", "workers", "breakers"},
     "context": {"namespaces", "cleanup"},
 }

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 import anyio
 
@@ -25,6 +25,9 @@ from remit.core.values import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, digest, enc
 from remit.engine.plans import ApproveSteps, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
+
+if TYPE_CHECKING:
+    from remit.engine.answering import OnQuestion
 
 How = TypeVar("How", bound=Mapping[str, object])
 
@@ -87,10 +90,11 @@ class Starting(Along, total=False):
 
 class Running(Starting, total=False):
     """The keywords of a run that the caller waits for; `remembers` says whether it gets the session's earlier
-    conversation."""
+    conversation, `on_question` answers what its agents ask people."""
 
     busy_timeout: SpanGiven
     remembers: RemembersGiven
+    on_question: "OnQuestion | None"
 
 
 class StartingQueued(Starting, total=False):
@@ -130,6 +134,8 @@ class Planning(LeadingKept, total=False):
 class StartingPlan(Starting, Planning, total=False):
     """The keywords of a run that is a plan or a team."""
 
+    on_question: "OnQuestion | None"
+
 
 class SubmittingPlan(StartingQueued, LeadingKept, total=False):
     """The keywords of a queued plan or team."""
@@ -140,11 +146,12 @@ class DelegatingTeam(Delegating, LeadingKept, total=False):
 
 
 class Asked(NamedTuple):
-    """A person's request."""
+    """A person's request. `on_question` answers what its agents ask people."""
 
     wish: Pass
     session: str
     by: str
+    on_question: "OnQuestion | None" = None
 
 
 def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]:
@@ -199,7 +206,9 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
     if not how:
         return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", "")
     rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
-    session, by = rest.pop("session", ""), rest.pop("by", "")
+    session, by, on_question = rest.pop("session", ""), rest.pop("by", ""), rest.pop("on_question", None)
+    if on_question is not None:
+        callable_(on_question, "on_question is a function that is given each question of the run")
     if session != "":
         line(session, "a session", SESSION_LIMIT)
     if by != "":
@@ -212,7 +221,7 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
         within &= tier(name)
     if not yes_or_no(handoffs, "handoffs"):
         within &= Bounds(handoffs=0)
-    return Asked(Pass(agent, task, within=within, **rest), session, by)
+    return Asked(Pass(agent, task, within=within, **rest), session, by, on_question)
 
 
 def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:

@@ -36,13 +36,15 @@ from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import ResidentWorker, TaskQueue
 from remit.engine.queue.takeover import Succession
 from remit.engine.services import Services
-from remit.engine.settings import EngineSettings, System
+from remit.engine.settings import EngineSettings, Serving, System
 from remit.engine.system import SystemClock
 from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
 from remit.ports import Database, Store
 
 if TYPE_CHECKING:
+    from remit.engine.answering import QuestionDesk
+    from remit.engine.messenger import Messenger
     from remit.engine.models.prompting import ModelServices
 
 
@@ -59,6 +61,14 @@ class Engine(NamedTuple):
     accounts: Accounts
     finder: Finder
     resident: ResidentWorker
+    look: float
+
+    @property
+    def desk(self) -> QuestionDesk:
+        """Where a program sees questions as they are asked."""
+        from remit.engine.answering import QuestionDesk
+
+        return QuestionDesk(self.services, self.look)
 
 
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
@@ -97,7 +107,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
     views = (entries, Breakers(ground), Accounts(ground), finder)
-    return Engine(services, delegations, queue, control, leading, *views, resident)
+    return Engine(services, delegations, queue, control, leading, *views, resident, serving.pace.poll_interval)
 
 
 def _money(services: Services, settings: EngineSettings) -> MoneyServices:
@@ -187,4 +197,16 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
         admission.about_to_refuse, busy.relieve = ground.store.check, ground.store.relieve
     questions = Questions(ground, slots, Answers(ground), policy.answer_within)
     handoffs.ask = questions.ask
-    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting, questions)
+    base = (ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting, questions)
+    return Services(*base, _messenger(ground, bell, heartbeat, questions.answers, serving))
+
+
+def _messenger(
+    ground: Ground, bell: Bell, heartbeat: Heartbeat, answers: Answers, serving: Serving
+) -> Messenger | None:
+    if not serving.channels:
+        return None
+    from remit.engine.messenger import AnswerDesk, Messenger
+
+    desk = AnswerDesk(ground, answers)
+    return Messenger(desk, bell, heartbeat, serving.channels, serving.pace.poll_interval)

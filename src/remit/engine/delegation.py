@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -208,6 +208,9 @@ UNKNOWN: Final = Known()
 UNFINISHED: Final = frozenset(("failed", "timed-out", "cancelled", "dead"))
 
 
+Tell: TypeAlias = "Callable[[str], None] | None"
+
+
 class Led(NamedTuple):
     """A holder that the engine provides for a person: it runs a plan, or leads a team."""
 
@@ -225,9 +228,9 @@ class Delegations:
         return Watch(asker, action_of_all(passes), self._repeats, passes[0] if len(passes) == 1 else None, self._echo)
 
     async def begin(
-        self, wish: Pass, ceiling: Bounds, session: str, *, by: str = "", led: Led | None = None
+        self, wish: Pass, ceiling: Bounds, session: str, *, by: str = "", led: Led | None = None, tell: Tell = None
     ) -> Outcome:
-        """Start a run: a person asks the first holder."""
+        """Start a run: a person asks the first holder. `tell` gets the id of the run as soon as it is recorded."""
         services = self._services
         agent = led.agent if led is not None else services.ground.directory.get(wish.to)
         worker, led_as = services.heartbeat.worker, led.led_as if led is not None else ""
@@ -256,6 +259,8 @@ class Delegations:
             if not isinstance(answer, str):
                 return _refused(live, answer)
             services.heartbeat.beat_written()
+            if tell is not None:
+                tell(answer)
             try:
                 return await services.conductor.carry(live)
             except Superseded:

@@ -4,15 +4,17 @@ The journal is the outbox: an open question without a `notice.sent` for a channe
 retries, at least once, and always under the same id.
 
 To have one of several processes deliver it, that process claims it first: `notice.claimed` names its worker, and is
-valid while that worker has a heartbeat. So no claim has to be renewed, and a killed process loses its claims with its
-heartbeat. In memory, without other processes, nothing is claimed.
+valid while that worker has a heartbeat, and serves or runs the task that asks. So no claim has to be renewed, and a
+killed process loses its claims with its heartbeat. In memory, without other processes, nothing is claimed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import copy_context
 from typing import Any, Final, Literal, NamedTuple, cast
 
 import anyio
@@ -24,12 +26,12 @@ from remit.core.question import Inquiry, Question, Reply
 from remit.core.times import SECOND
 from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.ground import Ground
-from remit.engine.people import Answers, inquiry, notice_op
-from remit.engine.presence.bell import Bell
+from remit.engine.people import Answers, asked_since, inquiry, notice_op, open_questions
+from remit.engine.presence.bell import Bell, Listener
 from remit.engine.presence.heartbeat import Heartbeat
-from remit.engine.timing import move_on_after
+from remit.engine.timing import move_on_after, paused
 from remit.errors import BadInput, NewerStore, NotFound, StoreError
-from remit.ports import Channel, Clock, Decision, Down, Hearer, Teller, Undeliverable, View
+from remit.ports import Channel, Decision, Down, Hearer, Teller, Undeliverable, View
 
 PATIENCE: Final = 60.0  # timeout of one try of a channel, in seconds
 AT_ONCE: Final = 4  # concurrent deliveries to one channel
@@ -38,8 +40,6 @@ _AGAIN: Final = RetryPolicy(first=1.0, cap=60.0)
 _TAKEN: Final = 5.0  # seconds between two checks of a delivery that another process has claimed
 _STEADY: Final = 60 * SECOND  # after listening for this long, the retry pauses start again
 _ASKED: Final = frozenset(("question.asked",))
-_PAGE: Final = 100
-_ALL: Final = 100_000
 _REF, _WHY = 200, 500
 
 _log = logging.getLogger("remit")
@@ -205,8 +205,10 @@ class Errand:
         holder = read(claims[-1], NoticeClaimed)["worker"] if claims else ""
         if holder == self._heartbeat.worker:
             return "mine", len(claims)
-        serves = any(beat.worker == holder and beat.hands for beat in view.workers())
-        return ("taken" if serves else "free"), len(claims)
+        delivers = any(
+            beat.worker == holder and (beat.hands or _is_asked_by(view, found, holder)) for beat in view.workers()
+        )
+        return ("taken" if delivers else "free"), len(claims)
 
     async def _record(self, told: Told) -> None:
         data: dict[str, Any] = {"question": self._question, "channel": self._route.channel.name}
@@ -227,8 +229,12 @@ class Errand:
 
 
 class Messenger:
-    """Delivers questions and receives answers, in every worker whose process has channels. It blocks neither the work
-    nor other channels."""
+    """Delivers questions and receives answers, in a process that has channels. It blocks neither the work nor other
+    channels.
+
+    While a worker serves here, it delivers every question of the workspace. While only foreground runs are at work, it
+    delivers what they ask; it starts to listen for answers with their first question.
+    """
 
     def __init__(
         self, desk: AnswerDesk, bell: Bell, heartbeat: Heartbeat, channels: Sequence[Channel], look: float
@@ -239,15 +245,56 @@ class Messenger:
         self._look = look
         self._routes = [Route(cast("Teller", one)) for one in channels if callable(getattr(one, "tell", None))]
         self._hearers = [cast("Hearer", one) for one in channels if callable(getattr(one, "listen", None))]
-        self._seen: int | None = None  # number of the last event that was read for questions
+        self._seen = 0  # number of the last event that was read for questions
+        self._users = 0
+        self._workers = 0  # workers among the users
+        self._sees_all = True  # whether all open questions were looked up since a worker serves
+        self._under_way: set[tuple[str, str]] = set()  # deliveries in progress: question and channel
+        self._listener: Listener | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
-        """Deliver open and new questions to the channels and receive answers, until cancelled."""
+        """Deliver all open and new questions to the channels and receive answers, until cancelled."""
+        self._workers += 1
+        self._sees_all = False
+        if self._listener is not None:
+            self._listener.wake()
+        try:
+            async with self.attend():
+                await anyio.sleep_forever()
+        finally:
+            self._workers -= 1
+
+    @asynccontextmanager
+    async def attend(self) -> AsyncGenerator[None]:
+        """Deliver what this process asks while the body runs."""
+        task = self._task
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            self._users = 0
+        if not self._users and not self._workers:
+            # What is open now was asked elsewhere: only a worker delivers that.
+            latest = await self._desk.ground.store.read(lambda view: view.questions(1))
+            self._seen = max(self._seen, latest[0].asked if latest else 0)
+        self._users += 1
+        if self._users == 1:
+            self._task = asyncio.create_task(self._run(task), context=copy_context())
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if not self._users and self._task is not None:
+                self._task.cancel()
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait((self._task,))
+
+    async def _run(self, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None and earlier.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait((earlier,))  # it may still hold the port of an answer page
+        self._under_way.clear()
         async with self._bell.listen(_ASKED) as listener, anyio.create_task_group() as group:
             listener.heeds_all = False
-            for hearer in self._hearers:
-                group.start_soon(self._listen, hearer)
-            while self._routes:
+            self._listener, hears = listener, False
+            while True:
                 try:
                     questions = await self._asked()
                 except NewerStore:  # reported by the worker
@@ -257,20 +304,39 @@ class Messenger:
                     trace = None if isinstance(error, StoreError) else error
                     _log.warning("what is asked could not be looked up, tried again: %s", error, exc_info=trace)
                     questions = []
+                if not hears and (questions or self._workers):
+                    hears = True
+                    for hearer in self._hearers:
+                        group.start_soon(self._listen, hearer)
                 for question in questions:
                     for route in self._routes:
-                        group.start_soon(Errand(self._desk, self._heartbeat, question, route).run)
+                        group.start_soon(self._deliver, question, route)
                 await listener.wait(self._look)
 
+    async def _deliver(self, question: str, route: Route) -> None:
+        delivery = question, route.channel.name
+        if delivery not in self._under_way:
+            self._under_way.add(delivery)
+            await Errand(self._desk, self._heartbeat, question, route).run()
+            self._under_way.discard(delivery)
+
     async def _asked(self) -> list[str]:
-        """Return the open questions that are not known yet: all of them at first, then those asked since."""
-        store, seen = self._desk.ground.store, self._seen
-        if seen is None:
+        """Return the open questions that are not known yet: for a worker all of them at first, then those asked
+        since."""
+        store, seen, worker = self._desk.ground.store, self._seen, self._heartbeat.worker
+        if self._workers and not self._sees_all:
             await self._heartbeat.beat_now()  # a claim is valid only with a heartbeat
-            latest, questions = await store.browse(_all_open)
+            latest, questions = await store.browse(open_questions)
+            self._sees_all = True
         else:
-            latest, questions = await store.read(lambda view: _asked_since(view, seen))
-        self._seen = max(latest, seen or 0)
+            serves = self._workers > 0
+
+            def look(view: View) -> tuple[int, list[Question]]:
+                latest, found = asked_since(view, seen)
+                return latest, [one for one in found if serves or _is_asked_by(view, one, worker)]
+
+            latest, questions = await store.read(look)
+        self._seen = max(latest, seen)
         return [question.id for question in questions]
 
     async def _listen(self, hearer: Hearer) -> None:
@@ -301,30 +367,10 @@ def _log_deaf(name: str, error: Exception, failures: int) -> None:
         _log.error("channel '%s' failed while it listened, which is tried again: %r", name, error, exc_info=error)
 
 
-async def paused(clock: Clock, seconds: float) -> None:
-    """Wait this many seconds, by the clock."""
-    over = asyncio.Event()
-    timer = clock.call_later(seconds, over.set)
-    try:
-        await over.wait()
-    finally:
-        timer.cancel()
-
-
-def _all_open(view: View) -> tuple[int, list[Question]]:
-    latest = view.questions(1)
-    return (latest[0].asked if latest else 0), view.questions_open(_ALL)
-
-
-def _asked_since(view: View, seen: int) -> tuple[int, list[Question]]:
-    found: list[Question] = []
-    before: int | None = None
-    while page := view.questions(_PAGE, before):
-        found += [question for question in page if question.asked > seen]
-        before = page[-1].asked
-        if before <= seen or len(page) < _PAGE:
-            break
-    return max((question.asked for question in found), default=seen), [one for one in found if one.is_open]
+def _is_asked_by(view: View, question: Question, worker: str) -> bool:
+    """Whether the asking task is at work in the process of this worker."""
+    record = view.record(question.task)
+    return record is not None and record.worker == worker
 
 
 def _if_open(view: View, question: str) -> Inquiry | None:

@@ -26,6 +26,8 @@ from remit.ports import Decision, View
 
 _WHY: Final = 500
 _BATCH: Final = 64
+_PAGE: Final = 100
+_ALL: Final = 100_000
 
 
 class Answers(NamedTuple):
@@ -311,6 +313,24 @@ def inquiry(view: View, question: Question) -> Inquiry:
         chain=_chain(view, question),
         notices=_notices(view, question.id),
     )
+
+
+def open_questions(view: View) -> tuple[int, list[Question]]:
+    """Return the number of the latest question's event, and all open questions."""
+    latest = view.questions(1)
+    return (latest[0].asked if latest else 0), view.questions_open(_ALL)
+
+
+def asked_since(view: View, seen: int) -> tuple[int, list[Question]]:
+    """Return the same, of the questions that were asked after an event."""
+    found: list[Question] = []
+    before: int | None = None
+    while page := view.questions(_PAGE, before):
+        found += [question for question in page if question.asked > seen]
+        before = page[-1].asked
+        if before <= seen or len(page) < _PAGE:
+            break
+    return max((question.asked for question in found), default=seen), [one for one in found if one.is_open]
 
 
 def notice_op(question: str, channel: str) -> str:

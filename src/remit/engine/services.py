@@ -1,6 +1,8 @@
 """Shared services of all parts that pass work on."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import StopListener
@@ -12,6 +14,9 @@ from remit.engine.people import Questions
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
+
+if TYPE_CHECKING:
+    from remit.engine.messenger import Messenger
 
 
 class Services(NamedTuple):
@@ -26,3 +31,4 @@ class Services(NamedTuple):
     busy: BusyAgents
     insisting: Insisting
     questions: Questions
+    messenger: Messenger | None = None  # only if this process has channels

@@ -155,3 +155,13 @@ class While:
 
     def __exit__(self, *_: object) -> None:
         self._leave()
+
+
+async def paused(clock: Clock, seconds: float) -> None:
+    """Wait this many seconds, by the clock."""
+    over = asyncio.Event()
+    timer = clock.call_later(seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()

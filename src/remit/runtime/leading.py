@@ -1,7 +1,8 @@
 """Plans and teams that the engine leads for a person, in this process or from the queue."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple
 
 from remit.core.allow import has
 from remit.core.bounds import Bounds
@@ -40,13 +41,13 @@ class Leader(NamedTuple):
         """Run a plan and return the outcome of the run; `tell` gets the outcome of its steps."""
         leading = self.engine.leading
         leading.runner.check_schemas(plan)  # check before the run starts
-        return await self._begin(asked, Led(leading.planner(plan, options, tell), STAND_IN))
+        return await self.begin(asked, Led(leading.planner(plan, options, tell), STAND_IN))
 
     async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:
         """Let the coordinator plan, unless there is a plan, and combine the members' results. Return the outcome."""
         agent = self.engine.services.ground.directory.get(asked.wish.to)
         led = Led(self.engine.leading.coordinator(agent, options, plan), "team") if agent is not None else None
-        return await self._begin(asked, led)
+        return await self.begin(asked, led)
 
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:
         """Queue a plan or team. A plan is checked against all known cards, and the agent of each step is chosen now, so
@@ -59,5 +60,10 @@ class Leader(NamedTuple):
             submission = submission._replace(lead=lead._replace(plan=assigned(lead.plan, known)))
         return await self.engine.queue.begin(submission, self.ceiling, session)
 
-    async def _begin(self, asked: Asked, led: Led | None) -> Outcome:
-        return await self.engine.delegations.begin(asked.wish, self.ceiling, asked.session, by=asked.by, led=led)
+    def begin(self, asked: Asked, led: Led | None = None) -> Coroutine[Any, Any, Outcome]:
+        """Start a run for a person, and attend to what it asks."""
+        engine = self.engine
+        begin = partial(engine.delegations.begin, asked.wish, self.ceiling, asked.session, by=asked.by, led=led)
+        if asked.on_question is None and engine.services.messenger is None:
+            return begin()
+        return engine.desk.attended(lambda tell: begin(tell=tell), asked.on_question, asked.by)

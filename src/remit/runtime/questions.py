@@ -1,8 +1,11 @@
 """`ws.questions`: the questions of agents to people, and the answers."""
 
+from collections.abc import AsyncGenerator
+
 from remit.core.checks import between
 from remit.core.question import Inquiry, Reply
 from remit.core.values import NAME_LIMIT, Json, line, shown
+from remit.engine.answering import AskedQuestion
 from remit.engine.people import inquiry
 from remit.errors import NotFound
 from remit.ports import View
@@ -58,6 +61,15 @@ class WorkspaceQuestions:
             return [inquiry(view, question) for question in found[:limit]]
 
         return await self._opening.records.browse(look)
+
+    def asked(self) -> AsyncGenerator[AskedQuestion]:
+        """Yield the open questions, the first asked first, and then each as it is asked, in any process. The loop ends
+        when you leave it.
+
+        Example: `async for question in ws.questions.asked(): await question.answer("blue", by="ann")`. An approval is
+        decided with `question.approve()` or `question.reject("too late")`.
+        """
+        return self._opening.engine.desk.asked()
 
     async def _answer(self, question: str, reply: Reply, op: str) -> None:
         await self._opening.engine.services.questions.answers.answer(question, reply, op)

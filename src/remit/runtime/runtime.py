@@ -92,7 +92,8 @@ class Runtime(HasTeam):
         """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
 
         If the agent is busy, wait up to `busy_timeout` seconds [default: 30]. With `returns=Review` the result is a
-        `Review`; raise `BadOutput` if it does not fit.
+        `Review`; raise `BadOutput` if it does not fit. `on_question` is called with each question that the run asks a
+        person: it returns the answer, True or False for an approval, or None to leave the question open.
         """
         asking.nothing_more("run", "an agent and a task", strange)
         form = None if returns is None else forms().form_of(returns, "returns")
@@ -121,12 +122,11 @@ class Runtime(HasTeam):
         asked = asking.asked("run", agent, task, how)
         if self._opening.settings.policy.classify is not None:
             return self._classified(agent, task, how)
-        return self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
+        return Leader(self._opening.engine, self._ceiling).begin(asked)
 
     async def _classified(self, agent: str, task: str, how: Running) -> Outcome:
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)
-        asked = asking.asked("run", agent, task, how)
-        return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
+        return await Leader(self._opening.engine, self._ceiling).begin(asking.asked("run", agent, task, how))
 
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan for a person and return the outcome of every step."""

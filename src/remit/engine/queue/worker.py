@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Awaitable, MutableMapping
 from typing import Any, Final, cast
 
 import anyio
@@ -21,7 +21,6 @@ from remit.engine.attempt.operations import begun
 from remit.engine.attempt.replay import Resumed
 from remit.engine.attempt.turns import Superseded
 from remit.engine.consequences import ended_unrun
-from remit.engine.messenger import AnswerDesk, Messenger
 from remit.engine.presence.bell import Listener
 from remit.engine.presence.peers import Peers
 from remit.engine.queue.claiming import NOTHING_CLAIMED, ClaimedTask, Claims
@@ -307,7 +306,8 @@ class Caretaker:
         self._busy = busy
         self._look_every = round(serving.pace.poll_interval * SECOND)
         self.upkeep = Upkeep(self._ground, serving)
-        self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # background jobs of the worker
+        messenger = services.messenger
+        self.beside = [self.upkeep.serve, *([] if messenger is None else [messenger.serve])]  # jobs in the background
         self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.poll_interval)
         self._tallying = Tallying(self._ground)
         self._looked: int | None = None
@@ -428,11 +428,3 @@ class Caretaker:
     async def _take_over(self, gone: Beat) -> None:
         ground = self._ground
         await take_over(ground.store, ground.ids, ground.clock, gone, died=self._peers.may_have_died(gone))
-
-
-def _messengers(services: Services, serving: Serving) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-    """Return the function that delivers questions to channels, if there are any."""
-    if not serving.channels:
-        return []
-    desk = AnswerDesk(services.ground, services.questions.answers)
-    return [Messenger(desk, services.bell, services.heartbeat, serving.channels, serving.pace.poll_interval).serve]
