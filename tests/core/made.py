@@ -20,7 +20,14 @@ from remit.core.kinds.models import (
 )
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import question_event
-from remit.core.kinds.sharing import entries_removed, entry_set, entry_touched, message_sent, messages_taken
+from remit.core.kinds.sharing import (
+    artifact_saved,
+    entries_removed,
+    entry_set,
+    entry_touched,
+    message_sent,
+    messages_taken,
+)
 from remit.core.kinds.tasks import (
     Begun,
     Claim,
@@ -66,6 +73,7 @@ STEPS = [
     {"id": "a", "title": "Gather", "agent": "coder", "state": "completed"},
     {"id": "b", "title": "B", "agent": "c", "state": "failed", "task": "t", "reason": "no", "payload": "structured"},
 ]
+REPORT = {"digest": f"sha256:{'a' * 64}", "size": 5, "name": "a.txt", "media_type": "text/plain", "trust": "trusted"}
 CODER = remit_along("lead", "coder")
 STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session", by="ann")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
@@ -168,6 +176,7 @@ MADE = [
     fenced(HERE, "coder", NOW, Claim("w1", 2, 1)),
     handed(CODER, "tester", NOW, {"update": {}, "content": "d"}),
     handed(CODER, "tester", NOW, {"update": {}, "content": "d", "failed": "it raised"}),
+    handed(CODER, "tester", NOW, {"update": {}, "content": "d", "artifacts": [REPORT]}),
     handed(
         CODER,
         ["tester", "writer"],
@@ -198,6 +207,7 @@ MADE = [
     requeued("task.retrying", HERE, "coder", NOW, BACK, FAILED_FULLY),
     requeued("task.lost", HERE, "coder", NOW, BACK, {**TURN, "lost_by": "w0", "losses": 1, "until": NOW + 9}),
     ended(CODER, "task.completed", NOW, {"result": None}),
+    ended(CODER, "task.completed", NOW, {"result": [], "artifacts": [REPORT]}),
     ended(CODER, "task.completed", NOW, {**TURN, **CLOSES, "result": {"lines": 40}}),
     *(ended(CODER, f"task.{word}", NOW, FAILED) for word in ("failed", "cancelled", "died")),
     *(ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, **CLOSES, **STOPPED, "by": "ann"}) for word in ENDED),
@@ -255,6 +265,7 @@ MADE = [
     key_removed("openai", "", NOW),
     key_removed("openai", "ann", NOW),
     entry_set(entry(value=["x"]), Place(), "ann"),
+    entry_set(entry(value=["x"]), Place(), artifacts=(REPORT,)),
     entry_set(entry(by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True), HERE),
     entry_touched(entry(lifetime=60), Writer("tester"), HERE, NOW),
     entry_touched(entry(lifetime=60), Writer("", person="ann"), HERE, NOW),
@@ -263,6 +274,8 @@ MADE = [
     message_sent(Message("m1", "s1", "coder", "tester", "look", NOW), HERE),
     message_sent(Message("t2/told", "s1", "coder", "lead", "done", NOW, "t1", "t2", "untrusted"), HERE),
     messages_taken(["m1"], "tester", HERE, NOW),
+    artifact_saved(REPORT, Writer("coder"), HERE, NOW),
+    artifact_saved({**REPORT, "trust": "untrusted"}, Writer("", person="ann"), Place(), NOW),
     question_event("notice.claimed", HERE, "lead", NOW, {"question": "q1", "channel": "webhook", "worker": "w1"}),
     question_event("notice.sent", HERE, "lead", NOW, {"question": "q1", "channel": "webhook", "ref": "m1"}),
     question_event("notice.sent", HERE, "lead", NOW, {"question": "q1", "channel": "slack", "error": "no"}),

@@ -246,6 +246,7 @@ def test_pruning_takes_the_rows_of_a_run_and_cuts_its_events_out():
         Change("ask", "cut", ("t9",), {"run": "t9"}),
         Change("event", "cut", (), {"first": 3, "last": 5}),
         Change("blob", "cut", (), {"first": 3, "last": 5}),
+        Change("artifact", "cut", (), {"first": 3, "last": 5}),
         Change("chapter", "cut", (), {"first": 3, "last": 5}),
         Change("gap", "cut", (), {"first": 3, "last": 5}),
         Change("gap", "add", (), {"first": 3, "last": 5, "hash": "abc", "stated": 1}),

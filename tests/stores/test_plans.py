@@ -31,6 +31,7 @@ WHOLE = {
     *("breakers", "cards", "coolings", "workers", "namespaces", "ids_ending", "secrets"),
     *("head", "chapter_begin", "chapter_end"),  # from one of its ends, one row
     *("tally_mark", "tally_mark_put"),  # one row a workspace
+    *("artifact_count", "artifact_bytes"),  # sums over all of them
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
 SORTED = {

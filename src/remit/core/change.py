@@ -25,6 +25,7 @@ Table = Literal[
     "event",
     "gap",
     "blob",
+    "artifact",
     "chapter",
     "lease",
     "hold",
@@ -61,6 +62,10 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "question": Question._fields,
     "gap": ("first", "last", "hash", "stated"),
     "blob": ("seq", "text"),
+    "artifact": (
+        *("seq", "digest", "kind", "run", "task", "agent", "namespace", "key", "size", "name", "media_type", "trust"),
+        "at",
+    ),
     "chapter": Chapter._fields,
     "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
 }
@@ -84,7 +89,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 
 class Change(NamedTuple):
     """A change to one row. `add` and `put` write the whole row, `drop` removes it, `count` adds to its figures, and the
-    other verbs set the given columns. Events, chapters and gaps have no key: `cut` removes those within a
+    other verbs set the given columns. Events, chapters, gaps and artifacts have no key: `cut` removes those within a
     range."""
 
     table: Table

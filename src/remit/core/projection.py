@@ -130,7 +130,7 @@ def used(event: Event) -> list[Change]:
     return [Change("question", "use", (question,), {"id": question, "used": 1})]
 
 
-_BESIDES: Final = frozenset(("leaves", "closing", "closes", "strikes"))
+_BESIDES: Final = frozenset(("leaves", "closing", "closes", "strikes", "artifacts"))
 
 # The row with the version floor, which applies to every address without a retired version of its own.
 FLOOR: Final = ("", "*")
@@ -250,7 +250,14 @@ def _ended(event: Event) -> list[Change]:
         return [Change("task", "end", (event.task,), row)]
     strikes = cast("dict[str, int]", event.data.get("strikes", {}))
     struck = [_ask(event.run, strike_key(name), AskCount(times)) for name, times in strikes.items()]
-    return [Change("task", "end", (event.task,), row), *ledger.leases_closed(event), *struck]
+    return [Change("task", "end", (event.task,), row), *ledger.leases_closed(event), *struck, *_artifacts(event)]
+
+
+def _artifacts(event: Event) -> list[Change]:
+    """Return a row for each artifact that an event refers to."""
+    row: Row = {"seq": event.seq, "kind": event.kind, "run": event.run, "task": event.task, "agent": event.agent}
+    row |= {"namespace": event.data.get("namespace", ""), "key": event.data.get("key", ""), "at": event.at}
+    return [Change("artifact", "add", (), {**row, **one}) for one in cast("list[Row]", event.data.get("artifacts", ()))]
 
 
 def _asked(event: Event) -> list[Change]:
@@ -279,13 +286,14 @@ def _pruned(event: Event) -> list[Change]:
 
 
 def _cut(gaps: list[tuple[int, int, str]], stated: int) -> list[Change]:
-    """Return the changes for gaps in the journal: the events in each gap go, with their blobs, their chapters and
-    the smaller gaps in it. `stated` is the event that declares the gap."""
+    """Return the changes for gaps in the journal: the events in each gap go, with their blobs, their references to
+    artifacts, their chapters and the smaller gaps in it. `stated` is the event that declares the gap."""
     changes: list[Change] = []
     for first, last, hash_ in gaps:
         where: Row = {"first": first, "last": last}
         changes.append(Change("event", "cut", (), {**where}))
         changes.append(Change("blob", "cut", (), {**where}))
+        changes.append(Change("artifact", "cut", (), {**where}))
         changes.append(Change("chapter", "cut", (), {**where}))
         changes.append(Change("gap", "cut", (), {**where}))
         changes.append(Change("gap", "add", (), {**where, "hash": hash_, "stated": stated}))
@@ -307,14 +315,15 @@ def _journal_cut(event: Event) -> list[Change]:
 
 def _handed(event: Event) -> list[Change]:
     to = event.data["to"]
+    carried = _artifacts(event) if "artifacts" in event.data else []
     if not isinstance(to, str):  # a parallel handoff: the holder keeps the task
-        return []
+        return carried
     hands = Change("task", "hand", (event.task,), {"id": event.task, "holder": to})
     purse = cast("dict[str, Any]", event.data.get("purse"))
     if not purse:
-        return [hands]
+        return [hands, *carried]
     funds = Change("task", "fund", (event.task,), {"id": event.task, "purse": purse_text(purse)})
-    return [hands, funds, *ledger.leases_begin(event)]
+    return [hands, funds, *ledger.leases_begin(event), *carried]
 
 
 def _breaker_set(event: Event) -> list[Change]:
@@ -361,7 +370,8 @@ def _entry_set(event: Event) -> list[Change]:
         "task": event.task,
         "chain": _chain(tuple(data["chain"])),
     }
-    return [Change("entry", "put", (data["namespace"], data["key"]), row)]
+    put = Change("entry", "put", (data["namespace"], data["key"]), row)
+    return [put, *_artifacts(event)] if "artifacts" in data else [put]
 
 
 @lru_cache(maxsize=1024)  # the entries of one run have few writers
@@ -472,6 +482,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "entries.removed": _entries_removed,
     "message.sent": _message_sent,
     "messages.taken": _messages_taken,
+    "artifact.saved": _artifacts,
 }
 
 

@@ -36,6 +36,8 @@ from remit.ports.store import (
 )
 from remit.ports.views import (
     AgentView,
+    ArtifactRow,
+    ArtifactView,
     Beat,
     EntryView,
     JournalView,
@@ -58,6 +60,8 @@ __all__ = [
     "FAULTS",
     "NOTHING",
     "AgentView",
+    "ArtifactRow",
+    "ArtifactView",
     "Beat",
     "Calendar",
     "Channel",

@@ -1,11 +1,14 @@
 """The store: all data of a workspace, and the only way to change it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
 from remit.ports.services import KeyChange
 from remit.ports.views import Beat, Tallied, View
+
+if TYPE_CHECKING:
+    from remit.ports.contents import Contents
 
 T = TypeVar("T")
 
@@ -135,6 +138,10 @@ class Database(Protocol):
     @property
     def lasting(self) -> bool: ...
     def store(self, workspace: str) -> Store: ...
+    def contents(self, workspace: str) -> "Contents":
+        """Return where the contents of a workspace's artifacts are kept."""
+        ...
+
     def dispatcher(self, workspace: str) -> Dispatcher | None: ...
     def pulse(self, workspace: str) -> Pulse | None:
         """Return the writer of heartbeats, or None if no other process can see this database."""

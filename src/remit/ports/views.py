@@ -21,6 +21,7 @@ from remit.core.question import Question
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import Figures, Period, UnderWay, Window
+from remit.core.trust import Trust
 from remit.core.values import INT_LIMIT, Json
 from remit.ports.services import KeyInfo, KeyRow
 
@@ -40,6 +41,25 @@ class Beat(NamedTuple):
     count: int  # pyright: ignore[reportIncompatibleMethodOverride] - hides tuple.count
     hands: int = 0
     progress: str = ""
+
+
+class ArtifactRow(NamedTuple):
+    """An event that refers to an artifact: the one that saved it (`artifact.saved`), or one with a value that contains
+    the reference. For an entry, `namespace` and `key` are its address."""
+
+    seq: int
+    digest: str
+    kind: str
+    run: str
+    task: str
+    agent: str
+    namespace: str
+    key: str
+    size: int
+    name: str
+    media_type: str
+    trust: Trust
+    at: int
 
 
 class RunAge(NamedTuple):
@@ -497,6 +517,34 @@ class QuestionView(Protocol):
         ...
 
 
+class ArtifactView(Protocol):
+    """The artifacts that events refer to. Their contents are not part of the tables."""
+
+    def artifact_rows(self, digest: str) -> list[ArtifactRow]:
+        """Return the events that refer to an artifact, in order; none if nothing refers to it any more."""
+        ...
+
+    def artifacts(self, limit: int, before: int = INT_LIMIT) -> list[ArtifactRow]:
+        """Return the references before that event, the latest first."""
+        ...
+
+    def artifacts_of_run(self, run: str) -> list[ArtifactRow]:
+        """Return the references of a run, in order."""
+        ...
+
+    def artifacts_at(self, seq: int) -> list[ArtifactRow]:
+        """Return the references of one event, by digest."""
+        ...
+
+    def artifact_count(self) -> int:
+        """Return the number of references."""
+        ...
+
+    def artifact_bytes(self, run: str = "") -> int:
+        """Return the size of all contents together, each once; with `run`, of all that its agents have saved."""
+        ...
+
+
 class KeyView(Protocol):
     """The workspace's own provider keys, encrypted; no key is decrypted here."""
 
@@ -516,6 +564,7 @@ class View(
     TallyView,
     LedgerView,
     QuestionView,
+    ArtifactView,
     KeyView,
     Protocol,
 ):

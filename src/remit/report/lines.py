@@ -24,7 +24,7 @@ from remit.core.kinds.money import (
     LedgerCarried,
 )
 from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, QuestionNamed
-from remit.core.kinds.sharing import EntrySet, MessageSent
+from remit.core.kinds.sharing import ArtifactSaved, EntrySet, MessageSent
 from remit.core.kinds.tasks import (
     Cancelling,
     ClaimData,
@@ -229,6 +229,12 @@ def _entry(event: Event) -> str:
     return f": {data['namespace']}/{data['key']} v{data['version']}"
 
 
+def _saved(event: Event) -> str:
+    """Return text such as ": report.pdf, 12,345 bytes, text/plain"."""
+    (one,) = read(event, ArtifactSaved)["artifacts"]
+    return f": {one['name']}, {count(one['size'], 'byte')}, {one['media_type']}"
+
+
 def _pruned(event: Event) -> str:
     """Return text such as ": 2 runs: 0123, 4567"."""
     runs = read(event, RunsPruned)["runs"]
@@ -361,6 +367,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "key.removed": _key_removed,
     "owner.acted": _acted,
     "entry.set": _entry,
+    "artifact.saved": _saved,
     "message.sent": lambda event: f" to {read(event, MessageSent)['to']}",
     "runs.pruned": _pruned,
     "keys.kept": lambda event: f": {count(len(read(event, KeysKept)['keys']), 'idempotency key')}",

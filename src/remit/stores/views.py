@@ -29,7 +29,7 @@ from remit.core.scope import Scope
 from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under_way_from
 from remit.core.values import INT_LIMIT, Json
 from remit.errors import StoreError
-from remit.ports import Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, Span, TallyRow, TaskLine, Which
+from remit.ports import ArtifactRow, Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, Span, TallyRow, TaskLine, Which
 from remit.stores.history import FOREVER, JournalQueries, Queries, Values, event_of
 from remit.stores.queries import after
 
@@ -548,6 +548,31 @@ class QuestionQueries(Queries):
         return [Question(*row) for row in self._rows(name, **values)]
 
 
+class ArtifactQueries(Queries):
+    __slots__ = ()
+
+    def artifact_rows(self, digest: str) -> list[ArtifactRow]:
+        return sorted(self._artifacts("artifact_rows", digest=digest))
+
+    def artifacts(self, limit: int, before: int = INT_LIMIT) -> list[ArtifactRow]:
+        return self._artifacts("artifacts", before=before, limit=limit)
+
+    def artifacts_of_run(self, run: str) -> list[ArtifactRow]:
+        return sorted(self._artifacts("artifacts_of_run", run=run))
+
+    def artifacts_at(self, seq: int) -> list[ArtifactRow]:
+        return sorted(self._artifacts("artifacts_at", seq=seq))
+
+    def artifact_count(self) -> int:
+        return self._count("artifact_count")
+
+    def artifact_bytes(self, run: str = "") -> int:
+        return int(self._count("artifact_bytes_of_run", run=run) if run else self._count("artifact_bytes"))
+
+    def _artifacts(self, name: str, **values: object) -> list[ArtifactRow]:
+        return [ArtifactRow(*row) for row in self._rows(name, **values)]
+
+
 def _asked(question: Question) -> int:
     return question.asked
 
@@ -567,6 +592,7 @@ class SqlView(
     TallyQueries,
     LedgerQueries,
     QuestionQueries,
+    ArtifactQueries,
     KeyQueries,
 ):
     """All reads: `ports.View` for a SQL database."""

@@ -10,7 +10,18 @@ from typing import Final, TypeAlias
 from anyio import fail_after
 
 from remit.ports import Database
-from remit.testing.clauses import agents, entries, journal, money, queue, runs, tasks, transactions, workspaces
+from remit.testing.clauses import (
+    agents,
+    artifacts,
+    entries,
+    journal,
+    money,
+    queue,
+    runs,
+    tasks,
+    transactions,
+    workspaces,
+)
 
 Clause: TypeAlias = Callable[[Database], Awaitable[None]]
 
@@ -26,6 +37,7 @@ CLAUSES: Final[tuple[Clause, ...]] = (
     *agents.CLAUSES,
     *journal.CLAUSES,
     *money.CLAUSES,
+    *artifacts.CLAUSES,
 )
 
 

@@ -1,6 +1,6 @@
-"""Events of shared data: context entries and messages."""
+"""Events of shared data: context entries, messages and artifacts."""
 
-from typing import Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict, cast
 
 from remit.core.entry import Entry, Message, Writer
 from remit.core.events import Place, Unsealed
@@ -8,8 +8,19 @@ from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 
 
+class ArtifactData(TypedDict):
+    """A reference to an artifact, as events have it: with the trust label of its content."""
+
+    digest: str
+    size: int
+    name: str
+    media_type: str
+    trust: Trust
+
+
 class EntrySet(TypedDict):
-    """The data of `entry.set`; `by` is the person who wrote it, if one is named."""
+    """The data of `entry.set`; `by` is the person who wrote it, if one is named. `artifacts` are those that the value
+    refers to."""
 
     chain: list[str]
     created_at: int
@@ -22,9 +33,10 @@ class EntrySet(TypedDict):
     value: Json
     version: int
     by: NotRequired[str]
+    artifacts: NotRequired[list[ArtifactData]]
 
 
-def entry_set(entry: Entry, at: Place, by: str = "") -> Unsealed:
+def entry_set(entry: Entry, at: Place, by: str = "", artifacts: tuple[ArtifactData, ...] = ()) -> Unsealed:
     data: dict[str, Json] = {
         "chain": list(entry.chain),
         "created_at": entry.created_at,
@@ -39,6 +51,8 @@ def entry_set(entry: Entry, at: Place, by: str = "") -> Unsealed:
     }
     if by:
         data["by"] = by
+    if artifacts:
+        data["artifacts"] = cast("Json", [*artifacts])
     return Unsealed("entry.set", entry.updated_at, data, at.run, at.session, at.task, entry.agent)
 
 
@@ -103,10 +117,25 @@ def messages_taken(ids: list[str], agent: str, at: Place, now: int) -> Unsealed:
     return Unsealed("messages.taken", now, {"ids": list(ids)}, at.run, at.session, at.task, agent)
 
 
+class ArtifactSaved(TypedDict):
+    """The data of `artifact.saved`; `by` is the person who saved it, if one is named."""
+
+    artifacts: list[ArtifactData]
+    by: NotRequired[str]
+
+
+def artifact_saved(artifact: ArtifactData, by: Writer, at: Place, now: int) -> Unsealed:
+    data: dict[str, Json] = {"artifacts": [cast("Json", artifact)]}
+    if by.person:
+        data["by"] = by.person
+    return Unsealed("artifact.saved", now, data, at.run, at.session, at.task, by.agent)
+
+
 SHAPES: Final[dict[str, type]] = {
     "entry.set": EntrySet,
     "entry.touched": EntryTouched,
     "entries.removed": EntriesRemoved,
     "message.sent": MessageSent,
     "messages.taken": MessagesTaken,
+    "artifact.saved": ArtifactSaved,
 }

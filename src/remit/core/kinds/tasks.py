@@ -7,6 +7,7 @@ from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import Closes, Opens
+from remit.core.kinds.sharing import ArtifactData
 from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust
@@ -188,9 +189,10 @@ class TurnData(TypedDict, total=False):
 
 
 class Completed(TurnData, Closes):
-    """The data of `task.completed`."""
+    """The data of `task.completed`. `artifacts` are those that the result refers to."""
 
     result: Json
+    artifacts: NotRequired[list[ArtifactData]]
 
 
 class ProgressData(TypedDict):
@@ -222,6 +224,7 @@ class EndData(TurnData, Closes, total=False):
     """The data of any end event, for readers that treat all ends alike."""
 
     result: Json
+    artifacts: list[ArtifactData]
     error: str
     type: str
     retryable: bool
@@ -346,7 +349,7 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
 class Handed(TurnData, Opens):
     """The data of `task.handed`: the recipient, the update and its digest. `payloads` and `join` are there for a
     parallel handoff, `of_parts` if the results of its parts go to another agent, `passed` if the command passes rights
-    on, `failed` if the holder failed and the task goes back."""
+    on, `failed` if the holder failed and the task goes back, `artifacts` if the update refers to some."""
 
     to: str | list[str]
     update: dict[str, Any]
@@ -357,6 +360,7 @@ class Handed(TurnData, Opens):
     passed: NotRequired[PassingData]
     of_parts: NotRequired[bool]
     failed: NotRequired[str]
+    artifacts: NotRequired[list[ArtifactData]]
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import NewerStore, StoreError
@@ -23,6 +23,9 @@ try:
     from remit.stores.postgres.writer import BatchWriter, PostgresPulse
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
+
+if TYPE_CHECKING:
+    from remit.stores.postgres.contents import PostgresContents
 
 T = TypeVar("T")
 
@@ -70,6 +73,11 @@ class PostgresDatabase:
     def store(self, workspace: str) -> "PostgresStore":
         readers = Readers(self._reader, self._browser)
         return PostgresStore(workspace, self._writer, readers, self._notices, self._sinks)
+
+    def contents(self, workspace: str) -> "PostgresContents":
+        from remit.stores.postgres.contents import PostgresContents  # noqa: PLC0415 - few programs have artifacts
+
+        return PostgresContents(self._address, workspace)
 
     def dispatcher(self, workspace: str) -> Procrastinate:
         return Procrastinate(self._notices, workspace)

@@ -96,6 +96,7 @@ WITH RECURSIVE found (name) AS (
         SELECT min(workspace) AS next FROM ask WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM gap WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM blob WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM artifact WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM lease WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM hold WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM meter WHERE workspace > found.name UNION ALL
@@ -249,3 +250,24 @@ WHERE h.worker IS NOT NULL
 
 -- name: server_time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: contents
+-- What is stored, with the size of each. The parts themselves are not read.
+SELECT digest, sum(octet_length(data)) FROM content WHERE workspace = :workspace GROUP BY digest ORDER BY digest;
+
+-- name: content
+SELECT data FROM content WHERE workspace = :workspace AND digest = :digest AND part = :part;
+
+-- name: content_add
+-- Another process may store the same content; then this waits for its commit, and the part is there.
+INSERT INTO content (workspace, digest, part, data) VALUES (:workspace, :digest, :part, :data)
+ON CONFLICT DO NOTHING;
+
+-- name: content_drop
+DELETE FROM content WHERE workspace = :workspace AND digest = :digest;
+
+-- name: contents_lock
+SELECT pg_advisory_lock_shared(:key);
+
+-- name: contents_lock_alone
+SELECT pg_try_advisory_lock(:key);

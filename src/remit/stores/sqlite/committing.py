@@ -35,7 +35,7 @@ _SWEEP: Final = 16  # steps after which events that were kept earlier are checke
 _QUERIES: Final = queries("?", "sqlite")
 _FORGET: Final = (
     *("forget_keys", "forget_messages", "forget_questions", "forget_figures", "forget_asks", "forget_tasks"),
-    *("forget_events", "forget_blobs", "forget_chapters"),
+    *("forget_events", "forget_blobs", "forget_artifacts", "forget_chapters"),
 )
 
 

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final, TypeVar
+from shutil import rmtree
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import BadInput, NotFound, StoreError
@@ -19,9 +20,22 @@ from remit.stores.queries import KnownSchema, queries
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import Browser, LostConnection, ReadingConnection, WritingConnection, connect
-from remit.stores.sqlite.files import COMPANIONS, MEMORY, Identity, advice, identity, others, prepare, translated
+from remit.stores.sqlite.files import (
+    ARTIFACTS,
+    COMPANIONS,
+    MEMORY,
+    Identity,
+    advice,
+    identity,
+    others,
+    prepare,
+    translated,
+)
 from remit.stores.sqlite.schema import recognised, set_up
 from remit.stores.views import SqlView
+
+if TYPE_CHECKING:
+    from remit.stores.sqlite.contents import FileContents, TemporaryFolder
 
 POLL_SECONDS: Final = 0.2
 
@@ -129,19 +143,28 @@ class SqlitePulse:
 
 
 def back_up(source: Path, target: Path) -> int:
-    """Copy a snapshot of a store into a new file, readable by its owner only. Return its schema number.
+    """Copy a snapshot of a store and the contents of its artifacts, readable by their owner only. Return the number of
+    its schema.
 
-    The store is neither changed nor migrated: a backup comes before that.
+    The store is neither changed nor migrated: a backup comes before that. Contents never change, so those that exist
+    before the snapshot and those that came until it together are all that the snapshot refers to.
     """
     prepare(source, create=False)
     _create_empty(target)
+    from remit.stores.sqlite.contents import beside, copied  # noqa: PLC0415
+
+    files, copies = beside(str(source)), beside(str(target))
     try:
-        return _copied(source, target)
+        copied(files, copies)
+        number = _copied(source, target)
+        copied(files, copies)
     except BaseException as error:
         target.unlink(missing_ok=True)
+        rmtree(copies, ignore_errors=True)
         if isinstance(error, sqlite3.Error):
             raise translated(error, str(source)) from error
         raise
+    return number
 
 
 def _copied(source: Path, target: Path) -> int:
@@ -156,7 +179,8 @@ def _copied(source: Path, target: Path) -> int:
 
 def _create_empty(target: Path) -> None:
     """Create an empty file for the copy; an existing file is not touched."""
-    there = [name for name in (target, *(Path(f"{target}{end}") for end in COMPANIONS)) if os.path.lexists(name)]
+    names = [f"{target}{end}" for end in ("", *COMPANIONS, ARTIFACTS)]
+    there = [name for name in names if os.path.lexists(name)]
     if there:
         raise BadInput(f"{there[0]} is there already, and a backup overwrites nothing; name another file")
     if not target.parent.is_dir():
@@ -189,6 +213,7 @@ WITH RECURSIVE found (name) AS (
         SELECT min(workspace) AS next FROM ask WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM gap WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM blob WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM artifact WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM lease WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM hold WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM meter WHERE workspace > found.name UNION ALL
@@ -217,6 +242,7 @@ class SqliteDatabase:
         self._busy_seconds = busy_seconds
         self._at_rest = False
         self._sinks = Sinks()
+        self._files: TemporaryFolder | None = None  # of a store in memory, once it has an artifact
         with forks.opening():
             self._open(fault, create=create)
             if self.lasting:
@@ -312,6 +338,20 @@ class SqliteDatabase:
         self.reader.connection = connect(self.where)
         self.reader.connection.execute("PRAGMA query_only = ON")
 
+    def contents(self, workspace: str) -> "FileContents":
+        from remit.stores.sqlite.contents import FileContents, beside  # noqa: PLC0415 - few programs have artifacts
+
+        if self.lasting:
+            return FileContents(beside(self.where), workspace)
+        return FileContents(self._temporary().path(), workspace, durable=False)
+
+    def _temporary(self) -> "TemporaryFolder":
+        from remit.stores.sqlite.contents import TemporaryFolder  # noqa: PLC0415
+
+        if self._files is None:
+            self._files = TemporaryFolder()
+        return self._files
+
     def dispatcher(self, workspace: str) -> None:
         """Return None: the store itself wakes its listeners."""
         return
@@ -358,6 +398,8 @@ class SqliteDatabase:
             forks.no_more(self)
             self.reader.connection.close()
             self.writer.connection.close()
+        if self._files is not None:
+            self._files.close()
 
 
 class MemoryStore:

@@ -13,6 +13,7 @@ from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
 MEMORY: Final = ":memory:"
 _POSIX: Final = os.name == "posix"  # elsewhere the file mode has no permissions
 COMPANIONS: Final = ("-wal", "-shm", "-journal")
+ARTIFACTS: Final = "-artifacts"  # the folder of their contents has the name of the store and this
 _SHARED: Final = (("read", stat.S_IRGRP | stat.S_IROTH), ("written", stat.S_IWGRP))
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",

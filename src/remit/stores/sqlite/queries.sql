@@ -64,6 +64,13 @@ DELETE FROM event WHERE workspace = :workspace AND seq > :after AND seq <= :upto
 DELETE FROM blob WHERE workspace = :workspace AND seq > :after AND seq <= :upto
   AND NOT EXISTS (SELECT 1 FROM event e WHERE e.workspace = blob.workspace AND e.seq = blob.seq);
 
+-- name: forget_artifacts
+-- An entry that still stands keeps its artifacts, though its event is gone.
+DELETE FROM artifact WHERE workspace = :workspace AND seq > :after AND seq <= :upto
+  AND NOT EXISTS (SELECT 1 FROM event e WHERE e.workspace = artifact.workspace AND e.seq = artifact.seq)
+  AND NOT EXISTS (SELECT 1 FROM entry n WHERE n.workspace = artifact.workspace AND n.namespace = artifact.namespace
+                  AND n.key = artifact.key AND n.updated_at = artifact.at);
+
 -- name: forget_chapters
 -- Kept events of these chapters are then read without a chapter.
 DELETE FROM chapter WHERE workspace = :workspace AND last <= :upto;

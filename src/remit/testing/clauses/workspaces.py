@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import KEYS
-from remit.core.entry import Draft, Message
+from remit.core.entry import Draft, Message, Writer
 from remit.core.events import INLINE, Gap, Place, Unsealed
 from remit.core.kinds.models import cooling_set
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import question_event
-from remit.core.kinds.sharing import message_sent
+from remit.core.kinds.sharing import ArtifactData, artifact_saved, message_sent
 from remit.core.kinds.tasks import (
     Begun,
     Claim,
@@ -72,6 +72,12 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "done_under": lambda view: view.done_under("fi"),
     "blob": lambda view: [view.blob(seq) for seq in range(1, view.head().seq + 1)],
     "blobs": lambda view: view.blobs(),
+    "artifact_rows": lambda view: view.artifact_rows("sha256:same"),
+    "artifacts": lambda view: view.artifacts(10),
+    "artifacts_of_run": lambda view: view.artifacts_of_run("root"),
+    "artifacts_at": lambda view: [view.artifacts_at(seq) for seq in range(1, view.head().seq + 1)],
+    "artifact_count": lambda view: view.artifact_count(),
+    "artifact_bytes": lambda view: (view.artifact_bytes(), view.artifact_bytes("root")),
     "running": lambda view: view.running("helper", NOW),
     "working": lambda view: view.working(),
     "resuming": lambda view: (view.resuming("*"), view.resuming("helper")),
@@ -282,9 +288,13 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
 
 
 async def _cut_and_answer(store: Store, mark: str) -> None:
-    """Compact the journal, and record a long answer."""
+    """Compact the journal, record a long answer, and save an artifact."""
     await store.tx("cut", _cut)
     await store.tx("long", putting(Draft("notes", "a", mark), answer=mark * INLINE))
+    facts = {"digest": "sha256:same", "size": len(mark), "name": mark, "media_type": mark, "trust": "trusted"}
+    saved = cast("ArtifactData", facts)
+    place = Place("root", "s", "root")
+    await store.tx("save", lambda _view: Decision(None, (artifact_saved(saved, Writer("lead"), place, NOW),)))
 
 
 def _cut(view: View) -> Decision[Json]:
