@@ -168,12 +168,12 @@ def test_a_plan_and_the_breakers_it_opens_are_shown(folder: Path):
     for words in (
         "plan.started chief: 6 steps: Gather, Break, Again, Again, Write, Wait",
         'step.ended chief: step d failed: dependency "b" failed',
-        "breaker.set broken: closed after 1 failure: ",
         "breaker.set broken: open after 3 failures: ",
         "chief asked 2 agents; 2 of 6 steps completed, 4 failed; 3 tasks failed",
     ):
         assert words in done.stderr
     assert "\x1b" not in done.stderr
+    assert "breaker.set broken: closed" not in done.stderr  # only that it opens
     shown = in_a_terminal(folder, "run", "team:rt", "chief", "plan it")
     for words in (
         "plan  2 of 6 steps completed, 4 failed",

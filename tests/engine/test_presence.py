@@ -21,7 +21,7 @@ from forking import in_a_fork
 from inside import last_look
 from remit import Card, Runtime, Turn
 from remit.core.times import SECOND
-from remit.engine.presence.heartbeat import LoopWatch
+from remit.engine.presence.heartbeat import BLOCKS, LoopWatch
 from remit.engine.presence.peers import PATIENCE as TIMES
 from remit.engine.presence.peers import Fate, Peers, ProcessTable, process_address, process_ended, process_number
 from remit.errors import StoreError
@@ -408,7 +408,8 @@ async def test_a_process_whose_loop_is_blocked_goes_on_saying_that_it_is_there(w
 
         assert await rt.run("blocking", "x") == "done"
         assert seen
-        said = [record.getMessage() for record in caplog.records if "blocks this process" in record.getMessage()]
+        messages = [record.getMessage() for record in caplog.records]
+        said = [message for message in messages if message.startswith("'blocking' blocks the event loop")]
         assert len(said) == 1
         assert "run it in a thread" in said[0]
         assert "test_presence.py" in said[0]
@@ -428,11 +429,17 @@ class Stuck:
 def test_a_loop_that_does_not_answer_for_far_too_long_is_not_alive(clock, caplog):
     watch = LoopWatch(cast("asyncio.AbstractEventLoop", Stuck()), clock, SILENCE)
     assert watch.alive()
-    clock.advance(SILENCE * TIMES - 1)
+    clock.advance(BLOCKS - 1)
+    assert watch.alive()
+    assert "blocks" not in caplog.text
+    clock.advance(1)
+    assert watch.alive()
+    assert "an agent blocks the event loop since 5 s" in caplog.text
+    clock.advance(SILENCE * TIMES - 1 - BLOCKS)
     assert watch.alive()
     clock.advance(1)
     assert not watch.alive()
-    assert caplog.text.count("blocks this process") == 1
+    assert caplog.text.count("blocks the event loop") == 1
 
 
 @pytest.mark.rule("presence.hung")

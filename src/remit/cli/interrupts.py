@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from remit.cli.above import leave_terminal
+
 INTERRUPTED: Final = 130
 LAST_SECONDS: Final = 3.0  # from the second signal until the process ends, whatever its agents do
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -34,11 +36,11 @@ class Interrupts:
         elif self.count == 2:
             assert self._task is not None
             self._soon(self._task.cancel)
-            last = threading.Timer(LAST_SECONDS, os._exit, (INTERRUPTED,))
+            last = threading.Timer(LAST_SECONDS, _end_at_once)
             last.daemon = True
             last.start()
         else:
-            os._exit(INTERRUPTED)
+            _end_at_once()
 
     def again(self) -> None:
         """Start again: the next signal counts as a first one."""
@@ -48,6 +50,11 @@ class Interrupts:
     def _soon(self, do: Callable[[], object]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(do)
+
+
+def _end_at_once() -> None:
+    leave_terminal()
+    os._exit(INTERRUPTED)
 
 
 @contextmanager

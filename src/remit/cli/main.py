@@ -45,6 +45,13 @@ def _wants_json(given: Sequence[str]) -> bool:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run a command. An error of remit is printed as a sentence, with an exit code and without a traceback."""
+    try:
+        _run(words)
+    except KeyboardInterrupt:  # also while modules are imported
+        sys.exit(130)
+
+
+def _run(words: Sequence[str] | None) -> None:
     # A background job of a script ignores SIGINT; handle it anyway.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,8 +71,6 @@ def main(words: Sequence[str] | None = None) -> None:
         _end(BadInput(str(error)), 2, given)
     except RemitError as error:
         _end(error, exit_code(error), given)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if os.environ.get("REMIT_TRACEBACK"):
             raise

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
@@ -25,6 +25,7 @@ from remit.core.lifecycle import Outcome, Progress
 from remit.core.plan import Lead, Plan
 from remit.core.session import RemembersGiven
 from remit.engine.asking import Starting, StartingPlan
+from remit.engine.presence.heartbeat import loop_watched
 from remit.engine.presence.peers import process_address
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict
@@ -249,14 +250,16 @@ async def run_request(
     if runtime.serving_settings.channels:  # channels work only while a process serves
         runtime.lend()
     stop = subscribe(runtime.workspace, note)
+    lasting = opening_of(runtime.workspace).database.lasting
     work = asyncio.create_task(_outcome(runtime, ask, hear))
     told = asyncio.create_task(heard.first.wait())
     try:
-        await asyncio.wait((work, told), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            aside().print(Text("cancelling the run; press Ctrl-C again to stop at once", "yellow"))
-            await _cancel(runtime, runs, work)
-        return await work
+        with nullcontext() if lasting else loop_watched():  # heartbeats watch the loop too
+            await asyncio.wait((work, told), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                aside().print(Text("cancelling the run; press Ctrl-C again to stop at once", "yellow"))
+                await _cancel(runtime, runs, work)
+            return await work
     finally:
         told.cancel()
         stop()

@@ -1,8 +1,7 @@
 """Watching runs: growing trees in a terminal, with the models' text below them; plain lines everywhere else."""
 
-from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, NamedTuple, Protocol, Self
 
@@ -12,8 +11,10 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
+from remit.cli.above import above
 from remit.cli.drawing import tree_view
-from remit.core.events import Event
+from remit.core.events import Event, read
+from remit.core.kinds.workspace import BreakerSet
 from remit.core.lifecycle import TERMINAL, Progress
 from remit.engine.system import SystemClock
 from remit.ports.models import TextChunk
@@ -28,7 +29,7 @@ _FRAMES: Final = 10  # a second
 _SHOWN: Final = 12  # runs on the screen at a time
 _ENDED: Final = 3  # of those, how many may have ended
 _KEPT: Final = 100  # runs in memory before those that have ended are forgotten
-_NOTICES: Final = 5  # of breakers, below the trees
+_NOTICES: Final = 5  # open breakers below the trees
 _SPEAKERS: Final = 3  # agents whose text is shown next to the answer
 _SAID: Final = 20_000  # characters of one answer; more fit on no screen
 _LEAST: Final = 3  # least number of lines for the text
@@ -145,7 +146,7 @@ class Talking:
 
 
 class Screen:
-    """The trees of some runs as they grow, and changes of breakers.
+    """The trees of some runs as they grow, and open breakers.
 
     With a `task`, only its part of the tree; with `words`, only the first run that starts, and its models' text.
     """
@@ -155,14 +156,15 @@ class Screen:
         self._words = words
         self._idle = idle
         self._trees: dict[str, Growing] = {}
-        self._notices: deque[Event] = deque(maxlen=_NOTICES)
+        self._notices: list[Event] = []
         self._clock = SystemClock()
         self.progress: Callable[[], Mapping[str, Progress]] = dict  # the latest, by task; called for each picture
 
     def add(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == "breaker.set":
-                self._notices.append(event)
+                others = [one for one in self._notices if one.agent != event.agent]
+                self._notices = [*others, event][-_NOTICES:] if _opens(event) else others
             if event.run and (event.run in self._trees or not (self._words and self._trees)):
                 self._trees.setdefault(event.run, Growing()).add(event)
         if len(self._trees) > _KEPT:
@@ -179,7 +181,7 @@ class Screen:
         parts: list[RenderableType] = [tree_view(root, now) for root in roots[:_SHOWN]]
         if len(roots) > _SHOWN:
             parts.append(Text(f"… and {len(roots) - _SHOWN} more runs", "dim"))
-        whole = Group(*parts, *(_notice(event) for event in tuple(self._notices)))
+        whole = Group(*parts, *(_notice(event) for event in self._notices))
         return whole if self._words is None else Spoken(whole, self._words)
 
     def roots(self) -> list[Node]:
@@ -192,7 +194,10 @@ class Screen:
         return ended[-_ENDED:] + [root for root, still in zip(roots, open_, strict=True) if still]
 
     def shows(self, event: Event) -> bool:
-        """Whether the event belongs to the screen's task, or the screen has no task."""
+        """Whether a line is printed for the event: it belongs to the screen's task, if there is one. Of a breaker, only
+        that it opens."""
+        if event.kind == "breaker.set":
+            return _opens(event)
         return not self._task or any(node.id == event.task for root in self.roots() for node in root.walk())
 
     def _forget(self) -> None:
@@ -205,9 +210,28 @@ def _is_open(root: Node) -> bool:
     return any(node.state not in TERMINAL for node in root.walk())
 
 
+def _opens(event: Event) -> bool:
+    return read(event, BreakerSet)["state"] == "open"
+
+
 def _notice(event: Event) -> Text:
     """Return a line such as: breaker coder: open after 3 failures: no disk."""
     return Text.assemble(("breaker ", "dim"), (event.agent, "bold"), (detail(event), "yellow"))
+
+
+@contextmanager
+def drawn(picture: Callable[[], RenderableType], console: Console, *, transient: bool) -> Generator[None]:
+    """Draw a picture in a terminal while the body runs. Everything else is printed above it."""
+    live = Live(
+        get_renderable=picture,
+        console=console,
+        refresh_per_second=_FRAMES,
+        transient=transient,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with above(console), live:
+        yield
 
 
 class Drawing:
@@ -218,7 +242,8 @@ class Drawing:
         self._shown = shown
         self._console = console if console is not None and console.is_terminal else None
         self._transient = transient
-        self._live: Live | None = None
+        self._drawn = ExitStack()
+        self._draws = False
         self._over = False
 
     def __enter__(self) -> Self:
@@ -231,21 +256,18 @@ class Drawing:
 
     def _start(self) -> None:
         if self._console is not None and not self._over:
-            draw, transient = self._shown.picture, self._transient
-            live = Live(get_renderable=draw, console=self._console, refresh_per_second=_FRAMES, transient=transient)
-            live.start()
-            self._live = live
+            self._drawn.enter_context(drawn(self._shown.picture, self._console, transient=self._transient))
+            self._draws = True
 
     def _stop(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._drawn.close()
+        self._draws = False
 
     @contextmanager
     def paused(self) -> Generator[None]:
         """Stop drawing while the body runs; afterwards draw again below the typed text, unless the drawing has
         ended."""
-        drawing = self._live is not None
+        drawing = self._draws
         self._stop()
         try:
             yield
@@ -295,5 +317,5 @@ def starting(console: Console | None) -> Generator[None]:
     if console is None or not console.is_terminal:
         yield
         return
-    with Live(Text("starting …", "dim"), console=console, auto_refresh=False, transient=True):
+    with drawn(lambda: Text("starting …", "dim"), console, transient=True):
         yield

@@ -7,6 +7,7 @@ on the loop write them: a thread could not wait for such a clock.
 """
 
 import asyncio
+import gc
 import logging
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Final
 
 from remit.core.kinds.workspace import cards_published
@@ -24,8 +26,11 @@ from remit.engine.system import USABLE, SystemClock
 from remit.engine.timing import While
 from remit.errors import StoreError
 from remit.ports import Beat, Clock, Decision, Pulse, Timer, View
+from remit.ports.turn import CURRENT_TURN
 
 BEATS: Final = 3  # heartbeats per heartbeat timeout
+BLOCKS: Final = 5.0  # seconds until remit names the agent that blocks an event loop
+_TICK: Final = 1.0  # seconds between two checks of an event loop, or less with a short heartbeat timeout
 
 _LIBRARIES: Final = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
@@ -73,9 +78,12 @@ class BeatThread:
     # -- the thread -----------------------------------------------------------------------------------
 
     def _run(self, beating: "_Beating") -> None:
+        ticks = max(1, round(self._silence / BEATS / _TICK))  # checks of the loop per heartbeat
+        count = 0
         try:
-            while not beating.stopping.wait(self._silence / BEATS) and not self._ends(beating):
-                self._write_if_alive(beating.watch)
+            while not beating.stopping.wait(self._silence / BEATS / ticks) and not self._ends(beating):
+                count += 1
+                self._write_if_alive(beating.watch, due=count % ticks == 0)
         finally:
             self._pulse.close()
 
@@ -87,9 +95,9 @@ class BeatThread:
                 self._beating = None
             return ends
 
-    def _write_if_alive(self, watch: "LoopWatch") -> None:
+    def _write_if_alive(self, watch: "LoopWatch", *, due: bool) -> None:
         try:
-            if watch.alive():
+            if watch.alive() and due:
                 self._pulse.write(self._next_beat())
         except StoreError as error:  # the work itself gets the error; the next heartbeat is tried again
             _log.warning("could not write a heartbeat: %s", error)
@@ -111,12 +119,14 @@ class _Beating:
 
 
 class LoopWatch:
-    """Checks whether an event loop responds, and reports once if it does not for longer than the heartbeat timeout."""
+    """Checks whether an event loop responds, and reports once which agent blocks it: after 5 seconds, or after the
+    heartbeat timeout if that is shorter."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, silence: float) -> None:
         self.loop = loop
         self._clock = clock
         self._silence = round(silence * SECOND)
+        self._blocks = round(min(silence, BLOCKS) * SECOND)
         self._thread = threading.get_ident()  # the loop's thread
         self._asked: int | None = None
         self._told = False
@@ -135,19 +145,45 @@ class LoopWatch:
                 return False
             return True
         blocked = now - asked
-        if blocked >= self._silence and not self._told:
+        if blocked >= self._blocks and not self._told:
             self._told = True
-            seconds = blocked / SECOND
             _log.warning(
-                "an agent blocks this process's event loop since %.0f s: %s; nothing else runs here meanwhile, "
+                "%s blocks the event loop since %.0f s: %s; nothing else runs in this process meanwhile; "
                 "run it in a thread (await asyncio.to_thread(...))",
-                seconds,
+                _agent_on(self.loop),
+                blocked / SECOND,
                 _place(self._thread),
             )
         return blocked < self._silence * PATIENCE
 
     def _answer(self) -> None:
         self._asked = None
+
+
+@contextmanager
+def loop_watched() -> Generator[None]:
+    """Report the agent that blocks the running event loop, while the body runs: for a process without heartbeats."""
+    watch = LoopWatch(asyncio.get_running_loop(), SystemClock(), BLOCKS)
+    stopping = threading.Event()
+
+    def check() -> None:
+        while not stopping.wait(_TICK):
+            watch.alive()
+
+    threading.Thread(target=check, name="remit-loop", daemon=True).start()
+    try:
+        yield
+    finally:
+        stopping.set()
+
+
+def _agent_on(loop: asyncio.AbstractEventLoop) -> str:
+    """Return the agent whose code runs on an event loop now, in quotes, or "an agent". Called from another thread."""
+    # Tasks have get_context() since Python 3.12; in 3.11 only the garbage collector finds the context.
+    contexts = (one for one in gc.get_referents(asyncio.current_task(loop)) if isinstance(one, Context))
+    turns = (context.get(CURRENT_TURN) for context in contexts)
+    turn = next((turn for turn in turns if turn is not None), None)
+    return "an agent" if turn is None else f"'{turn.agent}'"
 
 
 def _place(thread: int) -> str:
