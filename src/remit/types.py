@@ -17,7 +17,7 @@ from remit.core.remit import Chain, Hop, Kit, Remit
 from remit.core.session import EarlierExchange
 from remit.engine.answering import AskedQuestion
 from remit.engine.approvals import WantedHop
-from remit.engine.attempt.live import Handoff
+from remit.engine.attempt.live import Handoff, SentBack
 from remit.engine.context import Board, Context
 from remit.engine.models.talking import KeptTalk
 from remit.engine.money import PaidCall
@@ -101,6 +101,7 @@ __all__ = [
     "RunFacts",
     "RunLine",
     "Send",
+    "SentBack",
     "SpendLine",
     "Spending",
     "Stats",

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 
 from remit.core.session import EarlierExchange
+from remit.types import Handoff
 
 CORPUS = ["$(id)", "`id`", "-o", "--help", "a\nb", "; rm -rf /", "$HOME", "*", "'\"", "a\\nb", "é 𝄞", "%s", " "]
 
@@ -34,6 +35,8 @@ class Task:
     def __init__(self, task: str = "go") -> None:
         self.task = task
         self.took: list[str] = []
+
+    handoff = Handoff()
 
     async def talk_so_far(self) -> list[EarlierExchange]:
         return []

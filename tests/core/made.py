@@ -179,6 +179,12 @@ MADE = [
     handed(CODER, "tester", NOW, {"update": {}, "content": "d", "artifacts": [REPORT]}),
     handed(
         CODER,
+        "coder",
+        NOW,
+        {"update": {}, "content": "", "sent_back": {"result": [1], "why": "no", "by": "ann", "times": 1}},
+    ),
+    handed(
+        CODER,
         ["tester", "writer"],
         NOW,
         {

@@ -105,6 +105,7 @@ def test_a_card_knows_the_memory_of_its_agent():
         Card("coder"),
         Card("lead", "leads", can=("plan", "write"), asks="*", reads=["spec"], writes=["code"], tools=["exec"]),
         Card("poet", asks=["coder"], writes=(), concurrency=3, instructions="Rhyme.\nAlways."),
+        Card("writer", review=True),
     ],
 )
 def test_a_card_comes_back_from_its_data_as_it_was(card):

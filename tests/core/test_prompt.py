@@ -15,6 +15,7 @@ from remit.core.prompt import (
     Note,
     Passed,
     Reveal,
+    ReviewNote,
     UsedBefore,
     brief,
     cut,
@@ -24,6 +25,7 @@ from remit.core.prompt import (
     prompt,
     prompt_with_summary,
     restart_note,
+    sent_back,
 )
 from remit.core.trust import message, told
 
@@ -254,6 +256,14 @@ def test_how_a_task_came_to_its_holder_is_told():
     )
     back = HandedOn("expert", "{}", failed="it broke")
     assert brief(Assigned("Do it"), handed=back).endswith("## expert failed, and the task is yours again\n\nit broke")
+    sent = HandedOn("", "{}", review=ReviewNote("a text", "shorter", "ann"))
+    assert brief(Assigned("Do it"), handed=sent) == (
+        "Do it\n\n## Your result was sent back\n\nann has read your result and sent it back: shorter\n\n"
+        "### The result\n\na text"
+    )
+    assert (
+        sent_back(ReviewNote("a text", "", ""))[3] == "A person has read your result and sent it back, without a reason"
+    )
     assert brief(Assigned("Do it"), handed=HandedOn("", "{}", refused="busy")) == (
         "Do it\n\n## It could not be handed on\n\nbusy"
     )

@@ -5,6 +5,8 @@ import pytest
 from core.made import MADE
 from core.make import NOW, first_remit, journal, submitted
 from remit.core.kinds import SHAPES
+from remit.core.kinds.tasks import handed
+from remit.core.values import Json
 from remit.report.lines import detail, plain_line
 from report.money import MONEY
 
@@ -104,6 +106,14 @@ def test_what_has_no_figures_is_told_without_them():
     assert told[5] == ": look({}): 6 lines"
     resting, _ = [detail(event) for event in journal(*MADE) if event.kind == "cooling.set"]
     assert resting.startswith(": key:A rests after rate-limit until 2023-11-14T22:13:20Z")
+
+
+def test_a_result_that_is_sent_back_tells_by_whom_and_why():
+    told = [detail(event) for event in journal(*MADE) if event.kind == "task.handed" and "sent_back" in event.data]
+    assert told == [" back by ann: no"]
+    plain: Json = {"result": "x", "why": "", "by": "", "times": 1}
+    [event] = journal(handed(first_remit(), "lead", NOW, {"update": {}, "content": "", "sent_back": plain}))
+    assert detail(event) == " back"
 
 
 @pytest.mark.parametrize(("asked_how", "said"), [("submit", ": build it"), ("spawn", ": build it (spawn)")])

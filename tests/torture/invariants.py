@@ -56,7 +56,7 @@ def death(rows: list[tuple[str, str, str, str]], life: int) -> Death:
             (agent, task)
             for kind, task, agent, data in rows
             if kind == "task.handed"
-            and "payloads" not in json.loads(data)  # of parts that are sent out one hears again
+            and not {"payloads", "sent_back"} & json.loads(data).keys()  # of parts and reviews one hears again
         ),
         frozenset(task for kind, task, _, _ in rows if kind == "task.cancelled"),
     )

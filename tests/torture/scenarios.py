@@ -461,6 +461,42 @@ class Asking(Scenario):
             )
 
 
+class Reviewed(Scenario):
+    """A result is sent back once and then edited, under money; whoever asked for it uses what was approved."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["writer"])
+        async def chief(turn: Turn) -> object:
+            text = await turn.delegate("writer", "write it")
+            return await turn.once("print", world.effect, f"print {text}", f"printed {text}")
+
+        @world.agent(rt, review=True)
+        async def writer(turn: Turn) -> object:
+            sent = turn.handoff.sent_back
+            draft = "first draft" if sent is None else f"{sent.result}, {sent.why}"
+            await turn.spend("$0.01", why=draft)
+            return await turn.once(draft, world.effect, draft, draft)
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        if await rt.workspace.money.account() is None:
+            await rt.workspace.money.grant("$1", why="for all of it")
+        task = rt.workspace.tasks.get(await world.submit(rt, "chief", "a paper"))
+        async with rt.workspace.journal.follow(after=0) as follow:
+            while (await task.status()).ended is None:
+                for question in await rt.workspace.questions.list():
+                    world.at("client.asks")
+                    with suppress(Conflict):  # an earlier life has answered, and could not say so any more
+                        await self._decide(rt, question)
+                    world.at("client.acked")
+                await follow.next()
+
+    async def _decide(self, rt: Runtime, question: Inquiry) -> None:
+        if question.shows["result"] == "first draft":
+            await rt.workspace.questions.reject(question.id, why="shorter", by="ann")
+        else:
+            await rt.workspace.questions.approve(question.id, by="ann", value="final text")
+
+
 class Paid(Scenario):
     """Something is set aside for a buyer that holds, starts and settles a call; who shares the same lease beside it
     outlives their asker; all of them pay at once too."""
@@ -617,6 +653,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "waiting": Waiting,
     "drained": Drained,
     "asking": Asking,
+    "reviewed": Reviewed,
     "paid": Paid,
     "disputed": Disputed,
 }

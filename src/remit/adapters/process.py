@@ -28,8 +28,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from remit.adapters import reaper
 from remit.adapters.reaper import ASK, KILL, PREFIX
+from remit.core.prompt import ReviewNote, sent_back
 from remit.core.session import EarlierExchange, said_before
-from remit.core.values import NAME_LIMIT, TASK_LIMIT, VALUE_LIMIT, plain, shown
+from remit.core.values import NAME_LIMIT, TASK_LIMIT, VALUE_LIMIT, encode, plain, shown
 from remit.errors import BadInput
 
 LIMIT: Final = 1_048_576  # bytes of each stream
@@ -52,6 +53,8 @@ class HasTask(Protocol):
 
     @property
     def task(self) -> str: ...
+    @property
+    def handoff(self) -> Any: ...
     def mark_untrusted(self, source: str, text: str = "") -> None: ...
     async def talk_so_far(self) -> list[EarlierExchange]: ...
 
@@ -97,8 +100,9 @@ def program(
     unless the agent's card declares its output trusted.
 
     The task goes to stdin, or becomes the last argument. If the run remembers its session, the earlier conversation
-    follows the task. With `task_as="argument"`, end `argv` with "--" if the program takes options: remit passes the
-    task on unread, and the program would read "-o" as an option.
+    follows the task; so does a result that a person sent back, with the reason. With `task_as="argument"`, end `argv`
+    with "--" if the program takes options: remit passes the task on unread, and the program would read "-o" as an
+    option.
     """
     command = located(argv, env)
     if task_as not in ("stdin", "argument"):
@@ -110,6 +114,9 @@ def program(
         task = plain(turn.task, "a task", TASK_LIMIT)
         if before := await turn.talk_so_far():
             task = f"{task}\n\n{said_before(before)}"
+        if (sent := turn.handoff.sent_back) is not None:
+            result = sent.result if isinstance(sent.result, str) else encode(sent.result)
+            task = "\n".join([task, *sent_back(ReviewNote(result, sent.why, sent.by))])
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         said = last_words(done.err) if done.code else printed(done, limit)
         turn.mark_untrusted(f"output of {name}"[:NAME_LIMIT], said)

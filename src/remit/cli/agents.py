@@ -120,6 +120,8 @@ def _approval(one: AgentStack) -> str:
     said = [f"a person, each time: {', '.join(one.approve_tools)}"] if one.approve_tools else []
     if one.card.needs_approval:
         said.append("a person, before it works for another agent")
+    if one.card.review:
+        said.append("a person, each of its results")
     return "; ".join(said)
 
 

@@ -25,7 +25,7 @@ from remit.runtime.workspace import opening_of
 
 CHANNEL: Final = "terminal"
 _LISTED: Final = 2_000  # characters of a question in a list
-_WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval"}
+_WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval", "review": "result"}
 _COLOURS: Final = {"approved": "green", "answered": "green", "rejected": "red", "expired": "yellow"}
 
 
@@ -103,16 +103,16 @@ def approve(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Approve an agent's request. The agent can use only what you approve.
+    """Approve an agent's request or result. The agent can use only what you approve.
 
     Parameters
     ----------
     question
         Question id from `remit approvals`, or a unique prefix or suffix of it.
     edit
-        Approve this task instead of the requested one.
+        Approve this task or result instead of the agent's.
     args
-        Approve these arguments instead of the requested ones. A JSON object.
+        Approve these arguments, or this result, instead of the agent's. A JSON object.
     why
         A note for the journal.
     json
@@ -133,7 +133,7 @@ def approve(
 
 
 def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Reject an agent's request. The agent gets the reason.
+    """Reject an agent's request, or send its result back. The agent gets the reason.
 
     Parameters
     ----------
@@ -222,7 +222,8 @@ def how_to(inquiry: Inquiry, where: str) -> str:
     if inquiry.kind == "ask":
         word = "CHOICE" if inquiry.choices else "ANSWER"
         return f"remit answer {inquiry.id} {word}{where}"
-    return f"remit approve {inquiry.id}{where}, or: remit reject {inquiry.id} --why ..."
+    edit = " [--edit TEXT]" if inquiry.kind == "review" else ""
+    return f"remit approve {inquiry.id}{edit}{where}, or: remit reject {inquiry.id} --why ..."
 
 
 def _decided(one: Inquiry) -> Iterator[Text]:

@@ -1,6 +1,7 @@
 """Prompting the person at the terminal when a run waits for an answer; without a terminal, printing how to answer."""
 
 import asyncio
+import json as jsons
 import os
 import termios
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -119,8 +120,9 @@ async def decided_by(
 
 def _hint(question: Inquiry) -> str:
     if question.kind != "ask":
-        what = "the task" if question.kind == "hop" else "the arguments"
-        return f"y to approve, n to reject, e to edit {what}: "
+        what = {"hop": "the task", "review": "the result"}.get(question.kind, "the arguments")
+        no = "send it back" if question.kind == "review" else "reject"
+        return f"y to approve, n to {no}, e to edit {what}: "
     enter = f", Enter for {escaped(str(question.default), 40)}" if question.default is not None else ""
     return f"a number or the answer{enter}: " if question.choices else f"your answer{enter}: "
 
@@ -141,12 +143,28 @@ async def _approval(question: Inquiry, line: str, read: Read) -> TypedAnswer | N
 
 
 async def _edited(question: Inquiry, read: Read) -> TypedAnswer | None:
-    """Return the approval with the edited task or arguments, or None if nothing was typed."""
+    """Return the approval with the edited task, arguments or result, or None if nothing was typed."""
+    if question.kind == "review":
+        return await _edited_result(question, read)
     if question.kind == "hop":
         text = await read("the task as you approve it: ")
         return TypedAnswer("approve", text) if text else None
     typed = await read('the arguments as you approve them, a JSON object such as {"env": "prod"}: ')
     return TypedAnswer("approve", arguments(typed)) if typed else None
+
+
+async def _edited_result(question: Inquiry, read: Read) -> TypedAnswer | None:
+    """Return the approval of a result as the person types it: as text if it was text, otherwise as JSON."""
+    if isinstance(question.shows.get("result"), str):
+        text = await read("the result as you approve it: ")
+        return TypedAnswer("approve", text) if text else None
+    typed = await read("the result as you approve it, as JSON: ")
+    if not typed:
+        return None
+    try:
+        return TypedAnswer("approve", jsons.loads(typed))
+    except ValueError as error:
+        raise BadInput(f"the result is JSON, as the agent's was: {error}") from None
 
 
 async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | None:

@@ -327,6 +327,7 @@ AGENT: Final = TableKind(
         "tools": Setting("Its tools: names of [tools], and groups.", TEXTS, _on_card("tools")),
         "deny": Setting("Tools that it never uses, even if an asker passes them.", NAMES, _on_card("deny")),
         "needs_approval": Setting("A person must approve every delegation to it.", YES),
+        "review": Setting("A person approves, edits or sends back each of its results.", YES),
         "approve_tools": Setting("Tools that a person approves each time.", TEXTS, None, _ASKING),
         "reads": Setting("The shared context it may read, next to its own memory.", NAMES, _on_card("reads")),
         "writes": Setting("The shared context it may write.", NAMES, _on_card("writes")),
@@ -574,6 +575,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "max_parallel_parts": _policy(WHOLE, "max_parallel_parts", "The number of parts of one parallel handoff."),
             "inbox": _policy(WHOLE, "inbox", "Waiting messages of one sender for one reader [default: 32]."),
             "spawns": _policy(WHOLE, "spawns", "The number of unfinished spawned tasks of one task [default: 5]."),
+            "reviews": _policy(WHOLE, "reviews", "How often people may send back one result [default: 3]."),
             "unknown_price": _policy(
                 word_of("refuse", "tokens"),
                 "unknown_price",

@@ -25,8 +25,9 @@ class Card:
     and `writes` are the context it works with, next to its own memory. `tools` are the tools it uses; `deny` are
     tools it never uses, even if an asker passes them. `concurrency` is the number of tasks it runs at once. With
     `trusted_output` its results and entries are trusted, even if it has read untrusted input: set it for an agent that
-    checks its input. With `needs_approval` a person must approve every delegation to it. With `ask_person` its model
-    may ask a person. `instructions` are the system prompt of its model; `find` searches them too.
+    checks its input. With `needs_approval` a person must approve every delegation to it. With `review` a person
+    approves, edits or sends back each of its results before the asker gets it. With `ask_person` its model may ask a
+    person. `instructions` are the system prompt of its model; `find` searches them too.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Card:
     needs_approval: bool = False
     instructions: str = ""
     ask_person: bool = False
+    review: bool = False
 
     if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
@@ -61,6 +63,7 @@ class Card:
             needs_approval: bool = False,
             instructions: str = "",
             ask_person: bool = False,
+            review: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -77,6 +80,7 @@ class Card:
         yes_or_no(self.trusted_output, "trusted_output")
         yes_or_no(self.needs_approval, "needs_approval")
         yes_or_no(self.ask_person, "ask_person")
+        yes_or_no(self.review, "review")
         put(self, "instructions", plain(self.instructions, "the text of instructions", TEXT_LIMIT, empty=True))
 
     @property
@@ -101,6 +105,7 @@ class Card:
             "needs_approval": self.needs_approval,
             "instructions": self.instructions,
             "ask_person": self.ask_person,
+            **({"review": True} if self.review else {}),
         }
 
 
@@ -120,6 +125,7 @@ def restored(data: dict[str, Json]) -> Card:
         needs_approval=cast("bool", data.get("needs_approval", False)),  # missing in older cards
         instructions=cast("str", data.get("instructions", "")),  # missing in older cards
         ask_person=cast("bool", data.get("ask_person", False)),
+        review=cast("bool", data.get("review", False)),
     )
 
 

@@ -80,6 +80,14 @@ class Passed(NamedTuple):
     trust: Trust = TRUSTED
 
 
+class ReviewNote(NamedTuple):
+    """A result of the holder that a person sent back, the reason, and the person."""
+
+    result: str
+    why: str
+    by: str
+
+
 class HandedOn(NamedTuple):
     """How a task came to its holder: the sender, the data handed over, the usage so far, and the results of parts that
     were sent out."""
@@ -91,6 +99,7 @@ class HandedOn(NamedTuple):
     refused: str = ""
     failed: str = ""
     used: str = ""
+    review: ReviewNote | None = None
 
 
 class Colleague(NamedTuple):
@@ -232,7 +241,17 @@ def _handed(handed: HandedOn) -> list[str]:
         parts += ["", f"## {handed.sender} failed, and the task is yours again", "", told(handed.failed, handed.trust)]
     if handed.refused:
         parts += ["", "## It could not be handed on", "", told(handed.refused, TRUSTED)]
+    if handed.review is not None:
+        parts += sent_back(handed.review, handed.trust)
     return parts
+
+
+def sent_back(review: ReviewNote, trust: Trust = TRUSTED) -> list[str]:
+    """Return the part of a prompt about a result that a person sent back."""
+    whom = one_line(review.by) if review.by else "A person"
+    why = f": {review.why}" if review.why else ", without a reason"
+    head = f"{whom} has read your result and sent it back{why}"
+    return ["", "## Your result was sent back", "", head, "", "### The result", "", told(review.result, trust)]
 
 
 class UsedBefore(NamedTuple):

@@ -11,7 +11,7 @@ from remit.core.times import iso
 from remit.core.values import Json, encode, plain, shown, whole_digest
 from remit.errors import BadInput
 
-QuestionKind = Literal["ask", "hop", "tool"]
+QuestionKind = Literal["ask", "hop", "tool", "review"]
 QuestionState = Literal["open", "answered", "approved", "rejected", "expired", "withdrawn"]
 Expiry = Literal["reject", "approve", "default"]
 
@@ -23,6 +23,7 @@ ENDS: Final[dict[QuestionKind, tuple[QuestionState, ...]]] = {
     "ask": ("answered", "rejected", "expired", "withdrawn"),
     "hop": ("approved", "rejected", "expired", "withdrawn"),
     "tool": ("approved", "rejected", "expired", "withdrawn"),
+    "review": ("approved", "rejected", "expired", "withdrawn"),
 }
 
 
@@ -66,7 +67,8 @@ class Notice(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Inquiry:
     """A question to a person. `kind` is "ask" for a question that wants an answer, "hop" for the approval of a
-    delegation or handoff, "tool" for the approval of an action. `shows` is the action that an approval permits, `chain`
+    delegation or handoff, "tool" for the approval of an action, "review" for a result that a person approves, edits or
+    sends back. `shows` is the action that an approval permits, or the result; `chain` are
     the agents that asked each other up to the asking one, `notices` the deliveries. Times are microseconds since 1970.
     """
 

@@ -33,6 +33,7 @@ class Said(NamedTuple):
     why: str
     value: Json = None
     digest: str = ""
+    expired: bool = False  # whether nobody answered in time
 
     @property
     def approved(self) -> bool:
@@ -56,7 +57,8 @@ def said_of(view: View, question: Question) -> Said:
     event = view.event(question.answered or 0)
     assert event is not None  # the row refers to its event
     data = read(event, QuestionAnswered)
-    return Said(question.id, _counts_as(question), data["by"], data["why"], data.get("value"), question.digest)
+    expired = question.state == "expired"
+    return Said(question.id, _counts_as(question), data["by"], data["why"], data.get("value"), question.digest, expired)
 
 
 def _counts_as(question: Question) -> str:

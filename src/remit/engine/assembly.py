@@ -1,4 +1,4 @@
-"""Assembling the engine, once for every opened store, and setting the five references that would be import cycles.
+"""Assembling the engine, once for every opened store, and setting the six references that would be import cycles.
 
 Models are imported by the first turn that uses one.
 """
@@ -16,7 +16,7 @@ from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import LiveTasks, StopListener, progress_json
 from remit.engine.attempt.replay import Effects
 from remit.engine.attempt.slots import BusyAgents, Slots
-from remit.engine.attempt.turns import Conductor, HandlesLostTalks
+from remit.engine.attempt.turns import Conductor, HandlesLostTalks, ReviewsResults
 from remit.engine.consequences import Consequent
 from remit.engine.context import Entries
 from remit.engine.delegation import Delegations
@@ -36,7 +36,7 @@ from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import ResidentWorker, TaskQueue
 from remit.engine.queue.takeover import Succession
 from remit.engine.services import Services
-from remit.engine.settings import EngineSettings, Serving, System
+from remit.engine.settings import EngineSettings, Policy, Serving, System
 from remit.engine.system import SystemClock
 from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
@@ -104,6 +104,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     leading = Leading(plans, services.conductor)
     services.conductor.take_turn, services.conductor.led = partial(Turn, turn_services), leading.agent
     services.conductor.closing = lambda: resident.closing
+    services.conductor.reviews = cache(partial(_reviews, services, policy))
     services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
     views = (entries, Breakers(ground), Accounts(ground), finder)
@@ -132,6 +133,12 @@ def _model_services(
 
     keys = Keys(services.ground, settings.vault, settings.redaction)
     return model_services(services, money.paying, keys, entries, inbox, finder, settings.policy.loops)
+
+
+def _reviews(services: Services, policy: Policy) -> ReviewsResults:
+    from remit.engine.reviews import Reviews
+
+    return Reviews(services.ground, services.questions, services.handoffs, policy.reviews, policy.on_no_answer)
 
 
 def _lost_talks(ground: Ground) -> HandlesLostTalks:

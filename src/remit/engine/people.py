@@ -140,7 +140,7 @@ def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Uns
 
 
 def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
-    """Return the changed task or arguments of an approval. Raise `BadInput` if they must not be changed."""
+    """Return the changed task, arguments or result of an approval. Raise `BadInput` if they must not be changed."""
     handing = question.kind == "hop" and shows.get("action") == "handoff"
     if handing or "step" in shows:  # a changed text would not be used here, so it must not be approved
         about = "handing a task over" if handing else "a step of a plan"
@@ -150,6 +150,8 @@ def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
         )
     if question.kind == "hop":
         return plain(value, "a task", TASK_LIMIT)
+    if question.kind == "review":
+        return checked(value, "the result")
     if not isinstance(value, dict):
         raise BadInput("the arguments of a tool, as they are approved, are a JSON object")
     return checked(value, "the arguments of a tool")

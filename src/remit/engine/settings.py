@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HANDS: Final = 100
 INBOX: Final = 32  # messages of one sender that wait for one reader
+REVIEWS: Final = 3  # how often the result of one task may be sent back
 SILENCE_SECONDS: Final = 15.0
 _MANY: Final = 1_000_000
 _INBOX_MOST: Final = 10_000
@@ -56,7 +57,8 @@ class Policy:
     of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db". With
     `on_failed_handoff="back"` a task goes back to the agent that handed it over if the new one fails, with the reason.
     `loops` says when a model without progress is warned, refused and stopped. `inbox` is how many messages of one
-    sender may wait for one reader, and how many one read of the inbox returns.
+    sender may wait for one reader, and how many one read of the inbox returns. `reviews` is how often people may send
+    the result of one task back, with `Card(review=True)`.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -75,6 +77,7 @@ class Policy:
     on_failed_handoff: Literal["fail", "back"] = "fail"
     loops: Loops = field(default_factory=Loops)
     inbox: int = INBOX
+    reviews: int = REVIEWS
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
@@ -88,6 +91,7 @@ class Policy:
         between(self.max_parallel_parts, "max_parallel_parts", 1, _MANY)
         between(self.spawns, "spawns", 1, _MANY)
         between(self.inbox, "inbox", 1, _INBOX_MOST)
+        between(self.reviews, "reviews", 0, _MANY)
         of_type(self.certainty, Certainty, "certainty takes Certainty(...)")
         for name, value in self.certainty._asdict().items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

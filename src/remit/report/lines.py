@@ -118,6 +118,9 @@ def _failed(event: Event) -> str:
 def _handed(event: Event) -> str:
     """Return text such as "to billing (phase refund)"."""
     data = read(event, Handed)
+    if "sent_back" in data:
+        by, why = data["sent_back"]["by"], data["sent_back"]["why"]
+        return f" back{f' by {by}' if by else ''}{f': {why}' if why else ''}"
     to, phase = data["to"], data["update"].get("phase")
     whom = to if isinstance(to, str) else ", ".join(to)
     return f" to {whom}" + (f" (phase {phase})" if phase else "")

@@ -54,6 +54,7 @@ class AboutModel(TypedDict, total=False):
     tools: Iterable[Any]
     deny: NamesGiven
     needs_approval: bool
+    review: bool
     approve_tools: Iterable[str]
     before: Iterable[Callable[..., Any]]
     after: Iterable[Callable[..., Any]]
@@ -88,7 +89,7 @@ _ON_LOST: Final = get_args(OnLost)
 _BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "max_tokens", "temperature", "settings")
 _CARD: Final = (
     *("role", "can", "asks", "reads", "writes", "trusted_output", "concurrency", "instructions", "ask_person"),
-    "needs_approval",
+    *("needs_approval", "review"),
 )
 
 

@@ -50,6 +50,7 @@ class About(TypedDict, total=False):
     deny: NamesGiven
     trusted_output: bool
     needs_approval: bool
+    review: bool
     instructions: str
     ask_person: bool
     tools: NamesGiven

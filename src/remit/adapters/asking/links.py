@@ -37,7 +37,7 @@ class Option(NamedTuple):
 def options(inquiry: Inquiry) -> tuple[Option, ...]:
     """Return the possible answers to a question."""
     if inquiry.kind != "ask":
-        return Option("approve", "Approve"), Option("reject", "Reject")
+        return Option("approve", "Approve"), Option("reject", "Send back" if inquiry.kind == "review" else "Reject")
     if inquiry.choices:
         return tuple(Option(str(number), choice) for number, choice in enumerate(inquiry.choices))
     return (Option(TEXT, "Answer"),)

@@ -346,10 +346,20 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
     return moved("task.fenced", at, agent, now, {**claim._asdict()})
 
 
+class SentBackData(TypedDict):
+    """A result that a person sent back, the reason, the person, and how often that has happened."""
+
+    result: Json
+    why: str
+    by: str
+    times: int
+
+
 class Handed(TurnData, Opens):
     """The data of `task.handed`: the recipient, the update and its digest. `payloads` and `join` are there for a
     parallel handoff, `of_parts` if the results of its parts go to another agent, `passed` if the command passes rights
-    on, `failed` if the holder failed and the task goes back, `artifacts` if the update refers to some."""
+    on, `failed` if the holder failed and the task goes back, `sent_back` if a person sent the holder's result back to
+    it, `artifacts` if the update refers to some."""
 
     to: str | list[str]
     update: dict[str, Any]
@@ -360,6 +370,7 @@ class Handed(TurnData, Opens):
     passed: NotRequired[PassingData]
     of_parts: NotRequired[bool]
     failed: NotRequired[str]
+    sent_back: NotRequired[SentBackData]
     artifacts: NotRequired[list[ArtifactData]]
 
 

@@ -127,6 +127,7 @@ class CardData(TypedDict):
     needs_approval: NotRequired[bool]
     instructions: NotRequired[str]
     ask_person: NotRequired[bool]
+    review: NotRequired[bool]
 
 
 class CardsPublished(TypedDict):

@@ -21,10 +21,10 @@ from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, known_pass
 from remit.core.times import SECOND
-from remit.core.values import Json
+from remit.core.values import Json, encode
 from remit.engine.attempt import endings
 from remit.engine.attempt.endings import Ending, turn_data
-from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
+from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks, SentBack
 from remit.engine.attempt.slots import Batch
 from remit.engine.directory import Agent
 from remit.engine.door import Admission, Admitted, Handing, Proposal
@@ -110,6 +110,22 @@ class Handoffs:
         heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
         heir.receipt.beside([Slice.of(f"why {handoff.sender} failed", "passed", failed, heir.took)])
         return heir
+
+    async def send_back(self, live: LiveTask, sent: SentBack) -> LiveTask:
+        """Give a task back to its holder because a person sent the result back. Return the holder's next turn."""
+        now = self._ground.clock.now()
+        data = turn_data(live, {"update": {}, "content": "", "sent_back": {**sent._asdict()}})
+
+        def decide(_view: View) -> Decision[Json]:
+            return Decision(None, (handed(live.remit, live.remit.holder, now, data),))
+
+        await self._ground.store.transact(live.op("handoff"), live.guarded(decide))
+        live.turn_recorded()
+        told = replace(live.handoff, refused="", sent_back=sent)
+        again = self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
+        text = sent.result if isinstance(sent.result, str) else encode(sent.result)
+        again.receipt.beside([Slice.of("a result that was sent back", "passed", f"{sent.why}\n{text}", again.took)])
+        return again
 
     async def _with_figures(self, live: LiveTask, command: Command, ticks: int) -> Command:
         """Return the command with the usage of this turn, for the next holder."""

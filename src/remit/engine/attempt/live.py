@@ -53,12 +53,22 @@ _IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it wa
 _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 
 
+class SentBack(NamedTuple):
+    """A result that a person sent back to its agent: the result, the reason, the person, and how often by now."""
+
+    result: Json
+    why: str
+    by: str
+    times: int
+
+
 @dataclass(frozen=True, slots=True)
 class Handoff:
     """How a task came to its holder: the sender, the data handed over, and the results of parts.
 
     `sender` is empty if the task was not handed over. `refused` is why it could not be handed over, and `failed` why
-    the agent before could not finish it, if the task came back for that.
+    the agent before could not finish it, if the task came back for that. `sent_back` is the result that a person sent
+    back to this agent.
     """
 
     sender: str = ""
@@ -67,6 +77,7 @@ class Handoff:
     refused: str = ""
     results: tuple[Outcome, ...] = ()
     failed: str = ""
+    sent_back: SentBack | None = None
 
     def copied(self) -> Handoff:
         """Return a copy that a turn may change; the engine's own value stays unchanged."""

@@ -152,6 +152,11 @@ class Operations:
             self.turns = turns
             self._begin()
 
+    def leave_out_turn(self) -> None:
+        """Count the present turn as not visited: its agent is not called again, so it requests no recorded effect."""
+        if self.visited is not None:
+            self.visited.remove(self._turn)
+
     def handed_to(self, holder: str) -> None:
         """Use the ids of another holder from now on."""
         if holder != self._holder:
@@ -358,6 +363,16 @@ class Operations:
         """Return the ids of the next question of this kind: in this try, then in earlier ones. An approval is found in
         every try, so a person is not asked twice."""
         return self.ids(f"asks/{what}", *about)
+
+    @property
+    def reviews(self) -> str:
+        """The prefix of the ids of all questions about results of this task, in every try."""
+        return f"{self._origin}/reviews/"
+
+    def review(self, number: int) -> str:
+        """Return the id of a question about the result of this turn; a result that a person edited in a form that does
+        not fit is asked about again."""
+        return f"{self.reviews}{self._failures}/{self._turn}/{number}"
 
     def handing(self, content: str, *, of_parts: bool = False) -> str:
         """Return the id under which a handoff is approved: the same whether it is only checked or made. A handoff that

@@ -28,7 +28,7 @@ from remit.core.values import Json, checked, line, shown, summary, whole_digest
 from remit.engine.attempt import endings
 from remit.engine.attempt import live as marks
 from remit.engine.attempt.handoffs import Sends, label
-from remit.engine.attempt.live import NOBODY_WROTE, NOT_HANDED, Handoff, LiveTask, Written
+from remit.engine.attempt.live import NOBODY_WROTE, NOT_HANDED, Handoff, LiveTask, SentBack, Written
 from remit.engine.attempt.operations import FIRST, Attempt, KeptEffects, Operations
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
@@ -124,6 +124,10 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
     update, content = data["update"], data["content"]
     handoff, said = before.handoff, data.get("trust", TRUSTED)
     along = passing_restored(data["passed"]) if "passed" in data else NOTHING_ALONG
+    if "sent_back" in data:  # to the same holder, and no handoff of its own
+        sent = SentBack(**data["sent_back"])
+        kept = replace(handoff, refused="", sent_back=sent)
+        return before._replace(handoff=kept, turns=before.turns + 1, took=said)
     if isinstance(to, str):
         joins = before.sends is not None and before.sends.join == to
         trail = handoff.trail[:-1] if joins else handoff.trail  # the fan-out and its join count as one handoff

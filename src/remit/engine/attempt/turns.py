@@ -57,12 +57,25 @@ class HandlesLostTalks(Protocol):
         ...
 
 
+class ReviewsResults(Protocol):
+    """Puts results before a person."""
+
+    async def go_on(self, live: LiveTask) -> Ending | LiveTask | None:
+        """Continue the review of a result that an earlier attempt put before a person; None if there is none."""
+        ...
+
+    async def review(self, live: LiveTask, ending: Ending) -> Ending | LiveTask:
+        """Return the end of the task, or the next turn of the agent if its result was sent back."""
+        ...
+
+
 class Conductor:
     """Admits tasks and runs them to their end. `take_turn` creates the agent's turn; `led` returns the function that
     leads a plan or a team in the holder's place; `closing` says whether this process is requeueing its work.
     assembly.py sets these, to avoid import cycles."""
 
     lost_talks: Callable[[], HandlesLostTalks]
+    reviews: Callable[[], ReviewsResults]
 
     def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
@@ -129,7 +142,9 @@ class Conductor:
         control, life = live.control, live.life
         try:
             with control.run():
-                ending = await self._turns(live, sends)
+                came = await (self._turns(live, sends) if not live.agent.card.review else self._go_on(live, sends))
+                # Only a reviewed result may count if the task is stopped meanwhile.
+                ending = await self._reviewed(live, came) if live.over or live.agent.card.review else came
         except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: an ordinary failure
             return endings.failed(self.alive.latest(live).remit, error)
         finally:
@@ -185,6 +200,23 @@ class Conductor:
             if isinstance(followed, Ending):
                 return await self._accounted(live, followed)
             live = followed
+
+    async def _go_on(self, live: LiveTask, sends: Sends | None) -> Ending:
+        """Run the turns of an agent whose results are reviewed. A rerun does not call it again for a result that is
+        before a person."""
+        kept = await self.reviews().go_on(live) if live.attempt.is_rerun and sends is None else None
+        if isinstance(kept, Ending):
+            return kept
+        return await self._turns(live if kept is None else kept, sends)
+
+    async def _reviewed(self, live: LiveTask, ending: Ending) -> Ending:
+        """Put a result before a person, and each later one if it is sent back."""
+        while ending.kind == "task.completed" and (last := self.alive.latest(live)).card.review:
+            decided = await self.reviews().review(last, ending)
+            if isinstance(decided, Ending):
+                return decided
+            ending = await self._turns(decided, None)
+        return ending
 
     async def _accounted(self, live: LiveTask, ending: Ending) -> Ending:
         """Return the ending, or a failure if a rerun would complete without requesting every recorded effect."""

@@ -14,7 +14,7 @@ from remit.core.lifecycle import RunFacts
 from remit.core.loops import Loops
 from remit.core.offers import Offers, Room, hidden
 from remit.core.prices import dollars
-from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, brief, cut
+from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, ReviewNote, brief, cut
 from remit.core.scope import Scope, Sees, board_of, memory_of
 from remit.core.session import said_before
 from remit.core.toolgroups import GROUPS
@@ -245,7 +245,8 @@ def _named(sees: scope.Sees) -> tuple[str, ...]:
 
 def _handed(live: LiveTask) -> HandedOn | None:
     handoff = live.handoff
-    if not handoff.sender and not handoff.results and not handoff.refused:
+    sent = handoff.sent_back
+    if not handoff.sender and not handoff.results and not handoff.refused and sent is None:
         return None
     results = tuple(
         Done(
@@ -253,8 +254,9 @@ def _handed(live: LiveTask) -> HandedOn | None:
         )
         for number, one in enumerate(handoff.results, 1)
     )
+    back = ReviewNote(_text(sent.result), sent.why, sent.by) if sent is not None else None
     return HandedOn(
-        handoff.sender, handoff.state.text, live.took, results, handoff.refused, handoff.failed, _used(live)
+        handoff.sender, handoff.state.text, live.took, results, handoff.refused, handoff.failed, _used(live), back
     )
 
 
