@@ -41,7 +41,10 @@ async def work(rt: Runtime, runs: int) -> None:
 def rows(rt: Runtime) -> dict[str, int]:
     connection: Any = opening_of(rt.workspace).database
     tables = ("event", "task", "run", "message", "blob")
-    return {name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
+    counts = {
+        name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables
+    }
+    return {**counts, "used id": len(connection.writer._used)}
 
 
 @pytest.mark.long

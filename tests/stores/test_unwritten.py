@@ -1,16 +1,20 @@
 """What waits for the end of a transaction: whoever reads in the same one sees it, and what does not balance is refused
 where it happens."""
 
+from contextlib import closing
+
 import pytest
 
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.money import ACCOUNT
 from remit.errors import StoreError
-from remit.ports import Decision, Store, View
+from remit.ports import Decision, Span, Store, View
 from remit.runtime.workspace import opening_of
-from remit.stores.journal import READERS
+from remit.stores.journal import BATCH, READERS
 from remit.stores.queries import queries
+from remit.stores.sqlite.database import SqliteDatabase
+from remit.testing.clauses.making import first_remit, starting
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -94,3 +98,25 @@ def test_every_question_about_what_may_be_unwritten_is_known():
 
 def sql(name: str) -> str:
     return queries()[name].sql
+
+
+# -- in memory, statements wait ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("between", [0, 2 * BATCH], ids=["in one transaction", "transactions apart"])
+@pytest.mark.rule("store.op", "store.atomic")
+async def test_in_memory_an_id_that_is_taken_is_noticed_at_once(between: int):
+    with closing(SqliteDatabase()) as database:
+        store = database.store("one")
+        await store.tx("begin", starting(first_remit("t1", session="s")))
+        for number in range(between):
+            await store.tx(f"begin {number}", starting(first_remit(f"other {number}", session="s")))
+        await store.tx("begin", starting(first_remit("t2", session="s")))  # the same operation: nothing happens
+        with pytest.raises(StoreError, match="UNIQUE"):
+            await store.tx("begin again", starting(first_remit("t1", session="s")))
+        await store.tx("begin a third", starting(first_remit("t3", session="s")))
+        tasks = await store.read(lambda view: [view.standing(task) is not None for task in ("t1", "t2", "t3")])
+        assert tasks == [True, False, True]
+        assert len(await store.read(lambda view: view.events(Span()))) == between + 2
+        assert database.faulty() == []
+        assert database.workspaces() == ["one"]

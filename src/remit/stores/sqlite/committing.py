@@ -20,7 +20,7 @@ from remit.ports import Decide, Decided, Fault
 from remit.stores.history import Values, event_of
 from remit.stores.journal import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.queries import queries
-from remit.stores.sqlite.connection import WritingConnection
+from remit.stores.sqlite.connection import MemoryConnection, WritingConnection
 from remit.stores.sqlite.files import MEMORY, translated
 from remit.stores.threads import OneLoop
 
@@ -43,7 +43,7 @@ class Forgetting:
     """Removes old data from a database in memory. `keep` is how many events of each workspace are kept; None for
     all."""
 
-    def __init__(self, connection: WritingConnection) -> None:
+    def __init__(self, connection: MemoryConnection) -> None:
         self.keep: int | None = None
         self._connection = connection
         self._after: dict[str, int] = {}  # last dropped event of each workspace
@@ -70,6 +70,7 @@ class Forgetting:
         try:
             kept = {row[0] for name in ("open_runs", "ended_later") for row in self._run(name, values)}
             values["kept"] = encode(sorted(kept))
+            self._connection.unused(workspace, (row[0] for row in self._run("forgotten_ids", values)))
             for name in _FORGET:
                 self._run(name, values)
         except sqlite3.Error as error:
@@ -93,7 +94,7 @@ class ImmediateCommit:
     changes it. An operation that the database refuses is undone by writing those before it again.
     """
 
-    def __init__(self, connection: WritingConnection, feed: Feed, fault: Fault) -> None:
+    def __init__(self, connection: MemoryConnection, feed: Feed, fault: Fault) -> None:
         self._connection = connection
         self._apply = connection.apply
         self._journal = connection.journal

@@ -19,7 +19,14 @@ from remit.stores.journal import Sinks
 from remit.stores.queries import KnownSchema, queries
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
-from remit.stores.sqlite.connection import Browser, LostConnection, ReadingConnection, WritingConnection, connect
+from remit.stores.sqlite.connection import (
+    Browser,
+    LostConnection,
+    MemoryConnection,
+    ReadingConnection,
+    WritingConnection,
+    connect,
+)
 from remit.stores.sqlite.files import (
     ARTIFACTS,
     COMPANIONS,
@@ -245,10 +252,10 @@ class SqliteDatabase:
         self._files: TemporaryFolder | None = None  # of a store in memory, once it has an artifact
         with forks.opening():
             self._open(fault, create=create)
-            if self.lasting:
-                self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
-            else:
+            if isinstance(self.writer, MemoryConnection):
                 self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
+            else:
+                self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
             forks.tell(self)
         for remark in self.remarks():
             _log.warning("%s", remark)
@@ -261,7 +268,10 @@ class SqliteDatabase:
         try:
             set_up(connection, self.where, self._busy_seconds)
             known = KnownSchema(self.where, schema.newest())
-            self.writer = WritingConnection(self.where, connection, fault, known)
+            if self.lasting:
+                self.writer = WritingConnection(self.where, connection, fault, known)
+            else:
+                self.writer = MemoryConnection(connection, fault, known)
             self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection, known)
             if self.lasting:
                 self.reader.connection.execute("PRAGMA query_only = ON")
@@ -366,6 +376,7 @@ class SqliteDatabase:
         return
 
     def workspaces(self) -> list[str]:
+        self.writer.carry_out()
         return [row[0] for row in self.reader.rows(WORKSPACES)]
 
     @property
@@ -378,6 +389,7 @@ class SqliteDatabase:
 
     def faulty(self) -> list[str]:
         rows = self._browser.rows if self.lasting else self.reader.rows  # other reads continue meanwhile
+        self.writer.carry_out()
         try:
             findings = [row[0] for row in rows("PRAGMA quick_check")]
             differences = schema.differences(rows(schema.OBJECTS))
