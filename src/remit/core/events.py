@@ -118,7 +118,12 @@ class SealKey:
 
 
 def seal(
-    event: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP, key: SealKey | None = None
+    event: Unsealed,
+    text: str,
+    workspace: str,
+    head: tuple[int, str],
+    stamp: Stamp = NO_STAMP,
+    key: SealKey | None = None,
 ) -> Event:
     """Return the event with its place after `head`; `text` is its data as JSON.
 

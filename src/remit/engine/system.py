@@ -315,6 +315,7 @@ def _always() -> float:
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text by creation time
 _PAIRS: Final = [a + b for a in _SORTED for b in _SORTED]
+_RANDOM: Final = "".join(_SORTED[byte & 31] for byte in range(256)).encode()  # a random byte as a letter
 
 
 class TimedIds:
@@ -324,15 +325,13 @@ class TimedIds:
         return int.from_bytes(os.urandom(4)) / 2**32
 
     def new(self) -> str:
-        number = (time.time_ns() // 1_000_000 << 35) | (int.from_bytes(os.urandom(5)) >> 5)
+        now = time.time_ns() // 1_000_000
         pairs = _PAIRS
         return (
-            pairs[number >> 70 & 1023]
-            + pairs[number >> 60 & 1023]
-            + pairs[number >> 50 & 1023]
-            + pairs[number >> 40 & 1023]
-            + pairs[number >> 30 & 1023]
-            + pairs[number >> 20 & 1023]
-            + pairs[number >> 10 & 1023]
-            + pairs[number & 1023]
+            pairs[now >> 35 & 1023]
+            + pairs[now >> 25 & 1023]
+            + pairs[now >> 15 & 1023]
+            + pairs[now >> 5 & 1023]
+            + _SORTED[now & 31]
+            + os.urandom(7).translate(_RANDOM).decode()
         )

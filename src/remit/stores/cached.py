@@ -197,16 +197,16 @@ class CachedView(SqlView):
 
     def learn(self, event: Event, changes: list[Change]) -> None:
         """Update the cache with the changes of an event that was just written."""
-        for table, verb, key, changed in changes:
-            row = cast("dict[str, Any]", changed)
+        row: dict[str, Any]
+        for table, verb, key, row in changes:
             if table == "task":
                 self._learn_task(event, verb, key[0], row)
+            elif table == "entry":
+                self._empty.pop(key[0], None)
             elif table == "run":
                 self._runs.pop(key[0], None)
             elif table == "breaker":
                 self._breakers[key[0]] = Breaker(row["state"], row["failures"], row["until"], row["probe"], row["why"])
-            elif table == "entry":
-                self._empty.pop(key[0], None)
             elif table == "event":
                 # Events were removed from the journal: cached ones may be among them.
                 self._events.clear()

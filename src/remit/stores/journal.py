@@ -248,7 +248,7 @@ class Journal:
         self._sql = sql
         self._fault = fault
         self.key: SealKey | None = None  # the key that signs events, or None
-        self._heads: dict[str, Head] = {}
+        self._heads: dict[str, tuple[int, str]] = {}  # the fields of a `Head`, which costs more to create
         self._views: dict[str, CachedView] = {}
         self.unwritten = Unwritten()
         self.unrepeatable = False  # something was written that cannot be restored from events
@@ -280,12 +280,13 @@ class Journal:
 
     def head(self, workspace: str) -> Head:
         """Return the end of a workspace's journal, including what this transaction has appended."""
-        head = self._heads.get(workspace)
-        if head is None:
-            head = self._sql.head(workspace)
-            if head.hash.startswith(KEYED):
-                self._check_key(workspace, head)
-            self._heads[workspace] = head
+        known = self._heads.get(workspace)
+        if known is not None:
+            return Head(*known)
+        head = self._sql.head(workspace)
+        if head.hash.startswith(KEYED):
+            self._check_key(workspace, head)
+        self._heads[workspace] = head
         return head
 
     def _check_key(self, workspace: str, head: Head) -> None:
@@ -327,7 +328,7 @@ class Journal:
         # The first event has the operation id: if it exists, the whole operation was done.
         stamp = Stamp(op, None if answer is None else encode(answer))
         try:
-            events = self._append_all(workspace, unsealed, texts, stamp)
+            events = self._append_all(view, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction must be rolled back
             raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
         if vault is not None and events:  # a repeated operation has no events and changes nothing
@@ -359,51 +360,53 @@ class Journal:
         self.view(workspace).forget_secrets()
         self.unrepeatable = True
 
-    def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:
+    def _append_all(
+        self, view: CachedView, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp
+    ) -> list[Event]:
         """Append the events and return them; none if the operation id is taken."""
         if stamp.answer is not None and len(stamp.answer) > INLINE:
-            return self._append_beside(workspace, unsealed, texts, stamp)
-        head = self._heads.get(workspace) or self.head(workspace)
+            return self._append_beside(view, unsealed, texts, stamp)
+        workspace = view.workspace
+        head: tuple[int, str] = self._heads.get(workspace) or self.head(workspace)
         events: list[Event] = []
         for fresh, text in zip(unsealed, texts, strict=True):
             event = seal(fresh, text, workspace, head, stamp, self.key)
-            if not self._append(event):
+            if not self._append(event, view):
                 if event.op is not None and self._sql.done(workspace, event.op) is not None:
                     return []
                 raise StoreError(f"the journal of '{workspace}' already has an event {event.seq}; run `remit doctor`")
-            head = Head(event.seq, event.hash)
+            head = (event.seq, event.hash)
             stamp = NO_STAMP
             events.append(event)
         self._heads[workspace] = head
         return events
 
     def _append_beside(
-        self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp
+        self, view: CachedView, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp
     ) -> list[Event]:
         """Append the events, and store the answer next to the first of them."""
         op, answer = stamp
-        events = self._append_all(workspace, unsealed, texts, Stamp(op, blob_reference(cast("str", answer))))
+        events = self._append_all(view, unsealed, texts, Stamp(op, blob_reference(cast("str", answer))))
         if events:
-            self._sql.write("blob_put", (workspace, events[0].seq, answer))
+            self._sql.write("blob_put", (view.workspace, events[0].seq, answer))
             self.unrepeatable = True
         return events
 
     def restore(self, events: Sequence[Event]) -> None:
         """Write events again that a rollback removed."""
         for event in events:
-            self._append(event)
+            self._append(event, self.view(event.workspace))
 
     def _answer_of(self, workspace: str, op: str) -> Applied | None:
         """Return the recorded answer of an operation, without events and aside, or None."""
         done = self.view(workspace).done(op)
         return None if done is None else (done[0], [], None)
 
-    def _append(self, event: Event) -> bool:
+    def _append(self, event: Event, view: CachedView) -> bool:
         """Write the event and its changes to the tables. Return False if its operation id or its number is taken."""
         if not self._sql.append(event):
             return False
         self._fault("store.appended")
-        view = self._views.get(event.workspace) or self.view(event.workspace)
         moves = MOVES.get(event.kind)
         if moves is not None:
             for move in moves(event.data):

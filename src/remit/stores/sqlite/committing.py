@@ -15,9 +15,9 @@ from collections import deque
 from typing import Any, Final, TypeAlias
 
 from remit.codec import encode
+from remit.core.events import Event
 from remit.errors import StoreBusy, StoreError
 from remit.ports import Decide, Decided, Fault
-from remit.stores.history import Values, event_of
 from remit.stores.journal import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.queries import queries
 from remit.stores.sqlite.connection import MemoryConnection, WritingConnection
@@ -49,11 +49,11 @@ class Forgetting:
         self._after: dict[str, int] = {}  # last dropped event of each workspace
         self._steps = 0
 
-    def look(self, written: list[Values]) -> None:
+    def look(self, written: list[Event]) -> None:
         """Remove a little, if enough is old; call it after these were written, while no transaction is open."""
         if self.keep is None:
             return
-        for workspace, head in {row[0]: row[1] for row in written}.items():
+        for workspace, head in {event.workspace: event.seq for event in written}.items():
             after = self._after.get(workspace, 0)
             upto = min(head - self.keep, after + _STEP)
             if upto - after >= min(_STEP // 2, self.keep):
@@ -96,26 +96,23 @@ class ImmediateCommit:
 
     def __init__(self, connection: MemoryConnection, feed: Feed, fault: Fault) -> None:
         self._connection = connection
-        self._apply = connection.apply
         self._journal = connection.journal
+        self._apply = self._journal.apply
         self._feed = feed
         self._fault = fault
         self._operations = 0
-        # The events of the open transaction, to write them again after a rollback: without their data, which is parsed
-        # from the text then. The garbage collector does not have to scan rows of plain values.
-        self._open: list[Values] = []
+        self._open: list[Event] = []  # the events of the open transaction, to write them again after a rollback
         self._broken: StoreError | None = None
         self.forgetting = Forgetting(connection)
         self.one = OneLoop()
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, Any]:
         """Apply an operation. Return its answer and its aside."""
-        connection = self._connection
         if self._broken is not None:
             raise StoreError(f"the store in memory cannot go on: {self._broken}")
         self.one.enter()
-        if self._operations == 0:
-            connection.begin()
+        if not self._operations:
+            self._connection.begin()
             self._fault("store.begin")
         self._operations += 1
         try:
@@ -123,8 +120,10 @@ class ImmediateCommit:
         except StoreError:
             self._undo()
             raise
-        for event in events:
-            self._open.append(event[:-1])
+        except sqlite3.Error as error:
+            self._undo()
+            raise translated(error, MEMORY) from error
+        self._open += events
         # Also after an operation that raised: it may have filled the transaction.
         if self._operations >= BATCH or self._journal.unrepeatable:
             self._commit()
@@ -153,7 +152,7 @@ class ImmediateCommit:
             # again.
             self._connection.rollback()
             self._connection.begin()
-            self._connection.restore([*map(event_of, self._open)])
+            self._connection.restore(self._open)
         except StoreError as error:
             self._broken = error
 

@@ -3,8 +3,10 @@
 import asyncio
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import starmap
 from typing import Any, Final, Generic, Never, Self, TypeVar
 
 from remit.core.events import Event, Head
@@ -189,8 +191,10 @@ class WritingConnection:
         self._erased = self._lasting
 
 
-# Statements that SQLite cannot refuse once their new ids are known to be new.
-_DELAYED: Final = frozenset(("task_add", "task_end", "task_hand", "run_count"))
+# Statements that SQLite cannot refuse. A new event and a new task are others, if their ids are new.
+_DELAYED: Final = frozenset(
+    ("task_claim", "task_requeue", "task_hand", "task_end", "run_count", "entry_put", "entry_touch")
+)
 
 
 class MemoryConnection(WritingConnection):
@@ -206,38 +210,36 @@ class MemoryConnection(WritingConnection):
 
     def carry_out(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for sql, row in waiting:
-            self._execute(sql, row)
+        deque(starmap(self._execute, waiting), maxlen=0)  # a loop without its bytecodes
 
     def unused(self, workspace: str, ids: Iterable[str]) -> None:
         """Note that the database no longer has these ids."""
         self._used.difference_update((workspace, id_) for id_ in ids)
 
     def append(self, event: Event) -> bool:
-        if event.op is not None and not self._is_new(event.workspace, event.op):
-            self.carry_out()
-            return super().append(event)
-        self._waiting.append((_APPEND, event[:-1]))
+        row = event[:-1]
+        if event.op is not None:
+            id_ = (event.workspace, event.op)
+            if id_ in self._used:
+                self.carry_out()
+                return self._execute(_APPEND, row).rowcount > 0
+            self._used.add(id_)
+        self._waiting.append((_APPEND, row))
         return True
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         if self._waiting:
             self.carry_out()
-        return super().query(name, row)
+        return self._execute(_STATEMENTS[name], row).fetchall()
 
     def write(self, name: str, row: Sequence[Any]) -> None:
-        if name in _DELAYED and (name != "task_add" or self._is_new(row[0], row[1])):
-            self._waiting.append((_STATEMENTS[name], row))
-        else:
+        if name == "task_add" and (id_ := (row[0], row[1])) not in self._used:
+            self._used.add(id_)
+        elif name not in _DELAYED:
             self.carry_out()
-            super().write(name, row)
-
-    def _is_new(self, workspace: str, id_: str) -> bool:
-        key = (workspace, id_)
-        if key in self._used:
-            return False
-        self._used.add(key)
-        return True
+            self._execute(_STATEMENTS[name], row)
+            return
+        self._waiting.append((_STATEMENTS[name], row))
 
     def rollback(self) -> None:
         self._waiting.clear()
