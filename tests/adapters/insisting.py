@@ -12,7 +12,22 @@ from remit.testing.models import Calls, ModelReply, ModelRequest, Says, model_se
 from remit.types import Event, Outcome
 
 Plays = Callable[[str, ModelRequest], ModelReply]  # what an agent says to a request
-NUMBERS = itertools.count()
+
+class Numbers:
+    """Counts on. A test that begins again at zero does not depend on the tests before it."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def begin_again(self, at: int = 0) -> None:
+        self._next = at
+
+    def __next__(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+
+NUMBERS = Numbers()
 LONG = "a long answer that is the same each and every time"
 
 

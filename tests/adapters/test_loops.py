@@ -34,6 +34,7 @@ BRIEF = "Talk about the name of the product until you agree on one. " * 5
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_A", "a")
+    NUMBERS.begin_again()
 
 
 class Loop(NamedTuple):

@@ -75,6 +75,9 @@ async def test_an_agent_delays_what_it_submits_and_spawns(anywhere: Runtime, clo
     task = anywhere.workspace.tasks.get(await anywhere.run("lead", "go"))
     status = await task.status()
     assert (status.state, status.ready_at - status.asked_at) == ("pending", 600 * SECOND)
+    clock.advance(598)
+    await quiet()
+    assert (await task.status()).state == "pending"
     assert (await ends(clock, task)).value == "x"
     assert ((await task.status()).claimed_at or 0) >= status.ready_at
     await sound(anywhere)
