@@ -376,7 +376,7 @@ class SqliteDatabase:
         return
 
     def workspaces(self) -> list[str]:
-        self.writer.carry_out()
+        self._carry_out()
         return [row[0] for row in self.reader.rows(WORKSPACES)]
 
     @property
@@ -389,13 +389,20 @@ class SqliteDatabase:
 
     def faulty(self) -> list[str]:
         rows = self._browser.rows if self.lasting else self.reader.rows  # other reads continue meanwhile
-        self.writer.carry_out()
         try:
+            self._carry_out()
             findings = [row[0] for row in rows("PRAGMA quick_check")]
             differences = schema.differences(rows(schema.OBJECTS))
         except StoreError as error:
             return [f"the file itself is damaged: {error}"]
         return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
+
+    def _carry_out(self) -> None:
+        """Let a read of the whole database see what a store in memory has delayed."""
+        try:
+            self.writer.carry_out()
+        except sqlite3.Error as error:
+            raise translated(error, self.where) from error
 
     def remarks(self) -> list[str]:
         return others(self.where) if self.lasting else []
