@@ -13,6 +13,7 @@ from remit.types import Event, Outcome
 
 Plays = Callable[[str, ModelRequest], ModelReply]  # what an agent says to a request
 
+
 class Numbers:
     """Counts on. A test that begins again at zero does not depend on the tests before it."""
 

@@ -233,13 +233,14 @@ class MemoryConnection(WritingConnection):
         return self._execute(_STATEMENTS[name], row).fetchall()
 
     def write(self, name: str, row: Sequence[Any]) -> None:
-        if name == "task_add" and (id_ := (row[0], row[1])) not in self._used:
+        if name in _DELAYED:
+            self._waiting.append((_STATEMENTS[name], row))
+        elif name == "task_add" and (id_ := (row[0], row[1])) not in self._used:
             self._used.add(id_)
-        elif name not in _DELAYED:
+            self._waiting.append((_STATEMENTS[name], row))
+        else:
             self.carry_out()
             self._execute(_STATEMENTS[name], row)
-            return
-        self._waiting.append((_STATEMENTS[name], row))
 
     def rollback(self) -> None:
         self._waiting.clear()
