@@ -44,7 +44,7 @@ def rows(rt: Runtime) -> dict[str, int]:
     counts = {
         name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables
     }
-    return {**counts, "used id": len(connection.writer._used)}
+    return {**counts, "used id": len(connection.writer.used_ids)}
 
 
 @pytest.mark.long

@@ -205,7 +205,7 @@ class MemoryConnection(WritingConnection):
         self._waiting: list[tuple[str, Sequence[Any]]] = []
         # Ids of operations and tasks that may be in the database. Some that a rollback or a cut removed may remain;
         # then SQLite decides.
-        self._used: set[tuple[str, str]] = set()
+        self.used_ids: set[tuple[str, str]] = set()
         super().__init__(MEMORY, connection, fault, known)
 
     def carry_out(self) -> None:
@@ -214,16 +214,16 @@ class MemoryConnection(WritingConnection):
 
     def unused(self, workspace: str, ids: Iterable[str]) -> None:
         """Note that the database no longer has these ids."""
-        self._used.difference_update((workspace, id_) for id_ in ids)
+        self.used_ids.difference_update((workspace, id_) for id_ in ids)
 
     def append(self, event: Event) -> bool:
         row = event[:-1]
         if event.op is not None:
             id_ = (event.workspace, event.op)
-            if id_ in self._used:
+            if id_ in self.used_ids:
                 self.carry_out()
                 return self._execute(_APPEND, row).rowcount > 0
-            self._used.add(id_)
+            self.used_ids.add(id_)
         self._waiting.append((_APPEND, row))
         return True
 
@@ -235,8 +235,8 @@ class MemoryConnection(WritingConnection):
     def write(self, name: str, row: Sequence[Any]) -> None:
         if name in _DELAYED:
             self._waiting.append((_STATEMENTS[name], row))
-        elif name == "task_add" and (id_ := (row[0], row[1])) not in self._used:
-            self._used.add(id_)
+        elif name == "task_add" and (id_ := (row[0], row[1])) not in self.used_ids:
+            self.used_ids.add(id_)
             self._waiting.append((_STATEMENTS[name], row))
         else:
             self.carry_out()
