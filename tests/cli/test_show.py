@@ -105,7 +105,7 @@ async def test_of_a_wide_plan_what_failed_comes_first_and_every_step_is_there_on
     assert some[4].startswith("✗ Write the digest")
     assert some[5] == 'dependency "q30" failed'
     assert len(some) == 2 + FOLD + 2 + 1
-    assert some[-1] == f"… and {41 - FOLD} more ({41 - FOLD} completed); `remit show --all` lists them"
+    assert some[-1] == f"… and {41 - FOLD} more ({41 - FOLD} completed); `remit show {root.id} --all` lists them"
     whole = lines(root, whole=True)
     assert [sum(f"q{number}: " in line for line in whole) for number in range(40)] == [1] * 40
     assert "q0: " in whole[2]  # where all of it fits, in the order of the plan
@@ -134,9 +134,9 @@ async def test_of_many_tasks_refusals_and_handoffs_the_rest_is_counted():
         await rt.run("lead", "go")
         root = await root_of(rt)
     some = lines(root)
-    assert some[1] == "… 3 refusals before; `remit show --all` lists them"
+    assert some[1] == f"… 3 refusals before; `remit show {root.id} --all` lists them"
     assert any(line.startswith("✗ worker  19") for line in some)
-    assert some[-1] == "… and 8 more (8 completed); `remit show --all` lists them"
+    assert some[-1] == f"… and 8 more (8 completed); `remit show {root.id} --all` lists them"
     assert not any(line.startswith("…") for line in lines(root, whole=True))
 
 

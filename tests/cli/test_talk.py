@@ -12,8 +12,7 @@ from rich.text import Text
 from adapters.places import KEY, KEY_NAME, join, served, told
 from commands import command as remit
 from remit import Runtime
-from remit.cli.flow import coloured
-from remit.cli.show import print_talk
+from remit.cli.show import coloured, print_talk
 from remit.report.talk import TalkLine, TaskTalk
 from remit.testing.models import Calls, ModelRequest, Says
 

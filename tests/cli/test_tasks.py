@@ -460,7 +460,7 @@ def test_ps_lists_what_is_open_and_says_that_nobody_is_there(cli, tmp_path: Path
 def test_ps_of_nothing(cli, tmp_path: Path):
     ended = submitted(tmp_path)
     assert cli("cancel", ended).code == 0
-    assert cli("ps").out == "no open tasks; `remit ps --all` also lists ended ones\n"
+    assert cli("ps").out == "no open tasks; ended ones: remit ps --all\n"
     assert cli("ps", "--agent", "someone").out == "no such tasks\n"
     assert cli("ps", "--all", "--parent", ended[:15]).out == "no such tasks\n"
 

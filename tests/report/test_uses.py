@@ -103,7 +103,7 @@ def test_why_a_tool_failed_is_red():
 def test_of_many_calls_the_latest_are_drawn_and_the_rest_is_counted():
     root = worked(*[used(LEAD, f"tool{number}") for number in range(20)])
     told = screen(root)
-    assert "… 10 tool calls before; `remit show --all` lists them" in told
+    assert f"… 10 tool calls before; `remit show {root.id} --all` lists them" in told
     assert told.count("◇ tool") == 12
     assert flow.text(root, NOW).count("◇ tool") == 12
     assert "├─ … 10 tool calls before\n" in flow.text(root, NOW)

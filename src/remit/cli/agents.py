@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team
 from remit.cli.terminal import Rows
 from remit.core import scope
 from remit.core.allow import ANY, Names, spelled
@@ -50,7 +50,7 @@ def agents(
     if json:
         emit([wire.card(card, at) for card, at in cards])
     elif not cards:
-        out().print(Text("no worker has published agents here yet; start one: remit worker module:runtime", "dim"))
+        out().print(Text(f"no worker has published agents here yet; start one: {typed_with_team('worker')}", "dim"))
     else:
         names = ("agent", "can", "asks", "published")
         out().print(Rows(names, [_row(card, now - at) for card, at in cards], left=3, gives_way="can"))

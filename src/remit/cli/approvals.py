@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, options_for, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, place_options
 from remit.cli.terminal import moment
 from remit.core.checks import limit as checked_limit
 from remit.core.values import Json, encode, shown
@@ -64,7 +64,7 @@ def approvals(
             workspace.questions.list(decided=decided, limit=most) if question is None else one(question)
         )
         now = opening_of(workspace).clock.now()
-        where = options_for(opening_of(workspace).database, workspace.name, place.store)
+        where = place_options()
     if question is not None:
         _show(found[0], now, where, as_json=json)
     elif json:
@@ -223,7 +223,7 @@ def how_to(inquiry: Inquiry, where: str) -> str:
         word = "CHOICE" if inquiry.choices else "ANSWER"
         return f"remit answer {inquiry.id} {word}{where}"
     edit = " [--edit TEXT]" if inquiry.kind == "review" else ""
-    return f"remit approve {inquiry.id}{edit}{where}, or: remit reject {inquiry.id} --why ..."
+    return f"remit approve {inquiry.id}{edit}{where}, or: remit reject {inquiry.id} --why ...{where}"
 
 
 def _decided(one: Inquiry) -> Iterator[Text]:

@@ -4,7 +4,7 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed
 from remit.cli.terminal import COLOURS, Rows
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.values import canonical
@@ -49,7 +49,13 @@ def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, jso
     with opened(place) as workspace:
         changed = asyncio.run(workspace.agents.trip(agent, why, **act.said))
     name = canonical(agent)
-    _tell(name, "open", f"'{name}' is out of service; to undo: remit breaker reset {name}", changed, as_json=json)
+    _tell(
+        name,
+        "open",
+        f"'{name}' is out of service; to undo: {typed(f'remit breaker reset {name}')}",
+        changed,
+        as_json=json,
+    )
 
 
 def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:

@@ -1,15 +1,17 @@
 """`remit cancel`: stop a task and all its subtasks, wherever they run."""
 
 import asyncio
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed_with_team
 from remit.core.lifecycle import TERMINAL, Record
-from remit.ports import View
+from remit.errors import Conflict
+from remit.ports import View, Which
 from remit.report.figures import count
-from remit.runtime.finding import task_of
+from remit.runtime.finding import MANY, task_of
 from remit.runtime.workers import Crew
 from remit.runtime.workspace import Workspace
 
@@ -47,6 +49,60 @@ def cancel(
         asyncio.run(_cancel(workspace, task, why, act, as_json=json))
 
 
+def stop_all(
+    *, place: Where = HERE, act: Acting = MYSELF, why: str = "everything was stopped", json: AsJson = False
+) -> None:
+    """Cancel every open run and task of the workspace, in every process.
+
+    Workers keep running and take new tasks. To stop a worker, send it SIGTERM.
+
+    Parameters
+    ----------
+    why
+        Reason; shown to all that wait for the tasks.
+    json
+        Print JSON.
+    """
+    with opened(place) as workspace:
+        asyncio.run(_stop_all(workspace, why, act, as_json=json))
+
+
+async def _stop_all(workspace: Workspace, why: str, act: Acting, *, as_json: bool) -> None:
+    cancelled: dict[str, int] = {}  # tasks by the topmost one
+    open_tasks: set[str] = set()
+    while tops := await workspace.journal.read(lambda view: _tops(view, cancelled)):  # an agent may submit meanwhile
+        for top, tasks in tops.items():
+            open_tasks |= tasks
+            op = f"{act.op}/{top}" if act.op else ""
+            try:
+                cancelled[top] = await workspace.tasks.cancel(top, why, op=op, by=act.said["by"])
+            except Conflict:  # it ended meanwhile
+                cancelled[top] = 0
+    stopping = await _stopped(workspace, sorted(open_tasks))
+    number = sum(cancelled.values())
+    if as_json:
+        emit({"cancelled": number, "tasks": sorted(cancelled), "stopping": stopping.tasks})
+    elif not cancelled:
+        out().print(Text("nothing is open"))
+    elif not stopping.tasks:
+        out().print(Text(f"{count(number, 'task')} cancelled; all have stopped"))
+    else:
+        _print_stopping(stopping, number)
+
+
+def _tops(view: View, known: Container[str]) -> dict[str, set[str]]:
+    """Return the open tasks by the topmost open task above each, without those that are known."""
+    open_ = {record.id: record.parent for record, _ in view.tasks(Which(state="open", limit=MANY))}
+    found: dict[str, set[str]] = {}
+    for task in open_:
+        top = task
+        while open_[top] in open_:
+            top = open_[top]
+        if top not in known:
+            found.setdefault(top, set()).add(task)
+    return found
+
+
 async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as_json: bool) -> None:
     console = out()
     top, *below = await workspace.journal.read(lambda view: _subtree(view, typed))
@@ -59,9 +115,13 @@ async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as
     elif not stopping.tasks:
         console.print(Text(f"{top.id} is cancelled" + ("; all subtasks have stopped" if below else "")))
     else:
-        gone = "their process is dead; a worker (`remit worker`) will end them"
-        who = gone if stopping.abandoned else "their process has been notified"
-        console.print(Text(f"{len(stopping.tasks)} of {number} have not stopped yet: {who}", "yellow"))
+        _print_stopping(stopping, number)
+
+
+def _print_stopping(stopping: Stopping, number: int) -> None:
+    gone = f"their process is dead; a worker will end them: {typed_with_team('worker')}"
+    who = gone if stopping.abandoned else "their process has been notified"
+    out().print(Text(f"{len(stopping.tasks)} of {number} have not stopped yet: {who}", "yellow"))
 
 
 def _subtree(view: View, typed: str) -> list[Record]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import is_file, load_team
-from remit.cli.options import Credits, OwnStore, aside, options_for, out, with_unit
+from remit.cli.options import Credits, OwnStore, aside, is_kept, out, place_options, stay_at, typed, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.run import Ask, asked_by, run_request
 from remit.cli.screen import Drawing, Talking, Words, starting
@@ -19,7 +19,6 @@ from remit.engine.asking import Starting
 from remit.engine.system import TimedIds
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import opening_of
 
 _HAND_BACK_SECONDS: Final = 5.0
 
@@ -34,6 +33,7 @@ class Talk(NamedTuple):
     session: str
     credits: str | None
     store: str | None
+    where: str  # the team, as the user named it
 
 
 def chat(*request: str, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
@@ -60,8 +60,9 @@ def chat(*request: str, session: str = "", credits: Credits = None, store: OwnSt
         team = load_team(where)
     whom = agent or asked_by(team.run)
     with team.runtime.at(store) as runtime:
+        stay_at(runtime.workspace, store)
         most = amount if amount is not None else team.run.credits
-        talk = Talk(runtime, whom, session or f"chat-{TimedIds().new()}", most, store)
+        talk = Talk(runtime, whom, session or f"chat-{TimedIds().new()}", most, store, where)
         try:
             return asyncio.run(_chat(talk))
         except asyncio.CancelledError:  # the second Ctrl-C
@@ -122,11 +123,7 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
     how: Starting = {"session": talk.session}
     if talk.credits is not None:
         how["credits"] = talk.credits
-    where = (
-        options_for(opening_of(workspace).database, workspace.name, talk.store)
-        if opening_of(workspace).database.lasting
-        else None
-    )
+    where = place_options() if is_kept() else None
     remembers = "whole" if talk.runtime.stack(talk.agent).memory == "whole" else "session"
     ask = Ask(talk.agent, line, how, talk.store, as_json=False, remembers=remembers)
     words, console = Words(), out()
@@ -140,7 +137,6 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
 def _part(talk: Talk, prompt: str) -> None:
     if prompt:
         out().print()
-    workspace = talk.runtime.workspace
-    if opening_of(workspace).database.lasting:
-        where = options_for(opening_of(workspace).database, workspace.name, talk.store)
-        aside().print(Text(f"remit chat {talk.agent} --session {talk.session}{where}", "dim"))
+    if is_kept():
+        team = f"{talk.where} " if talk.where else ""
+        aside().print(Text(typed(f"remit chat {team}{talk.agent} --session {talk.session}"), "dim"))

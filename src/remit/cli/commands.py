@@ -39,6 +39,7 @@ _COMMANDS: Final = (
     (RUN, "worker", "worker:worker", "Start a worker that runs queued tasks."),
     (RUN, "wait", "watch:wait", "Wait for a task and print its result."),
     (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
+    (RUN, "stop-all", "cancel:stop_all", "Cancel every open run and task of the workspace."),
     (RUN, "retry", "retry:retry", "Retry a failed, dead or cancelled task."),
     (RUN, "approve", "approvals:approve", "Approve an agent's request."),
     (RUN, "reject", "approvals:reject", "Reject an agent's request."),

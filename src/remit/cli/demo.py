@@ -12,7 +12,7 @@ from rich.text import Text
 
 from remit.cli.demo_team import team
 from remit.cli.drawing import answer, receipts, refusals, summed_up
-from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out
+from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out, stay_at, typed
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, watching
 from remit.cli.terminal import colour
@@ -27,6 +27,14 @@ from remit.runtime.workspace import Workspace, subscribe
 
 TASK = "build the login of the shop"
 CREDITS = "$0.50"
+_NEXT = (
+    "remit runs",
+    "remit money spend",
+    "remit approvals --decided",
+    "remit show last --as svg --output run.svg",
+    "remit context ls codebase",
+    "remit doctor",
+)
 
 
 def demo(
@@ -50,11 +58,12 @@ def demo(
         Print the run as JSON.
     """
     with team(store, max(pace, 0)) as runtime:
+        stay_at(runtime.workspace, store)
         root = asyncio.run(_run(runtime, None if json else out(), Answering(ask, max(pace, 0), store)))
     if json:
         emit(wire.tree(root))
     else:
-        _tell(root, store)
+        _tell(root)
     return 0 if root.state == "completed" else 1
 
 
@@ -109,7 +118,7 @@ async def approving(workspace: Workspace, pace: float) -> None:
                 await workspace.questions.approve(str(event.data["question"]), by="the script", channel="demo")
 
 
-def _tell(root: Node, store: str) -> None:
+def _tell(root: Node) -> None:
     console = out()
     console.print()
     console.print(summed_up(root, SystemClock().now()))
@@ -134,13 +143,8 @@ def _tell(root: Node, store: str) -> None:
     _heading(console, "Result")
     console.print(answer(root))
     _heading(console, "Next")
-    where = f"--store {store}"
-    console.print(Text(f"  remit runs {where}", "cyan"))
-    console.print(Text(f"  remit money spend {where}", "cyan"))
-    console.print(Text(f"  remit approvals --decided {where}", "cyan"))
-    console.print(Text(f"  remit flow last {where} --format svg --output flow.svg", "cyan"))
-    console.print(Text(f"  remit context ls codebase {where}", "cyan"))
-    console.print(Text(f"  remit doctor {where}", "cyan"))
+    for command in _NEXT:
+        console.print(Text(f"  {typed(command)}", "cyan"))
 
 
 def _steps(root: Node) -> Iterator[Text]:

@@ -1,12 +1,15 @@
 """A run in a terminal."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from remit.cli.options import is_kept, typed
 from remit.cli.terminal import colour, moment
 from remit.core.values import encode
 from remit.report.branches import Leaf, Rest, branches, latest, others
@@ -106,7 +109,7 @@ def tool_drawn(use: ToolUse, branch: Tree) -> None:
 def question_drawn(question: AskedPerson, branch: Tree) -> None:
     """Draw an open question, and how to answer it on a line of its own, because a narrow terminal would cut it off."""
     below = branch.add(Text(f"{ASKS} {WAITS}: {escaped(question.text, 160)}", "yellow"))
-    below.add(Text(how_to_answer(question), "yellow"))
+    below.add(Text(typed(how_to_answer(question)), "yellow"))
 
 
 def handoff_line(handoff: HandoffMade) -> Text:
@@ -176,7 +179,7 @@ def tree_view(root: Node, now: int, *, whole: bool = False) -> Tree:
         planned: set[str] = set()
         plans, before = latest(node.plans, most, "plan")
         for rest in before:
-            branch.add(_rest(rest))
+            branch.add(_rest(rest, node))
         for plan in plans:
             pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), (now, sums), most)
             planned.update(step.task for step in plan)
@@ -209,7 +212,7 @@ def _plan_drawn(
         else:
             yield task, branch.add(headline(task, *as_of).append(_after(step), "dim"))
     for one in others(step.state for step in rest):
-        branch.add(_rest(one))
+        branch.add(_rest(one, node))
 
 
 def _leaf_drawn(row: Leaf, node: Node, branch: Tree) -> None:
@@ -219,7 +222,7 @@ def _leaf_drawn(row: Leaf, node: Node, branch: Tree) -> None:
         case AskedPerson():
             question_drawn(row, branch)
         case Rest():
-            branch.add(_rest(row))
+            branch.add(_rest(row, node))
         case _:
             branch.add(_line(row, node))
 
@@ -240,8 +243,9 @@ def _line(row: ModelUse | Stay | HandoffMade | Refusal | Retry, node: Node) -> T
             return retry_line(row)
 
 
-def _rest(rest: Rest) -> Text:
-    return Text(f"… {rest.text}; `remit show --all` lists them", "dim")
+def _rest(rest: Rest, node: Node) -> Text:
+    hint = f"; `{typed(f'remit show {node.id} --all')}` lists them" if is_kept() else ""
+    return Text(f"… {rest.text}{hint}", "dim")
 
 
 def summed_up(root: Node, now: int) -> RenderableType:
@@ -265,19 +269,43 @@ def summed_up(root: Node, now: int) -> RenderableType:
 def receipts(root: Node) -> Iterator[Text]:
     """Yield what each turn saw and why, and what was withheld; equal receipts are combined."""
     told: dict[str, tuple[list[Text], int]] = {}
+    for holder, receipt in _receipts(root):
+        lines = list(_receipt(holder, receipt))
+        same = "\n".join(line.plain for line in lines)
+        told[same] = (lines, told[same][1] + 1 if same in told else 1)
+    for lines, times in told.values():
+        if times > 1:
+            lines[0].append(f"  ({times:,} turns)", "dim")
+        yield from lines
+
+
+def receipts_in_short(root: Node) -> Iterator[Text]:
+    """Yield one line for each receipt, such as: coder  saw 35 tokens: spec/auth; withheld: everything else. Equal
+    receipts are combined, and of many only the first ones are shown."""
+    told = Counter((escaped(holder, 64), _in_short(receipt)) for holder, receipt in _receipts(root))
+    for (holder, words), times in islice(told.items(), FOLD):
+        turns = f"  ({times:,} turns)" if times > 1 else ""
+        yield Text.assemble((holder, "bold"), (f"{turns}  {words}", "dim"))
+    if len(told) > FOLD:
+        yield _rest(Rest(f"and {len(told) - FOLD:,} more"), root)
+
+
+def _receipts(root: Node) -> Iterator[tuple[str, Receipt]]:
+    """Yield each turn's holder and receipt."""
     for node in root.walk():
         turns = [(handoff.at, handoff.sender, handoff.receipt) for handoff in node.trail]
         turns += [(retry.at, retry.agent, retry.receipt) for retry in node.retries]
         turns.sort(key=lambda turn: turn[0])
         for _, holder, receipt in [*turns, (0, node.agent, node.receipt)]:
             if receipt:
-                lines = list(_receipt(holder, receipt))
-                same = "\n".join(line.plain for line in lines)
-                told[same] = (lines, told[same][1] + 1 if same in told else 1)
-    for lines, times in told.values():
-        if times > 1:
-            lines[0].append(f"  ({times:,} turns)", "dim")
-        yield from lines
+                yield holder, receipt
+
+
+def _in_short(receipt: Receipt) -> str:
+    seen = ", ".join(escaped(slice_.what, 60) for slice_ in saw(receipt) if slice_.why != "task")
+    hidden = ", ".join(escaped(what, 60) for what, _ in withheld(receipt))
+    words = f"saw {tokens(receipt):,} tokens: {seen}" if seen else "saw its task and nothing else"
+    return f"{words}; withheld: {hidden}" if hidden else words
 
 
 def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:

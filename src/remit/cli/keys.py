@@ -7,7 +7,7 @@ import sys
 from rich.text import Text
 
 from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
 from remit.cli.terminal import Rows, moment
 from remit.core.secret import LONGEST, Secret
 from remit.core.values import endpoint
@@ -31,7 +31,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([wire.key(key) for key in keys])
     elif not keys:
-        out().print(Text("no keys stored; add one: remit keys set openai", "dim"))
+        out().print(Text(f"no keys stored; add one: {typed('remit keys set openai')}", "dim"))
     else:
         out().print(Rows(("key", "master key", "encrypted"), [_row(key) for key in keys], left=3))
 

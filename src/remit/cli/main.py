@@ -24,10 +24,13 @@ def _end(error: Exception, code: int, given: Sequence[str], sentence: str = "") 
     People read it on standard error. With --json it is one line of JSON on standard output, where a program reads the
     result.
     """
+    from remit.cli.options import completed
     from remit.report.printable import block, harmless
     from remit.stores.addresses import redacted
 
     text = redacted(sentence or str(error)).strip()
+    if not isinstance(error, StoreError):  # a hint may need the store
+        text = completed(text)
     if _wants_json(given):
         found = {"type": type(error).__name__, "message": text, "exit_code": code}
         if isinstance(error, Refused):
@@ -63,6 +66,7 @@ def _run(words: Sequence[str] | None) -> None:
     from cyclopts import CycloptsError
 
     from remit.cli.commands import app
+    from remit.cli.options import forget_place
 
     try:
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
@@ -80,4 +84,6 @@ def _run(words: Sequence[str] | None) -> None:
     except BrokenPipeError:  # the reader has gone, as with `| head`: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    finally:
+        forget_place()
     sys.exit(code if isinstance(code, int) else 0)

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, opened, options_for, out, with_unit
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, opened, out, typed, with_unit
 from remit.cli.stats import typed_times
 from remit.cli.terminal import Rows
 from remit.core.limits import LimitUse
@@ -132,7 +132,9 @@ def _print_account(console: Console, account: Account) -> None:
     for lease in leases:
         if lease.state == "frozen":
             over = f"{spelled(lease.unit, lease.overrun)} more was spent than it had"
-            console.print(Text(f"frozen, because {over}; grant more, then run `remit money unfreeze`", "red"))
+            console.print(
+                Text(f"frozen, because {over}; grant more, then run `{typed('remit money unfreeze')}`", "red")
+            )
 
 
 def _account_table(leases: list[Lease]) -> Rows:
@@ -291,14 +293,13 @@ def uncertain(*, place: Where = HERE, json: AsJson = False) -> None:
     """
     with opened(place) as workspace:
         holds = asyncio.run(workspace.money.uncertain())
-        where = options_for(opening_of(workspace).database, workspace.name, place.store)
     if json:
         emit([wire.hold(hold) for hold in holds])
     elif not holds:
         out().print(Text("no calls of uncertain cost", "dim"))
     else:
         out().print(_hold_table(holds))
-        out().print(Text(f"enter the real cost: remit money reconcile CALL 0.01USD{where}", "dim"))
+        out().print(Text(f"enter the real cost: {typed('remit money reconcile CALL 0.01USD')}", "dim"))
 
 
 @app.command

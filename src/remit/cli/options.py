@@ -3,11 +3,13 @@
 import getpass
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, TypedDict
 
@@ -21,11 +23,14 @@ from remit.core.values import shown
 from remit.errors import BadInput
 from remit.ports import Database
 from remit.report.printable import block, escaped, harmless
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 from remit.stores.addresses import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
+_QUOTED: Final = re.compile(r"`(remit [a-z][^`\n]*)`")
+_WITHOUT_STORE: Final = frozenset(("check", "demo", "init", "trust"))
+_WITHOUT_WORKSPACE: Final = frozenset(("backup", "chat", "db", "run", "worker"))
 TOML: Final = ".toml"
 STORE_NAMES: Final = ("--store", "--database", "-s")
 
@@ -82,10 +87,11 @@ def store_at(given: str | None) -> str:
     if the folder is not trusted and its file names a server."""
     if not given:
         refuse_server(team_file())
-    return given or _usual_store()
+    return given or usual_store()
 
 
-def _usual_store() -> str:
+def usual_store() -> str:
+    """Return the store of a command that names none: that of the team in this folder, or the default."""
     return place_of(team_file()).store or DEFAULT_STORE
 
 
@@ -130,7 +136,9 @@ def workspace_at(given: str | None) -> str:
 @contextmanager
 def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
     """Open the workspace of a command. Without `create`, no new file is created."""
-    with Workspace(store_at(place.store), workspace_at(place.workspace), create=create) as workspace:
+    store = store_at(place.store)
+    with Workspace(store, workspace_at(place.workspace), create=create) as workspace:
+        _stay_at(workspace, store)
         yield workspace
 
 
@@ -139,15 +147,70 @@ def where_is(database: Database) -> str:
     return str(getattr(database, "where", "the store"))
 
 
-def options_for(database: Database, workspace: str, given: str | None = None) -> str:
-    """Return the options that another command needs to find the same store, to be copied: ` --store team.db`."""
-    store = given or where_is(database)
-    words: list[str] = []
-    if store != (os.environ.get("REMIT_STORE") or _usual_store()):
-        words += ["--store", where_is(database) if is_server(store) else store]
-    if workspace != workspace_at(os.environ.get("REMIT_WORKSPACE")):
-        words += ["--workspace", workspace]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+# -- commands in hints ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Place:
+    """The store and the workspace of the present command, as options; empty if other commands use the same."""
+
+    store: Callable[[], str] = str  # called for a hint only: it may open the store
+    workspace: str = ""
+    kept: bool = True  # whether other commands can read the store
+
+
+_here = _Place()
+
+
+def stay_at(workspace: Workspace, given: str | None) -> None:
+    """Complete hints for the workspace of a runtime from now on. The store is `given` as the user typed it."""
+    _stay_at(workspace, given or where_is(opening_of(workspace).database))
+    _here.kept = opening_of(workspace).database.lasting
+
+
+def _stay_at(workspace: Workspace, store: str) -> None:
+    _here.store = partial(_store_option, workspace, store)
+    is_usual = workspace.name == workspace_at(os.environ.get("REMIT_WORKSPACE"))
+    _here.workspace = "" if is_usual else f" --workspace {shlex.quote(workspace.name)}"
+
+
+def _store_option(workspace: Workspace, store: str) -> str:
+    if store == (os.environ.get("REMIT_STORE") or usual_store()):
+        return ""
+    return f" --store {shlex.quote(where_is(opening_of(workspace).database) if is_server(store) else store)}"
+
+
+def forget_place() -> None:
+    """Complete hints no more: the command has ended."""
+    _here.store, _here.workspace, _here.kept = str, "", True
+
+
+def place_options() -> str:
+    """Return the options with which other commands find this store and workspace: ` --store team.db`."""
+    return f"{_here.store()}{_here.workspace}"
+
+
+def is_kept() -> bool:
+    """Whether other commands can read the store of this one."""
+    return _here.kept
+
+
+def typed(command: str) -> str:
+    """Return a command as it must be typed here: remit ps --store team.db."""
+    name = command.split()[1]
+    if name in _WITHOUT_STORE:
+        return command
+    return f"{command}{_here.store()}{'' if name in _WITHOUT_WORKSPACE else _here.workspace}"
+
+
+def typed_with_team(command: str, rest: str = "") -> str:
+    """Return a command that needs a team as it must be typed here: without the team, if there is a usual one."""
+    return typed(f"remit {command}{'' if usual_team() else ' module:runtime'}{rest}")
+
+
+def completed(text: str) -> str:
+    """Return a text with each command in backquotes as it must be typed here."""
+    return _QUOTED.sub(lambda found: f"`{typed(found[1])}`", text)
 
 
 def at_terminal() -> str:

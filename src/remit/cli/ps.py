@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, options_for, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed, typed_with_team
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
@@ -86,7 +86,7 @@ def ps(
     with opened(place) as workspace:
         now = opening_of(workspace).clock.now()
         snapshot = asyncio.run(workspace.journal.read(lambda view: _snapshot(view, which, parent), long=True))
-        hint = f"remit worker module:runtime{options_for(opening_of(workspace).database, workspace.name, place.store)}"
+        hint, every = typed_with_team("worker"), typed("remit ps --all")
     if json:
         emit(_data(snapshot, now))
         return
@@ -97,9 +97,7 @@ def ps(
             console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
         narrowed = all or state or agent or session or parent or asker or by
-        console.print(
-            Text("no such tasks" if narrowed else "no open tasks; `remit ps --all` also lists ended ones", "dim")
-        )
+        console.print(Text("no such tasks" if narrowed else f"no open tasks; ended ones: {every}", "dim"))
     for text in _below(snapshot, hint, now):
         console.print(text)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, options_for, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
 from remit.runtime.finding import task_of
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 
 def retry(
@@ -32,12 +32,11 @@ def retry(
     """
     with opened(place) as workspace:
         again = asyncio.run(_retry(workspace, task, act, restart=restart))
-        where = options_for(opening_of(workspace).database, workspace.name, place.store)
     if json:
         emit({"task": again})
         return
     out().print(Text(again))
-    aside().print(Text(f"remit wait {again}{where}", "dim"))
+    aside().print(Text(typed(f"remit wait {again}"), "dim"))
 
 
 async def _retry(workspace: Workspace, typed: str, act: Acting, *, restart: bool) -> str:

@@ -14,7 +14,19 @@ from rich.text import Text
 from remit.cli.drawing import answer, summed_up
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_team, is_file, load_team
-from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
+from remit.cli.options import (
+    AsJson,
+    Credits,
+    OwnStore,
+    aside,
+    emit,
+    is_kept,
+    out,
+    place_options,
+    stay_at,
+    typed,
+    with_unit,
+)
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, Words, starting, watching
 from remit.cli.terminal import outcome_text
@@ -123,6 +135,7 @@ def run(
     how["session"] = session
     asks = asked_for(team.run, agent, task)
     with team.runtime.at(store) as runtime:
+        stay_at(runtime.workspace, store)
         try:
             ask = Ask(asks.agent, asks.task, how, store, json, asks.lead, remembers or None)
             return asyncio.run(_run(runtime, ask))
@@ -205,7 +218,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
     with interrupts() as heard, ExitStack() as shown:
         drawing = shown.enter_context(watching(runtime, console, words))
         hear = words.hear if console is not None and console.is_terminal else None
-        async with answering(runtime.workspace, runs, _desk(runtime, ask, drawing)):
+        async with answering(runtime.workspace, runs, _desk(ask, drawing)):
             outcome = await run_request(runtime, ask, heard, runs, hear)
             shown.close()
             if outcome.state == "refused":
@@ -226,11 +239,10 @@ def _beside(console: Console) -> Console:
     return console if console.is_terminal else aside()
 
 
-def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
+def _desk(ask: Ask, drawing: Drawing) -> PromptDesk:
     """Return where questions are answered: here, if a person is at a terminal, otherwise from elsewhere."""
-    workspace, console = runtime.workspace, out()
-    lasting = opening_of(workspace).database.lasting
-    where = options_for(opening_of(workspace).database, workspace.name, ask.store) if lasting else None
+    console = out()
+    where = place_options() if is_kept() else None
     here = not ask.as_json and console.is_terminal and sys.stdin.isatty()
     return PromptDesk(aside(), drawing.paused, where, Typist(sys.stdin.fileno(), console) if here else None)
 
@@ -250,11 +262,10 @@ async def run_request(
     if runtime.serving_settings.channels:  # channels work only while a process serves
         runtime.lend()
     stop = subscribe(runtime.workspace, note)
-    lasting = opening_of(runtime.workspace).database.lasting
     work = asyncio.create_task(_outcome(runtime, ask, hear))
     told = asyncio.create_task(heard.first.wait())
     try:
-        with nullcontext() if lasting else loop_watched():  # heartbeats watch the loop too
+        with nullcontext() if is_kept() else loop_watched():  # heartbeats watch the loop too
             await asyncio.wait((work, told), return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 aside().print(Text("cancelling the run; press Ctrl-C again to stop at once", "yellow"))
@@ -378,8 +389,7 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     if console.is_terminal:
         console.print()
     beside.print(summed_up(root, SystemClock().now()))
-    if opening_of(workspace).database.lasting:
-        where = options_for(opening_of(workspace).database, workspace.name, ask.store)
-        beside.print(Text(f"remit show {outcome.id}{where}", "dim"))
+    if is_kept():
+        beside.print(Text(typed(f"remit show {outcome.id}"), "dim"))
     else:
         beside.print(Text("this run was in memory only; add --store FILE to keep it", "dim"))

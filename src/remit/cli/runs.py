@@ -4,7 +4,7 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team, where_is
 from remit.cli.ps import took
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
@@ -34,7 +34,7 @@ def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
     if json:
         emit([wire.run(line, state=crew.state(line.record, now)) for line in lines])
     elif not lines:
-        out().print(Text(f"no runs yet in {where}; start one with: remit run module:runtime AGENT 'task'"))
+        out().print(Text(f"no runs yet in {where}; start one: {typed_with_team('run', ' AGENT TASK')}"))
     else:
         out().print(_table(lines, crew, now))
 

@@ -2,22 +2,25 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from remit.cli.drawing import answer, decision_lines, receipts, refusals, summed_up, tree_view
+from remit.cli.drawing import answer, decision_lines, receipts, receipts_in_short, refusals, summed_up, tree_view
 from remit.cli.history import long_answers
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_beside
 from remit.cli.terminal import colour, moment
+from remit.cli.watch import follow_run
 from remit.core.events import Event
 from remit.core.lifecycle import Record
 from remit.engine.system import SystemClock
-from remit.errors import NotFound
+from remit.errors import BadInput, NotFound
 from remit.ports import Span, View
+from remit.report import flow as flows
 from remit.report import wire
 from remit.report.detail import failures
 from remit.report.figures import count, duration, money
@@ -29,13 +32,19 @@ from remit.runtime.finding import run_of
 
 _LONG: Final = 4_000  # characters of one text; `--all` prints the rest
 _NAME: Final = 64
+_WRONG: Final = ("failed", "dead", "refused")
+
+Form: TypeAlias = Literal["text", "mermaid", "svg"]
 
 
 def show(
     run: str = "last",
     *,
+    follow: Annotated[bool, Parameter(negative="")] = False,
     trace: Annotated[bool, Parameter(negative="")] = False,
     talk: Annotated[bool, Parameter(negative="")] = False,
+    as_: Annotated[Literal["tree", "mermaid", "svg"], Parameter(name="--as")] = "tree",
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
@@ -47,12 +56,19 @@ def show(
     run
         Id of a run or of one of its tasks, a unique prefix or suffix of it, or `last`. Of a task, only its part of the
         run is shown.
+    follow
+        Show the run while it grows, until it ends.
     trace
         Print only the failed attempts, each with its chain of agents and its traceback.
     talk
         Print only the messages of the models and the results of their tools.
+    as_
+        Tree for a terminal, Mermaid for Markdown, SVG for a browser.
+    output
+        Write the Mermaid or SVG diagram to this file.
     all
-        Show all tasks and whole messages. By default, long lists are shortened, with failed and running tasks first.
+        Show all tasks, whole messages and whole receipts. By default, long lists are shortened, with failed and running
+        tasks first.
     json
         Print JSON.
     """
@@ -62,10 +78,23 @@ def show(
     if talk:
         _show_talk(run, place, json=json, whole=all)
         return
+    if as_ != "tree":
+        draw(run, place, as_, output)
+        return
+    if output is not None:
+        raise BadInput("--output is for a diagram: add --as svg or --as mermaid")
+    if follow:
+        follow_run(run, place, quiet=json)
+        if not json:
+            return
     root = root_of(run, place)
     if json:
         emit(wire.tree(root))
         return
+    _print_run(root, whole=all)
+
+
+def _print_run(root: Node, *, whole: bool) -> None:
     now = SystemClock().now()
     console = out()
     if not console.is_terminal:
@@ -73,14 +102,14 @@ def show(
     console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}", "dim")))
     console.print(summed_up(root, now))
     console.print()
-    console.print(tree_view(root, now, whole=all))
+    console.print(tree_view(root, now, whole=whole))
     console.print()
     for text in (*refusals(root), *decision_lines(root)):
         console.print(text)
     console.print()
     console.print(Text("What each turn saw", "bold"))
-    for text in receipts(root):
-        console.print(text)
+    for text in receipts(root) if whole else receipts_in_short(root):
+        console.print(text, no_wrap=not whole, overflow="ellipsis")
     console.print()
     console.print(Text("Result", "bold"))
     console.print(answer(root))
@@ -100,6 +129,26 @@ def _show_trace(typed: str, place: Where, *, json: bool) -> None:
         out().print(_indented(out(), Text(block(failure.error), "red"), 2))
         for text in failure.trace.splitlines():
             out().print(Text(f"   {block(text)}", "dim"))
+
+
+def draw(run: str, place: Where, form: Form, output: Path | None) -> None:
+    """Print a run as a diagram, or write it to a file."""
+    picture = {"text": flows.text, "mermaid": flows.mermaid, "svg": flows.svg}[form](
+        root_of(run, place), SystemClock().now()
+    )
+    if output is None:
+        out().print(coloured(picture) if form == "text" else picture, markup=False, soft_wrap=True)
+    else:
+        write_beside(output, picture)
+        out().print(Text(f"written to {output}"))
+
+
+def coloured(picture: str) -> Text:
+    """Return the picture with failed lines in colour, from their mark on."""
+    text = Text(picture)
+    for state in _WRONG:
+        text.highlight_regex(rf"(?m)(?<=[─╌┄] ){mark(state)} .*$|^{mark(state)} .*$", colour(state))
+    return text
 
 
 def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.breakers import breaker_state
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed
 from remit.cli.terminal import Rows
 from remit.cli.times import typed_moment, typed_span
 from remit.core.times import SECOND, aware
@@ -93,7 +93,7 @@ def _overview(figures: Stats) -> Text:
     lines += _queue(figures)
     lines.append(("deadlocks", f"{figures.deadlocks:,}"))
     if figures.credits:
-        lines.append(("spent", f"{money(figures.credits)}; details: `remit money spend`"))
+        lines.append(("spent", f"{money(figures.credits)}; details: `{typed('remit money spend')}`"))
     return Text("\n").join(Text.assemble((f"{name:<10}", "dim"), text) for name, text in lines)
 
 

@@ -18,9 +18,10 @@ from remit.cli.options import (
     aside,
     at_terminal,
     emit,
-    options_for,
     out,
+    stay_at,
     store_at,
+    typed,
     with_unit,
     workspace_at,
 )
@@ -205,7 +206,7 @@ async def _submit(
 ) -> int:
     store, wait, as_json = options
     handle = await ask(workspace)
-    where = options_for(opening_of(workspace).database, workspace.name, store)
+    stay_at(workspace, store)
     record = await workspace.journal.read(lambda view: view.record(handle.id))
     if not wait:
         if as_json:
@@ -214,7 +215,7 @@ async def _submit(
             out().print(Text(handle.id))
             known = "; it exists: the same task was submitted before" if handle.existing else ""
             due = due_in(record, opening_of(workspace).clock.now()) if record is not None else ""
-            aside().print(Text(f"remit wait {handle.id}{where}{f'; {due}' if due else ''}{known}", "dim"))
+            aside().print(Text(f"{typed(f'remit wait {handle.id}')}{f'; {due}' if due else ''}{known}", "dim"))
         return 0
     if record is None:  # an earlier task with this key was pruned: raises with the details
         await handle.status()
@@ -225,5 +226,5 @@ async def _submit(
     if as_json:
         return print_outcome(seen, as_json=True, seconds=None)
     print_end(out(), seen, screen)
-    out().print(Text(f"remit show {record.run}{where}", "dim"))
+    out().print(Text(typed(f"remit show {record.run}"), "dim"))
     return 0 if seen.record.state == "completed" else 1

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.drawing import summed_up
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
 from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import Seen, read_task, seen_data
 from remit.cli.terminal import outcome_text
@@ -23,7 +23,7 @@ from remit.errors import NotFound
 from remit.ports import Span, View, Which
 from remit.runtime.finding import MANY, run_of, task_of
 from remit.runtime.workers import Crew
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 TIMED_OUT: Final = 124  # as in timeout(1)
 _PROGRESS_SECONDS: Final = 1.0  # between two reads of the heartbeats
@@ -47,8 +47,22 @@ def watch(
     all
         Follow all open runs and those that start from now on.
     """
+    if not all:
+        follow_run(run, place)
+        return
     with opened(place) as workspace:
-        asyncio.run(_all(workspace, out()) if all else _one(workspace, run, out()))
+        asyncio.run(_all(workspace, out()))
+
+
+def follow_run(typed: str, place: Where, *, quiet: bool = False) -> None:
+    """Show a run until it ends; with `quiet`, only wait."""
+    with opened(place) as workspace:
+        asyncio.run(_until_end(workspace, typed) if quiet else _one(workspace, typed, out()))
+
+
+async def _until_end(workspace: Workspace, typed: str) -> None:
+    record = await workspace.journal.read(lambda view: run_of(view, typed))
+    await wait_for_end(workspace, record, None, None)
 
 
 async def _one(workspace: Workspace, typed: str, console: Console) -> None:
@@ -120,17 +134,14 @@ def wait(task: str = "last", *, place: Where = HERE, timeout: float | None = Non
     """
     limit = None if timeout is None else span(timeout, "timeout") / SECOND
     with opened(place) as workspace:
-        where = options_for(opening_of(workspace).database, workspace.name, place.store)
-        seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out(), where))
+        seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out()))
     return print_outcome(seen, as_json=json, seconds=timeout)
 
 
-async def _wait(
-    workspace: Workspace, typed: str, seconds: float | None, console: Console | None, where: str
-) -> tuple[Seen, Screen]:
-    record, crew = await workspace.journal.read(lambda view: (task_of(view, typed), Crew(view.workers())))
+async def _wait(workspace: Workspace, task: str, seconds: float | None, console: Console | None) -> tuple[Seen, Screen]:
+    record, crew = await workspace.journal.read(lambda view: (task_of(view, task), Crew(view.workers())))
     if record.state == "pending" and not crew.workers:
-        aside().print(Text(f"no worker is running; start one: `remit worker module:runtime{where}`", "yellow"))
+        aside().print(Text(f"no worker is running; start one: `{typed_with_team('worker')}`", "yellow"))
     return await wait_for_end(workspace, record, seconds, console)
 
 
