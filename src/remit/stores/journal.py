@@ -23,6 +23,7 @@ from remit.core.events import (
     chapter_of,
     seal,
 )
+from remit.core.lifecycle import after
 from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, Count, changes
 from remit.core.values import Json
@@ -203,7 +204,8 @@ Rows: TypeAlias = Sequence[Sequence[Any]]
 
 CHAPTER: Final = 1_024  # events, after which a chapter is written
 
-_CHECKED = lifecycle.MOVES - lifecycle.BEGINNINGS
+_BEGINNINGS: Final = lifecycle.BEGINNINGS
+_CHECKED: Final = lifecycle.MOVES - _BEGINNINGS
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
@@ -482,16 +484,16 @@ def _check_moves(view: CachedView, unsealed: Sequence[Unsealed]) -> None:
     states: dict[str, str] = {}
     for event in unsealed:
         kind, task = event.kind, event.task
-        if kind not in lifecycle.MOVES:
-            continue
-        if kind in lifecycle.BEGINNINGS:
+        if kind in _BEGINNINGS:
             states[task] = lifecycle.lands(kind)
+            continue
+        if kind not in _CHECKED:
             continue
         state = states.get(task)
         if state is None:
             standing = view.standing(task)
             state = lifecycle.START if standing is None else standing.state
-        states[task] = lifecycle.after(state, kind)
+        states[task] = after(state, kind)
 
 
 _log = logging.getLogger("remit")

@@ -142,9 +142,10 @@ class Conductor:
         control, life = live.control, live.life
         try:
             with control.run():
-                came = await (self._turns(live, sends) if not live.agent.card.review else self._go_on(live, sends))
+                review = live.agent.card.review
+                came = await (self._go_on(live, sends) if review else self._turns(live, sends))
                 # Only a reviewed result may count if the task is stopped meanwhile.
-                ending = await self._reviewed(live, came) if live.over or live.agent.card.review else came
+                ending = await self._reviewed(live, came) if review or live.over else came
         except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: an ordinary failure
             return endings.failed(self.alive.latest(live).remit, error)
         finally:

@@ -106,8 +106,8 @@ class ImmediateCommit:
         self.forgetting = Forgetting(connection)
         self.one = OneLoop()
 
-    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, Any]:
-        """Apply an operation. Return its answer and its aside."""
+    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Decided[Any]:
+        """Apply an operation and return its result."""
         if self._broken is not None:
             raise StoreError(f"the store in memory cannot go on: {self._broken}")
         self.one.enter()
@@ -130,7 +130,7 @@ class ImmediateCommit:
         if events:
             self._feed(events)
         self._fault("store.before-answer")
-        return answer, aside
+        return Decided(answer, aside)
 
     def _commit(self) -> None:
         try:

@@ -209,8 +209,8 @@ class MemoryConnection(WritingConnection):
         super().__init__(MEMORY, connection, fault, known)
 
     def carry_out(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        deque(starmap(self._execute, waiting), maxlen=0)  # a loop without its bytecodes
+        deque(starmap(self._execute, self._waiting), maxlen=0)  # a loop without its bytecodes
+        self._waiting.clear()
 
     def unused(self, workspace: str, ids: Iterable[str]) -> None:
         """Note that the database no longer has these ids."""

@@ -436,7 +436,7 @@ class MemoryStore:
         return self._commits.apply(self.workspace, op, decide)[0]
 
     async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
-        return Decided(*self._commits.apply(self.workspace, op, decide))
+        return self._commits.apply(self.workspace, op, decide)
 
     async def read(self, look: Callable[[View], T]) -> T:
         self._commits.one.enter()
