@@ -58,6 +58,23 @@ async def test_of_a_question_that_does_not_fit_there_is_a_link_to_all_of_it_and_
     assert "read it whole to answer" in json.dumps(context)
 
 
+@pytest.mark.rule("people.lines", "channel.slack")
+async def test_a_text_of_several_lines_is_a_code_block_that_nothing_in_it_can_end():
+    shows = {"action": "patch", "arguments": {"diff": "@@ -1 +1 @@\n-```<!here>\n+&amp;"}}
+    one = inquiry(kind="tool", text="'lead' wants to patch(diff=[3 lines])", shows=shows)
+    async with stand_in() as server:
+        server.answers = lambda _: Says(200, "ok")
+        await Slack(f"{server.url}/services/T/B/x", BASE, SECRET).tell("default", one)
+        [got] = server.got
+    head, body, *_ = got.json["blocks"]
+    assert head["text"] == {"type": "plain_text", "emoji": False, "text": head["text"]["text"]}
+    [code] = body["elements"]
+    assert (body["type"], code["type"]) == ("rich_text", "rich_text_preformatted")
+    [said] = code["elements"]
+    assert said["type"] == "text"
+    assert said["text"].endswith("      | @@ -1 +1 @@\n      | -```<!here>\n      | +&amp;")
+
+
 @pytest.mark.rule("channel.slack", "channel.refused", "channel.down")
 async def test_what_slack_says_is_told_apart():
     async with stand_in() as server:

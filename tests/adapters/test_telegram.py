@@ -338,3 +338,17 @@ def test_what_cannot_be_used_is_refused_where_it_is_said_and_not_shown(given):
     with pytest.raises(BadInput) as error:
         Telegram(*given)
     assert "canary" not in str(error.value)
+
+
+@pytest.mark.rule("people.lines", "channel.telegram")
+async def test_a_text_of_several_lines_is_a_code_block_by_its_place():
+    shows = {"action": "patch", "arguments": {"diff": "@@ -1 +1 @@\n-\U0001f6aa```\n+<b>"}}
+    async with stand_in() as server:
+        bot = Bot(server)
+        await channel(server).tell("default", inquiry(kind="tool", text="'lead' wants to patch", shows=shows))
+        [sent] = await bot.called("sendMessage")
+    [block] = sent["entities"]
+    text = sent["text"].encode("utf-16-le")[block["offset"] * 2 :][: block["length"] * 2].decode("utf-16-le")
+    assert block["type"] == "pre"
+    assert text.splitlines()[0] == "  'lead' wants to patch"
+    assert text.endswith("      | -\U0001f6aa```\n      | +<b>")

@@ -509,3 +509,12 @@ async def test_the_page_that_shows_a_question_whole_has_all_its_answers_and_is_n
     assert (await office.post("approve", t=office.links.token("default", office.question, "look")))[0] == 403
     assert await office.is_open()
     assert (await office.post("approve"))[0] == 200
+
+
+@pytest.mark.rule("people.lines", "channel.get")
+def test_a_diff_is_coloured_on_the_page_and_stays_text():
+    shows = {"action": "patch", "arguments": {"diff": "@@ -1 +1 @@\n-<b>\n+<i>"}}
+    html = page("w", inquiry(kind="tool", shows=shows), [])
+    assert 'class="quoted place" style="margin-left:3.0em">| @@ -1 +1 @@</div>' in html
+    assert 'class="quoted removed" style="margin-left:3.0em">| -&lt;b&gt;</div>' in html
+    assert 'class="quoted added" style="margin-left:3.0em">| +&lt;i&gt;</div>' in html

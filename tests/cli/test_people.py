@@ -5,15 +5,18 @@ import json
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import remit as package
 from commands import Said
 from commands import command as remit
 from remit import Runtime
+from remit.cli.approvals import print_question
 from remit.settings import System
 from remit.testing import FakeClock
 from remit.types import Inquiry
@@ -205,3 +208,18 @@ async def test_where_nobody_can_type_a_run_says_how_to_answer(tmp_path: Path, wo
     assert done.returncode == 0
     assert hint in done.stderr
     assert "waits for a person" not in done.stdout
+
+
+@pytest.mark.rule("people.lines")
+def test_a_diff_is_coloured_in_a_terminal_and_plain_elsewhere():
+    shows: Any = {"action": "patch", "arguments": {"diff": "@@ -1 +1 @@\n-red\n+blue"}}
+    one = Inquiry("q1", "tool", "patch", "lead", "t1", "t1", "s", 0, 1, "open", shows=shows)
+    told: list[str] = []
+    for terminal in (True, False):
+        written = StringIO()
+        colours = "standard" if terminal else None
+        print_question(Console(file=written, force_terminal=terminal, color_system=colours, width=60), one, 0)
+        told.append(written.getvalue())
+    assert "\x1b[31m       | -red\x1b[0m" in told[0]
+    assert "\x1b[32m       | +blue\x1b[0m" in told[0]
+    assert "       | -red\n       | +blue" in told[1]

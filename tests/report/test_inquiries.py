@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.make import json_values
 from remit.core.question import Inquiry
 from remit.report.printable import visible_line
-from remit.report.questions import asked_by, shown_question, to_read, whole_question, wrapped_lines
+from remit.report.questions import asked_by, is_diff, shown_question, to_read, whole_question, wrapped_lines
 
 pytestmark = pytest.mark.rule("people.shown")
 
@@ -202,3 +202,38 @@ def test_every_character_shows_itself(text: str, shows: str):
 
 def test_a_flat_list_is_written_on_one_line():
     assert "[0.5,1,2,3," in whole_question(using(numbers=[0.5, *range(1, 20)])).text.replace(" ", "")
+
+
+PATCH = "--- a/door.py\n+++ b/door.py\n@@ -1,2 +1,2 @@\n colour\n-red\n+blue\n"
+
+
+@pytest.mark.rule("people.lines")
+def test_a_diff_is_told_by_its_lines():
+    shown = whole_question(using(patch=PATCH))
+    quoted = [(line.text, line.mark) for line in shown.lines if line.is_quoted]
+    assert quoted == [
+        ("| --- a/door.py", "place"),
+        ("| +++ b/door.py", "place"),
+        ("| @@ -1,2 +1,2 @@", "place"),
+        ("|  colour", ""),
+        ("| -red", "removed"),
+        ("| +blue", "added"),
+        ("| ", ""),
+    ]
+    assert shown.has_quotes
+    assert not whole_question(using(patch="one line")).has_quotes
+
+
+@pytest.mark.rule("people.lines")
+@pytest.mark.parametrize("text", ["- milk\n- bread\n+ a cake", "a\n--- b\nc", "x\n @@ -1 +1 @@"])
+def test_what_is_no_diff_is_not_told_as_one(text: str):
+    assert {line.mark for line in whole_question(using(list=text)).lines} == {""}
+    assert is_diff("diff --git a/x b/x\n@@ -1 +1 @@\n-a\n+b")
+
+
+@pytest.mark.rule("people.lines")
+def test_a_diff_that_is_cut_says_so_and_keeps_its_marks():
+    shown = shown_question(using(patch=PATCH + "\n".join(f"+line {number}" for number in range(500))), 2_000)
+    assert not shown.whole
+    assert any("characters left out" in line.text for line in shown.lines)
+    assert {"added", "removed", "place"} <= {line.mark for line in shown.lines}

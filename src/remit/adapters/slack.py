@@ -56,7 +56,7 @@ def _message(workspace: str, inquiry: Inquiry, links: Links) -> dict[str, Any]:
     return {
         "text": _escaped(picture_line(visible_line(f"Question {inquiry.id}: {inquiry.text[:_NOTICE]}"), _NOTICE)),
         "blocks": [
-            {"type": "section", "text": _plain(f"{head}{shown.text}")},
+            *([_section(head.rstrip()), _code(shown.text)] if shown.has_quotes else [_section(f"{head}{shown.text}")]),
             {"type": "actions", "elements": buttons},
             {"type": "context", "elements": [_plain(note)]},
         ],
@@ -69,6 +69,16 @@ def _labels(inquiry: Inquiry) -> list[tuple[Option, str]]:
 
 def _button(label: str, url: str, code: str) -> dict[str, Any]:
     return {"type": "button", "text": _plain(label), "url": url, "action_id": f"choice-{code}"}
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": _plain(text)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    """Return a code block. Slack takes the text of this element as it is, so backticks cannot end the block."""
+    code = {"type": "rich_text_preformatted", "elements": [{"type": "text", "text": text}]}
+    return {"type": "rich_text", "elements": [code]}
 
 
 def _plain(text: str) -> dict[str, Any]:

@@ -109,6 +109,8 @@ class Telegram:
             "text": f"{head}{shown.text}{last if shown.whole else part}",
             "link_preview_options": {"is_disabled": True},
         }
+        if shown.has_quotes:  # a code block, by position: Telegram then takes the text as it is
+            told["entities"] = [{"type": "pre", "offset": _length(head), "length": _length(shown.text)}]
         if shown.whole:  # only then may a person answer here
             told["reply_markup"] = {"force_reply": True} if wants_words else self._buttons(workspace, inquiry)
         sent = await self._call("sendMessage", told)

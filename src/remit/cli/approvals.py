@@ -26,6 +26,7 @@ from remit.runtime.workspace import opening_of
 CHANNEL: Final = "terminal"
 _LISTED: Final = 2_000  # characters of a question in a list
 _WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval", "review": "result"}
+_DIFF: Final = {"added": "green", "removed": "red", "place": "cyan"}
 _COLOURS: Final = {"approved": "green", "answered": "green", "rejected": "red", "expired": "yellow"}
 
 
@@ -206,7 +207,7 @@ def print_question(
     for line in lines:
         # Wrap here, not in the terminal: a part of an agent's line must not look like one of our lines.
         for part in wrapped_lines(line, console.width) if console.is_terminal else [str(line)]:
-            console.print(Text(f" {part}"), soft_wrap=True)
+            console.print(Text(f" {part}", _DIFF.get(line.mark, "")), soft_wrap=True)
     return shown.whole
 
 

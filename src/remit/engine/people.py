@@ -356,6 +356,13 @@ def _chain(view: View, question: Question) -> str:
 _NAME, _VALUE = 60, 200  # characters of an argument in a summary
 
 
+def _summary(value: Json) -> str:
+    """Return an argument in a few words; a text of several lines is shown below, line by line."""
+    if isinstance(value, str) and "\n" in value:
+        return f"[{value.count(chr(10)) + 1} lines]"
+    return excerpt(encode(value), _VALUE)
+
+
 class PeopleServices(NamedTuple):
     questions: Questions
 
@@ -404,7 +411,7 @@ class PeopleVerbs:
         given = cast("dict[str, Any]", checked(arguments or {}, "the arguments of an action"))
         live, remit = self._live, self._live.remit
         # A summary: each value is shortened separately, so that none hides the next; `shows` has all of them.
-        listed = ", ".join(f"{excerpt(name, _NAME)}={excerpt(encode(one), _VALUE)}" for name, one in given.items())
+        listed = ", ".join(f"{excerpt(name, _NAME)}={_summary(one)}" for name, one in given.items())
         text = f"'{remit.holder}' wants to {action}({listed})"
         shows: dict[str, Json] = {"action": action, "arguments": given, "chain": " > ".join(remit.names)}
         draft = QuestionDraft("tool", text[:8_000], shows=shows, about=(live.operations.origin, *remit.names))

@@ -8,8 +8,8 @@ of all arguments stay, every line of an agent is indented below one of remit, an
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Final, NamedTuple
+from itertools import chain, pairwise
+from typing import Final, Literal, NamedTuple
 
 from remit.core.events import Event, read
 from remit.core.kinds.people import QuestionAnswered, QuestionAsked
@@ -103,12 +103,22 @@ _SUMMARY: Final = 300  # characters of a summary whose details follow below
 _FORMS: Final = frozenset("_-.:*")
 
 
+DiffMark = Literal["", "added", "removed", "place"]
+
+
 class QuestionLine(NamedTuple):
-    """One line: `name` is its subject, `text` its value or one line of it. Both are safe to show."""
+    """One line: `name` is its subject, `text` its value or one line of it. Both are safe to show. `mark` says what the
+    line is in a diff."""
 
     depth: int
     name: str
     text: str
+    mark: DiffMark = ""
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether it is one of several lines of a text."""
+        return not self.name and self.text.startswith(_BAR)
 
     def __str__(self) -> str:
         named = f"{self.name}:" if self.name else ""
@@ -124,6 +134,11 @@ class ShownQuestion(NamedTuple):
     @property
     def text(self) -> str:
         return "\n".join(map(str, self.lines))
+
+    @property
+    def has_quotes(self) -> bool:
+        """Whether a text of several lines is in it, which people read in a monospace font."""
+        return any(line.is_quoted for line in self.lines)
 
 
 def asked_by(inquiry: Inquiry) -> str:
@@ -166,7 +181,7 @@ def shown_question(
 def wrapped_lines(line: QuestionLine, columns: int) -> list[str]:
     """Return a line as several lines with its indent, so that no part of it looks like a line of remit."""
     before = INDENT * (line.depth + 1)
-    bar = _BAR if line.text.startswith(_BAR) and not line.name else ""
+    bar = _BAR if line.is_quoted else ""
     room = max(columns - len(before) - len(INDENT) - len(bar), 8)
     first, *others = _broken(str(line)[len(before) :], room)
     return [f"{before}{first}", *(f"{before}{bar or INDENT}{other}" for other in others)]
@@ -214,11 +229,11 @@ class _Lines:
         self._most = most
         self._room = room
 
-    def add(self, depth: int, name: str, text: str) -> None:
+    def add(self, depth: int, name: str, text: str, mark: DiffMark = "") -> None:
         if self._is_full:
             self.left_out = True
         else:
-            self.lines.append(QuestionLine(depth, name, text))
+            self.lines.append(QuestionLine(depth, name, text, mark))
 
     @property
     def _is_full(self) -> bool:
@@ -255,8 +270,9 @@ class _Lines:
         if name:
             self.add(depth, name, "")
             depth += 1
+        marks = diff_mark if is_diff(text) else _no_mark
         for line in short.split("\n"):
-            self.add(depth, "", f"{_BAR}{visible_line(line)}")
+            self.add(depth, "", f"{_BAR}{visible_line(line)}", marks(line))
 
     def _put_parts(self, depth: int, value: list[Json] | dict[str, Json]) -> None:
         keys = [*value] if isinstance(value, dict) else []
@@ -287,6 +303,24 @@ class _Lines:
             return text
         self.left_out = True
         return excerpt(text, most) if most else f"[{len(text):,} characters]"
+
+
+def is_diff(text: str) -> bool:
+    """Whether a text of several lines is a unified diff: it names the old and the new file, or a place with @@."""
+    lines = text.split("\n")
+    named = any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
+    return named or any(line.startswith("@@ -") for line in lines)
+
+
+def diff_mark(line: str) -> DiffMark:
+    """Return what a line of a diff is."""
+    if line.startswith(("@@", "diff ", "index ", "--- ", "+++ ")):
+        return "place"
+    return "added" if line.startswith("+") else "removed" if line.startswith("-") else ""
+
+
+def _no_mark(_line: str) -> DiffMark:
+    return ""
 
 
 def _is_name(value: Json) -> bool:

@@ -133,6 +133,8 @@ _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:2em auto;padding:0 1em}"
     "div,pre{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext}pre,section{background:#f4f4f4;padding:.7em}"
     "textarea,input{width:100%;font:inherit}"
+    ".quoted{font-family:ui-monospace,monospace}.added{color:#116329;background:#dafbe1}"
+    ".removed{color:#82071e;background:#ffebe9}.place{color:#0550ae}"
     "button{font:inherit;padding:.5em 1.5em;margin-top:1em}"
 )
 
@@ -147,7 +149,8 @@ def page(workspace: str, inquiry: Inquiry, chosen: Sequence[tuple[Option, str]])
 def _line(line: QuestionLine) -> str:
     """Return a line with its indent, including the parts it is broken into."""
     name = f"<strong>{escape(line.name)}</strong>  " if line.name else ""
-    return f'<div style="margin-left:{1.5 * line.depth}em">{name}{escape(line.text) or " "}</div>'
+    look = f' class="quoted {line.mark}"' if line.is_quoted else ""
+    return f'<div{look} style="margin-left:{1.5 * line.depth}em">{name}{escape(line.text) or " "}</div>'
 
 
 def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:

@@ -142,10 +142,12 @@ class Conductor:
         control, life = live.control, live.life
         try:
             with control.run():
-                review = live.agent.card.review
-                came = await (self._go_on(live, sends) if review else self._turns(live, sends))
-                # Only a reviewed result may count if the task is stopped meanwhile.
-                ending = await self._reviewed(live, came) if review or live.over else came
+                if live.agent.card.review:
+                    ending = await self._reviewed(live, await self._go_on(live, sends))
+                else:
+                    # Only a reviewed result may count if the task is stopped meanwhile.
+                    came = await self._turns(live, sends)
+                    ending = came if not live.over else await self._reviewed(live, came)
         except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: an ordinary failure
             return endings.failed(self.alive.latest(live).remit, error)
         finally:
