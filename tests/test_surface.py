@@ -19,6 +19,7 @@ from remit.core import values
 from remit.engine import asking
 
 ROOT = [
+    "Artifact",
     "BOARD",
     "Bounds",
     "Card",
@@ -55,6 +56,7 @@ WALKED = (
     ),
     *(remit.types.WorkspaceContext, remit.types.KeyRing, remit.types.CoolingList, remit.types.Follow),
     *(remit.types.Context, remit.types.Board),
+    *(remit.types.WorkspaceArtifacts, remit.types.TurnArtifacts, remit.types.OpenedArtifact),
 )
 PUBLIC = ("remit.errors", "remit.report.")  # whole modules
 INSIDE = {"Remit.chain is Chain", "Command.goto is End"}  # to look at, and the type of END
@@ -164,7 +166,7 @@ def test_public_methods_have_a_docstring(kind: type):
 
 def test_a_workspace_has_groups_and_few_names_of_its_own():
     own = "check close name prune stats submit submit_plan submit_team tree wait_all"
-    groups = "agents context journal keys money questions tasks"
+    groups = "agents artifacts context journal keys money questions tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
     assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"
     assert names_of(remit.types.WorkspaceJournal) == "follow history read"
@@ -172,6 +174,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     assert names_of(remit.types.WorkspaceQuestions) == "answer approve asked get list reject"
     assert names_of(remit.types.WorkspaceAgents) == "breakers find list reset trip workers"
     assert names_of(remit.types.WorkspaceContext) == "cleanup namespaces"
+    assert names_of(remit.types.WorkspaceArtifacts) == "list open save"
     assert names_of(remit.types.KeyRing) == "cooling names remove rotate set"
 
 
@@ -185,6 +188,7 @@ def test_the_verbs_of_a_turn_are_there():
     verbs = {
         "agent",
         "agents",
+        "artifacts",
         "ask_approval",
         "ask_human",
         "asker",

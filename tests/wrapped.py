@@ -46,6 +46,7 @@ class Wrapped:
         self.lasting = self._database.lasting
         self.server_time = self._database.server_time
         self.workspaces = self._database.workspaces
+        self.contents = self._database.contents
         self.key = self._database.key
         self.faulty = self._database.faulty
         self.remarks = self._database.remarks

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remit.core.artifact import Artifact
     from remit.core.bounds import Bounds
     from remit.core.card import Card
     from remit.core.command import END, Command, Send
@@ -25,6 +26,7 @@ __version__ = "0.2.0"
 __all__ = [
     "BOARD",
     "END",
+    "Artifact",
     "Bounds",
     "Card",
     "Command",
@@ -49,6 +51,7 @@ __all__ = [
 
 # Where each name is defined. It is imported on first use, so that `import remit` costs next to nothing.
 _HOMES = {
+    "remit.core.artifact": ["Artifact"],
     "remit.core.bounds": ["Bounds"],
     "remit.core.card": ["Card"],
     "remit.core.entry": ["Entry"],

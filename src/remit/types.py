@@ -1,5 +1,6 @@
 """The types of all values that remit returns, for imports and annotations."""
 
+from remit.core.artifact import Artifact
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.command import Command, End, HandoffState, Move, Send
@@ -17,6 +18,7 @@ from remit.core.remit import Chain, Hop, Kit, Remit
 from remit.core.session import EarlierExchange
 from remit.engine.answering import AskedQuestion
 from remit.engine.approvals import WantedHop
+from remit.engine.artifacts import OpenedArtifact, TurnArtifacts
 from remit.engine.attempt.live import Handoff, SentBack
 from remit.engine.context import Board, Context
 from remit.engine.models.talking import KeptTalk
@@ -33,6 +35,7 @@ from remit.report.spend import LedgerAudit, Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.agents import WorkspaceAgents
+from remit.runtime.artifacts import StoredArtifact, WorkspaceArtifacts
 from remit.runtime.contexts import WorkspaceContext
 from remit.runtime.journal import Follow, WorkspaceJournal
 from remit.runtime.keys import CoolingList, KeyRing
@@ -46,6 +49,7 @@ __all__ = [
     "Account",
     "AgentStack",
     "AgentStats",
+    "Artifact",
     "AskedPerson",
     "AskedQuestion",
     "Board",
@@ -86,6 +90,7 @@ __all__ = [
     "Node",
     "Notice",
     "Offers",
+    "OpenedArtifact",
     "Outcome",
     "PaidCall",
     "Peer",
@@ -107,14 +112,17 @@ __all__ = [
     "Stats",
     "Status",
     "StepOutcome",
+    "StoredArtifact",
     "Task",
     "TextChunk",
     "Times",
     "Toolset",
     "Turn",
+    "TurnArtifacts",
     "Usage",
     "WantedHop",
     "WorkspaceAgents",
+    "WorkspaceArtifacts",
     "WorkspaceContext",
     "WorkspaceJournal",
     "WorkspaceMoney",

@@ -5,6 +5,7 @@ times, ids, prompts, what tools tell a model, and the texts of errors. What diff
 others and the errors that they ended with, and whether there is an agent whom nobody may ask.
 """
 
+import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -141,6 +142,8 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "await": lambda turn, at, n: turn.submitted(_id(at, n)).wait(timeout=1),
     "cancel": lambda turn, at, n: turn.submitted(_id(at, n)).cancel(),
     "retry": lambda turn, at, n: turn.submitted(_id(at, n)).retry(),
+    "save": lambda turn, at, _: turn.artifacts.save(at[1].encode(), "mine"),
+    "open": lambda turn, at, _: turn.artifacts.open(f"sha256:{hashlib.sha256(at[1].encode()).hexdigest()}"),
     "once": lambda turn, at, _: turn.once(at[1], lambda: at[0]),
 }
 
@@ -304,12 +307,7 @@ class World:
 
     async def _answer(self, turn: Turn) -> object:
         if turn.task == "gossip":
-            await turn.send(SPY, f"secret {self._dice.random()}")
-            for namespace, key in sorted(self._case.hidden):
-                if namespace != BOARD_NAME and self._dice.random() < 0.5:
-                    with suppress(Refused):
-                        await turn.context.set(namespace, key, f"secret {self._dice.random()}")
-            return ""
+            return await self._gossip(turn)
         if turn.task.startswith("fail"):
             raise ValueError(f"{turn.task}: it cannot be done")
         if turn.agent == WITNESS or turn.task.startswith("work"):
@@ -327,6 +325,18 @@ class World:
         if along.writes is not None:
             how["writes"] = scopes(along.writes)
         return await turn.delegate(to, "spy" if to == SPY else f"{self._told()}", **how)
+
+    async def _gossip(self, turn: Turn) -> str:
+        """Leave messages, entries and files behind that are no business of the spy."""
+        await turn.send(SPY, f"secret {self._dice.random()}")
+        for namespace, key in sorted(self._case.hidden):
+            if namespace != BOARD_NAME and self._dice.random() < 0.5:
+                with suppress(Refused):
+                    await turn.context.set(namespace, key, f"secret {self._dice.random()}")
+        for key in KEYS:
+            if self._dice.random() < 0.5:
+                await turn.artifacts.save(key.encode(), f"secret {self._dice.random()}", trust="untrusted")
+        return ""
 
     def _told(self) -> str:
         """What others are asked is no business of the spy."""

@@ -9,6 +9,7 @@ from remit import Turn
 from remit.engine.context import Context
 from remit.stores.opening import database_at
 from remit.stores.postgres.database import PostgresDatabase
+from remit.types import TurnArtifacts
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +37,7 @@ async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
 
 
 def test_whatever_a_turn_and_its_context_can_do_is_tried_by_spies():
-    can = {name for kind in (Turn, Context) for name in dir(kind) if not name.startswith("_")}
+    can = {name for kind in (Turn, Context, TurnArtifacts) for name in dir(kind) if not name.startswith("_")}
     assert can - spying.tried() == spying.UNTRIED
 
 

@@ -574,6 +574,8 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "handoffs": _policy(WHOLE, "handoffs", "The number of handoffs of one task."),
             "max_parallel_parts": _policy(WHOLE, "max_parallel_parts", "The number of parts of one parallel handoff."),
             "inbox": _policy(WHOLE, "inbox", "Waiting messages of one sender for one reader [default: 32]."),
+            "artifact_bytes": _policy(WHOLE, "artifact_bytes", "The size of all artifacts of the workspace."),
+            "run_artifact_bytes": _policy(WHOLE, "run_artifact_bytes", "The size of the artifacts that one run saves."),
             "spawns": _policy(WHOLE, "spawns", "The number of unfinished spawned tasks of one task [default: 5]."),
             "reviews": _policy(WHOLE, "reviews", "How often people may send back one result [default: 3]."),
             "unknown_price": _policy(

@@ -357,8 +357,8 @@ def _entry_set(event: Event) -> list[Change]:
     row: Row = {
         "namespace": data["namespace"],
         "key": data["key"],
-        "form": "text" if isinstance(value, str) else "json",
-        "value": value if isinstance(value, str) else encode(value),
+        "form": "text",
+        "value": value,
         "agent": event.agent,
         "created_at": data["created_at"],
         "updated_at": event.at,
@@ -371,7 +371,10 @@ def _entry_set(event: Event) -> list[Change]:
         "chain": _chain(tuple(data["chain"])),
     }
     put = Change("entry", "put", (data["namespace"], data["key"]), row)
-    return [put, *_artifacts(event)] if "artifacts" in data else [put]
+    if value.__class__ is str:
+        return [put]
+    row["form"], row["value"] = "json", encode(value)
+    return [put, *_artifacts(event)]
 
 
 @lru_cache(maxsize=1024)  # the entries of one run have few writers

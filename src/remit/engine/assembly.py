@@ -44,6 +44,7 @@ from remit.ports import Database, Store
 
 if TYPE_CHECKING:
     from remit.engine.answering import QuestionDesk
+    from remit.engine.artifacts import ArtifactFiles
     from remit.engine.messenger import Messenger
     from remit.engine.models.prompting import ModelServices
 
@@ -74,7 +75,8 @@ class Engine(NamedTuple):
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
     """Return the assembled engine. Everything it writes goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
-    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory)
+    contents = partial(database.contents, workspace)
+    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory, contents)
     services = _services(ground, database, settings)
     delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)
@@ -97,6 +99,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         PeopleServices(services.questions),
         cache(partial(_model_services, services, money, entries, inbox, finder, settings)),
         settings.deps,
+        cache(partial(_artifact_files, ground, policy)),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And a submission may start the worker, which
@@ -139,6 +142,12 @@ def _reviews(services: Services, policy: Policy) -> ReviewsResults:
     from remit.engine.reviews import Reviews
 
     return Reviews(services.ground, services.questions, services.handoffs, policy.reviews, policy.on_no_answer)
+
+
+def _artifact_files(ground: Ground, policy: Policy) -> ArtifactFiles:
+    from remit.engine.artifacts import ArtifactFiles
+
+    return ArtifactFiles(ground, policy.artifact_bytes, policy.run_artifact_bytes)
 
 
 def _lost_talks(ground: Ground) -> HandlesLostTalks:

@@ -15,7 +15,7 @@ from remit.core import entry as entries
 from remit.core.checks import items
 from remit.core.entry import MEMORY, Draft, Entry, Writer
 from remit.core.events import Place, Unsealed
-from remit.core.kinds.sharing import entries_removed, entry_set, entry_touched
+from remit.core.kinds.sharing import ArtifactData, entries_removed, entry_set, entry_touched
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
 from remit.core.times import SECOND, span
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
@@ -37,6 +37,7 @@ def anyone(_view: View) -> None:
 _OWNER: Final = Writer("")
 T = TypeVar("T")
 _NOWHERE: Final = Place()
+Carries: TypeAlias = Callable[[View], tuple[ArtifactData, ...]]
 
 
 class Sight(NamedTuple):
@@ -96,7 +97,8 @@ class Entries:
 
         return await self._store.read(look)
 
-    async def put(self, draft: Draft, authority: Authority) -> int:
+    async def put(self, draft: Draft, authority: Authority, carries: Carries | None = None) -> int:
+        """Write an entry. `carries` returns the artifacts that its value refers to, if there may be some."""
         now = self._clock.now()
         self._writes += 1
         tidies = self._writes % _WRITES == 0
@@ -104,7 +106,7 @@ class Entries:
         def decide(view: View) -> Decision[int]:
             authority.check(view)
             entry = self._written(view, draft, authority, now)
-            events = (entry_set(entry, authority.at, authority.by.person),)
+            events = (entry_set(entry, authority.at, authority.by.person, carries(view) if carries else ()),)
             return Decision(entry.version, (*events, *self._expired(view, entry, now)) if tidies else events)
 
         return await self._transact(authority, lambda: _content_of(draft), decide)
@@ -125,6 +127,21 @@ class Entries:
                 raise authority.sight.unseen()
             return entries.written_blind(draft, authority.by, now, authority.op)
         return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else entries.NEVER)
+
+    def carries(self, value: Json, live: LiveTask | None) -> Carries | None:
+        """Return the check of the artifacts that a value refers to, for its author or the owner; None if it has
+        none."""
+        if not isinstance(value, dict | list):
+            return None
+        from remit.core.artifact import references  # noqa: PLC0415 - imported for the first value that may have one
+
+        found = references(value)
+        if not found:
+            return None
+        from remit.engine.attempt.seeing import carried_by  # noqa: PLC0415 - and this for the first that has one
+
+        now = self._clock.now()
+        return lambda view: tuple(carried_by(view, live, found, now))
 
     async def get(self, namespace: str, key: str, check: Callable[[View], None] = anyone) -> Entry | None:
         entries.address(namespace, key)
@@ -278,7 +295,9 @@ class OwnerAccess:
         self.session = session
 
     async def put(self, draft: Draft) -> int:
-        return await self._entries.put(draft, self._authority())
+        if draft.value.__class__ is str:
+            return await self._entries.put(draft, self._authority())
+        return await self._entries.put(draft, self._authority(), self._entries.carries(draft.value, None))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         return await self._entries.get(namespace, key)
@@ -325,7 +344,9 @@ class HolderAccess:
         """Write an entry, or find the version written in an earlier attempt. A new try writes again, unless the write
         had an expected version, which has changed by that very write."""
         live, where = self._live, (draft.namespace, draft.key)
-        what = draft.value if isinstance(draft.value, str) else encode(draft.value)
+        what, carries = draft.value, None
+        if not isinstance(what, str):
+            what, carries = encode(draft.value), self._entries.carries(draft.value, live)
         ops = live.operations.ids("set", *where, what, repr(draft.expect))
         if (
             draft.expect is not None
@@ -333,7 +354,7 @@ class HolderAccess:
             and (done := await self._entries.done(ops, live.must_hold)) is not None
         ):
             return cast("int", done[0])
-        return await self._entries.put(draft, self._authority(ops[0], where))
+        return await self._entries.put(draft, self._authority(ops[0], where), carries)
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)

@@ -1,18 +1,24 @@
 """Shared dependencies of the engine."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from remit.engine.directory import Directory
 from remit.ports import Clock, Ids, Store
 
+if TYPE_CHECKING:
+    from remit.ports.contents import Contents
+
 
 class Ground(NamedTuple):
-    """The store, whose transactions include all follow-up events; the clock, the ids, and the registry of agents."""
+    """The store, whose transactions include all follow-up events; the clock, the ids, the registry of agents, and where
+    the contents of artifacts are."""
 
     store: Store
     clock: Clock
     ids: Ids
     directory: Directory
+    contents: Callable[[], "Contents"]
 
 
 class StoreAround:

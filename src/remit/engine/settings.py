@@ -18,7 +18,7 @@ from remit.core.match import Certainty
 from remit.core.secret import Redaction
 from remit.core.times import DAY, SECOND, patience, span
 from remit.core.toolgroups import Groups, own_groups
-from remit.core.values import shown
+from remit.core.values import INT_LIMIT, shown
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
 from remit.ports import Channel, Clock, Ids, Prices, Vault
@@ -58,7 +58,8 @@ class Policy:
     `on_failed_handoff="back"` a task goes back to the agent that handed it over if the new one fails, with the reason.
     `loops` says when a model without progress is warned, refused and stopped. `inbox` is how many messages of one
     sender may wait for one reader, and how many one read of the inbox returns. `reviews` is how often people may send
-    the result of one task back, with `Card(review=True)`.
+    the result of one task back, with `Card(review=True)`. `artifact_bytes` limits the size of all artifacts of the
+    workspace together, and `run_artifact_bytes` the size of those that the agents of one run save.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -78,6 +79,8 @@ class Policy:
     loops: Loops = field(default_factory=Loops)
     inbox: int = INBOX
     reviews: int = REVIEWS
+    artifact_bytes: int | None = None
+    run_artifact_bytes: int = 10 * 2**30
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
@@ -92,6 +95,8 @@ class Policy:
         between(self.spawns, "spawns", 1, _MANY)
         between(self.inbox, "inbox", 1, _INBOX_MOST)
         between(self.reviews, "reviews", 0, _MANY)
+        whole(self.artifact_bytes, "artifact_bytes")
+        between(self.run_artifact_bytes, "run_artifact_bytes", 0, INT_LIMIT)
         of_type(self.certainty, Certainty, "certainty takes Certainty(...)")
         for name, value in self.certainty._asdict().items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

@@ -46,6 +46,7 @@ from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction, t
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
+    from remit.engine.artifacts import ArtifactFiles, TurnArtifacts
     from remit.engine.models.prompting import ModelServices
     from remit.engine.models.talking import KeptTalk
 
@@ -72,7 +73,8 @@ class TurnServices(NamedTuple):
     money: MoneyServices
     people: PeopleServices
     talking: Callable[[], ModelServices]  # made for the first turn that uses a model
-    deps: object = None
+    deps: object
+    files: Callable[[], ArtifactFiles]  # made for the first turn that has one
 
 
 class Toolset:
@@ -200,6 +202,13 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
     def context(self) -> Context:
         """The shared entries that this agent may see."""
         return Context(HolderAccess(self._services.entries, self._live))
+
+    @cached_property
+    def artifacts(self) -> TurnArtifacts:
+        """The files that this agent saves and opens: `await turn.artifacts.save(path)`."""
+        from remit.engine.artifacts import TurnArtifacts  # noqa: PLC0415 - few agents have files
+
+        return TurnArtifacts(self._services.files(), self._live)
 
     # -- verbs ------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from remit.report.stats import Stats
     from remit.report.tree import Node
     from remit.runtime.agents import WorkspaceAgents
+    from remit.runtime.artifacts import WorkspaceArtifacts
     from remit.runtime.contexts import WorkspaceContext
     from remit.runtime.keys import KeyRing
     from remit.runtime.money import WorkspaceMoney
@@ -44,8 +45,8 @@ class Workspace:
     """One workspace of a store, as its owner sees it. The store is opened on first use.
 
     `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
-    and can submit tasks to them. The groups `tasks`, `journal`, `money`, `questions`, `agents`, `context` and `keys`
-    have the rest.
+    and can submit tasks to them. The groups `tasks`, `journal`, `money`, `questions`, `agents`, `context`,
+    `artifacts` and `keys` have the rest.
 
     Every change takes `op`: the same operation requested again is done once, and with other content it raises
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
@@ -120,6 +121,13 @@ class Workspace:
         from remit.runtime.contexts import WorkspaceContext
 
         return WorkspaceContext(self._opening)
+
+    @cached_property
+    def artifacts(self) -> WorkspaceArtifacts:
+        """Its files: save, open, list."""
+        from remit.runtime.artifacts import WorkspaceArtifacts
+
+        return WorkspaceArtifacts(self._opening)
 
     @cached_property
     def keys(self) -> KeyRing:

@@ -243,6 +243,7 @@ class DeafDatabase:
         self.lasting = database.lasting
         self.server_time = database.server_time
         self.workspaces = database.workspaces
+        self.contents = database.contents
         self.key = database.key
         self.faulty = database.faulty
         self.remarks = database.remarks

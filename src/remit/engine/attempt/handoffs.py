@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -77,7 +77,8 @@ class Handoffs:
                 command = await self._with_figures(live, command, ticks - (began or ticks))
             state = commands.merged(live.handoff.state, command.update)
             if command.goto is END:
-                return endings.completed(live.remit, command.result if command.result is not None else state.data())
+                result = command.result if command.result is not None else state.data()
+                return await self.with_artifacts(live, endings.completed(live.remit, result))
             if isinstance(command.goto, str):
                 return await self._hand(live, command, state, _along(live, command))
             return await self._fan_out(live, command, state)
@@ -158,6 +159,28 @@ class Handoffs:
         again = self._alive.enter(live.succeeded_by(live.remit, live.agent, back))
         _take_results(again, results)
         return again
+
+    async def with_artifacts(self, live: LiveTask, ending: Ending) -> Ending:
+        """Return the end of a task with the artifacts that its result refers to. If its holder does not see one of
+        them, the task fails."""
+        try:
+            carried = await self._carried(live, ending.outcome.value)
+        except Refused as no:
+            return endings.failed(live.remit, no)
+        return ending._replace(data={**ending.data, **carried}) if carried else ending
+
+    async def _carried(self, live: LiveTask, value: Json) -> dict[str, Json]:
+        """Return the artifacts that a value refers to, for the data of its event."""
+        from remit.core.artifact import references  # noqa: PLC0415 - imported for the first value that may have one
+
+        found = references(value)
+        if not found:
+            return {}
+        from remit.engine.attempt.seeing import carried_by  # noqa: PLC0415 - and this for the first that has one
+
+        now = self._ground.clock.now()
+        carried = await self._ground.store.read(lambda view: carried_by(view, live, found, now))
+        return {"artifacts": cast("Json", carried)}
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -240,6 +263,8 @@ class Handoffs:
         the task goes back."""
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
+        if "artifacts" in command.update or "context" in command.update:
+            data |= await self._carried(live, cast("Json", {**command.update}))
         if along is not NOTHING_ALONG:
             data["passed"] = along.data
         whom: str | list[str] = proposal.wish.to

@@ -170,6 +170,7 @@ class LiveTask:
     began: int | None = None  # when this turn started, in ticks
     room: Room | None = None  # what its model can do now
     offered: tuple[Room, Offers] | None = None
+    artifacts: frozenset[str] = frozenset()  # digests of what its holder saved in this turn
     progress: Progress | None = None  # the latest that its agent reported in this turn
     earlier: tuple[EarlierRun, ...] | None = None  # earlier runs of its session, once they are read
 
@@ -375,6 +376,10 @@ class LiveTask:
         self.__dict__.pop("sight", None)  # computed again on next use
         self.__dict__.pop("keeps", None)
         self.room = None
+
+    def has_artifact(self, digest: str) -> None:
+        """Record an artifact that the holder saved, so that it sees it."""
+        self.artifacts |= {digest}
 
     @cached_property
     def base(self) -> Sees:

@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 
 from remit.core.command import Command
 from remit.core.lifecycle import Outcome
-from remit.core.values import Json, checked
+from remit.core.values import VALUE_LIMIT, Json, checked, plain
 from remit.engine.attempt import endings
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.endings import Ending, Endings
@@ -209,7 +209,7 @@ class Conductor:
         before a person."""
         kept = await self.reviews().go_on(live) if live.attempt.is_rerun and sends is None else None
         if isinstance(kept, Ending):
-            return kept
+            return await self._handoffs.with_artifacts(live, kept)
         return await self._turns(live if kept is None else kept, sends)
 
     async def _reviewed(self, live: LiveTask, ending: Ending) -> Ending:
@@ -217,7 +217,7 @@ class Conductor:
         while ending.kind == "task.completed" and (last := self.alive.latest(live)).card.review:
             decided = await self.reviews().review(last, ending)
             if isinstance(decided, Ending):
-                return decided
+                return await self._handoffs.with_artifacts(last, decided)
             ending = await self._turns(decided, None)
         return ending
 
@@ -245,7 +245,7 @@ class Conductor:
                 return answer
         return await self.turn(live) if await talks.restart(live) else endings.failed(live.remit, lost)
 
-    async def turn(self, live: LiveTask) -> Ending | Command:
+    async def turn(self, live: LiveTask) -> Ending | Command:  # noqa: PLR0911 - one for each way to end
         """Call the agent. Return how its turn ended, whatever it does."""
         remit = live.remit
         live.receipt.task(remit.task)
@@ -264,12 +264,17 @@ class Conductor:
             if is_interrupt(error):
                 raise
             return endings.failed(remit, error)
-        if isinstance(answer, Command):
-            return answer
         try:
-            return endings.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
+            if answer.__class__ is str:  # nearly always, and a text refers to no artifact
+                return endings.completed(
+                    remit, plain(answer, f"the result of '{remit.holder}'", VALUE_LIMIT, empty=True)
+                )
+            if isinstance(answer, Command):
+                return answer
+            ending = endings.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
         except BadInput as no:
             return endings.unusable(remit, no)
+        return await self._handoffs.with_artifacts(live, ending)
 
     async def call(self, live: LiveTask, agent: Agent) -> object:
         """Run an agent with a turn of its own, which is the current turn meanwhile. An answer after a cancellation is

@@ -14,8 +14,9 @@ from remit.core.change import KEYS, Key, Row, Table
 from remit.core.events import KEYED, Chapter, Event, Gap, Head, SealKey, blob_reference, genuine, is_blob, read
 from remit.core.kinds.upkeep import JournalCut, PrunedRun, RunsPruned
 from remit.core.ledger import unbalanced
-from remit.core.projection import Tables, fold, fold_in
+from remit.core.projection import Tables, changes, fold, fold_in
 from remit.core.values import shown
+from remit.engine.artifacts import examined
 from remit.engine.upkeep.keys import KeysTold
 from remit.engine.upkeep.spilling import Spilled, spilling
 from remit.errors import StoreError
@@ -269,6 +270,9 @@ async def examine(
                 lambda view, name=workspace, reading=reading: _Part(name, now, kept, reading, tell).examine(view)
             )
         findings += part.findings
+        wrong, left = await examined(database.store(workspace), database.contents(workspace))
+        findings += [Finding("broken", workspace, sentence) for sentence in _some(wrong, "artifacts are damaged")]
+        findings += [Finding("notice", workspace, sentence) for sentence in left]
         found = found or part.has_kept
         events += part.events
         tasks += part.rows["task"]
@@ -304,6 +308,7 @@ class _Part:
         self._abandoned: list[str] = []
         self._unbalanced: list[str] = []
         self._blobs = _Blobs()
+        self._references = _References()
         self._chapters = _Chapters()
         self._keys = KeysTold()
 
@@ -319,6 +324,8 @@ class _Part:
                 self._chapters.take(view, event)
                 if is_blob(event.answer):
                     self._blobs.take(view, event)
+                if "artifacts" in event.data:
+                    self._references.take(view, event)
                 self.has_kept = self.has_kept or event.hash == self._kept
             reading.end()
             self._broken(reading.sentences)
@@ -330,6 +337,8 @@ class _Part:
             self._broken(_some(self._chapters.wrong, "events are missing in their chapters"))
             self._broken(_some(self._unbalanced, "leases do not balance"))
             self._broken(_some(self._blobs.wrong(view), "answers are missing or changed"))
+            if not reading.forgotten:
+                self._broken(_some(self._references.wrong(view), "references to artifacts differ from the journal"))
         except _UNREADABLE as error:
             sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
             self._broken([*reading.sentences, sentence])
@@ -439,6 +448,25 @@ class _Blobs:
     def wrong(self, view: View) -> list[str]:
         strange = view.blobs() - self._seen
         return [*self._wrong, *([f"{strange} long answers belong to no event"] if strange else [])]
+
+
+class _References:
+    """The check that each event has the rows of the artifacts that it refers to, and no row exists without an event."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._wrong: list[str] = []
+
+    def take(self, view: View, event: Event) -> None:
+        found = view.artifacts_at(event.seq)
+        self._seen += len(found)
+        told = {digest(change.row) for change in changes(event) if change.table == "artifact"}
+        if told != {digest({**row._asdict()}) for row in found}:
+            self._wrong.append(f"the artifacts of event {event.seq} ({event.kind}) differ from the journal")
+
+    def wrong(self, view: View) -> list[str]:
+        strange = view.artifact_count() - self._seen
+        return [*self._wrong, *([f"{strange} references to artifacts belong to no event"] if strange else [])]
 
 
 def _some(sentences: list[str], rest: str) -> list[str]:

@@ -26,6 +26,7 @@ from remit.core.money import ACCOUNT, UNITS, Hold, Lease
 from remit.core.projection import FLOOR
 from remit.core.times import HOUR, SECOND, hour_of
 from remit.core.values import Json, encode
+from remit.engine.artifacts import clear
 from remit.engine.context import Entries
 from remit.engine.ground import Ground
 from remit.engine.settings import Serving
@@ -328,6 +329,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
             await checkpoint()
     if thorough:
         await cut(ground, before)
+        await clear(ground)
     return pruned
 
 
@@ -468,6 +470,7 @@ class Upkeep:
             # then.
             self._cut_upto = await cut(self._ground, before, self._cut_upto if self._rounds % _CUT_ALL else 0)
             self._rounds += 1
+            await clear(self._ground)
 
     def _prunes(self, now: int) -> bool:
         return self._keep is not None and now - self._pruned >= self._prune_every

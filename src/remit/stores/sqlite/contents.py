@@ -190,22 +190,15 @@ class FileClearing:
 
 
 class TemporaryFolder:
-    """The folder of the contents of a store in memory. It is created when needed, and removed with the store."""
+    """The folder of the contents of a store in memory. It is created with the first content, under a name that cannot
+    be guessed, and removed with the store."""
 
     def __init__(self) -> None:
-        self._path: Path | None = None
-        self._gone: weakref.finalize[..., object] | None = None
-
-    def path(self) -> Path:
-        if self._path is None:
-            self._path = Path(tempfile.mkdtemp(prefix="remit-"))
-            self._gone = weakref.finalize(self, _removed, self._path, os.getpid())
-        return self._path
+        self.path = Path(tempfile.gettempdir()) / f"remit-{secrets.token_hex(16)}"
+        self._gone = weakref.finalize(self, _removed, self.path, os.getpid())
 
     def close(self) -> None:
-        if self._gone is not None:
-            self._gone()
-        self._path = self._gone = None
+        self._gone()
 
 
 def beside(store: str) -> Path:

@@ -353,7 +353,7 @@ class SqliteDatabase:
 
         if self.lasting:
             return FileContents(beside(self.where), workspace)
-        return FileContents(self._temporary().path(), workspace, durable=False)
+        return FileContents(self._temporary().path, workspace, durable=False)
 
     def _temporary(self) -> "TemporaryFolder":
         from remit.stores.sqlite.contents import TemporaryFolder  # noqa: PLC0415

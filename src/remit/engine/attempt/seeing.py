@@ -1,0 +1,117 @@
+"""Who sees which artifact, and which ones a value may refer to.
+
+An agent sees an artifact if it saved it in this task, or if it was given a value with the reference: an entry that it
+sees, the result of a task that it asked for, the data handed over to it, or the text of its task. A value can only
+contain references that its author sees, so an agent that knows a digest cannot make itself a value with it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from remit.core.artifact import BINARY, Artifact, digests_in, references
+from remit.core.events import read
+from remit.core.kinds.sharing import ArtifactData
+from remit.core.kinds.tasks import FirstData, Handed
+from remit.core.remit import STAND_IN
+from remit.core.trust import least
+from remit.core.values import Json
+from remit.engine.attempt.live import LiveTask
+from remit.errors import NotFound, Refused
+from remit.ports import ArtifactRow, View
+
+_SAVED: Final = "artifact.saved"
+
+
+def rows_seen(view: View, live: LiveTask, digest: str, now: int) -> list[ArtifactRow]:
+    """Return the references by which the holder sees an artifact; none if it does not see it. The names and the trust
+    labels of other references are left out, because they would tell it what it was not given."""
+    rows, task = view.artifact_rows(digest), live.remit.id
+    given = [row for row in rows if _is_given(view, live, row, now)]
+    if given or not rows:
+        return given
+    for one in (one for value in _handed_over(live) for one in references(value) if one.digest == digest):
+        handed = [row for row in rows if row.kind == "task.handed" and row.task == task]
+        return [row._replace(name=one.name, media_type=one.media_type) for row in handed or rows]
+    if digest in live.artifacts or (digest in digests_in(live.remit.task) and _had_asker(view, task, digest)):
+        return [row._replace(name="artifact", media_type=BINARY) for row in rows]
+    return []
+
+
+def _is_given(view: View, live: LiveTask, row: ArtifactRow, now: int) -> bool:
+    if row.kind != "entry.set":
+        return _was_given(view, row, live.remit.id, live.remit.holder)
+    entry = view.entry(row.namespace, row.key)
+    if entry is None or not entry.alive(now) or not live.sees(row.namespace, row.key, entry):
+        return False
+    return any(one.digest == row.digest for one in references(entry.value))
+
+
+def _was_given(view: View, row: ArtifactRow, task: str, holder: str) -> bool:
+    """Whether this event gave an artifact to the holder of a task: it saved it there, or got it as a result."""
+    if row.kind == _SAVED:
+        return row.task == task and row.agent == holder
+    if row.kind == "task.completed":
+        record = view.record(row.task)
+        if record is None or record.parent != task:
+            return False
+        first = view.event(record.began)
+        return first is not None and read(first, FirstData)["asker"] in (holder, STAND_IN)
+    return False
+
+
+def _handed_over(live: LiveTask) -> list[Json]:
+    """Return the values that came with a handoff."""
+    handoff = live.handoff
+    return [handoff.state.data(), *(one.value for one in handoff.results)]
+
+
+def _had_asker(view: View, task: str, digest: str) -> bool:
+    """Whether the one who wrote the text of a task saw this artifact. A person sees all of them."""
+    record = view.record(task)
+    first = view.event(record.began) if record is not None else None
+    if first is None:
+        return False
+    data = read(first, FirstData)
+    if not data["parent"]:
+        return True
+    parent, asker = data["parent"], data["asker"]
+    for row in view.artifact_rows(digest):
+        if _was_given(view, row, parent, asker):
+            return True
+        if row.kind == "task.handed" and row.task == parent:
+            handed = view.event(row.seq)
+            if handed is not None and read(handed, Handed)["to"] == asker:
+                return True
+    above = view.record(parent)
+    began = view.event(above.began) if above is not None else None
+    return (
+        began is not None and digest in digests_in(read(began, FirstData)["task"]) and _had_asker(view, parent, digest)
+    )
+
+
+def unseen(live: LiveTask, digest: str) -> Refused:
+    """Return the refusal, the same whether or not there is such an artifact."""
+    live.receipt.withhold(f"artifact {digest[:19]}", "asked for, not passed")
+    sentence = (
+        f"'{live.remit.holder}' does not see the artifact {digest}; its asker can pass it in the task, in a handoff, "
+        "or in an entry with sees=[...]"
+    )
+    return Refused(sentence, rule="not-visible")
+
+
+def carried_by(view: View, live: LiveTask | None, found: list[Artifact], now: int) -> list[ArtifactData]:
+    """Return the references in a value for its event. Raise `Refused` if its author does not see one of them; None
+    stands for the owner, who sees all that exist."""
+    carried: list[ArtifactData] = []
+    for one in found:
+        rows = view.artifact_rows(one.digest) if live is None else rows_seen(view, live, one.digest, now)
+        if not rows:
+            raise unseen(live, one.digest) if live is not None else _none(one.digest)
+        data = {**one.data(), "size": rows[0].size, "trust": least(row.trust for row in rows)}
+        carried.append(cast("ArtifactData", data))
+    return carried
+
+
+def _none(digest: str) -> NotFound:
+    return NotFound(f"there is no artifact {digest}; save it first: await workspace.artifacts.save(...)")
