@@ -14,13 +14,11 @@ from remit.cli.drawing import answer, decision_lines, receipts, receipts_in_shor
 from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_beside
 from remit.cli.terminal import colour, moment
-from remit.cli.watch import follow_run
 from remit.core.events import Event
 from remit.core.lifecycle import Record
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, NotFound
 from remit.ports import Span, View
-from remit.report import flow as flows
 from remit.report import wire
 from remit.report.detail import failures
 from remit.report.figures import count, duration, money
@@ -84,6 +82,8 @@ def show(
     if output is not None:
         raise BadInput("--output is for a diagram: add --as svg or --as mermaid")
     if follow:
+        from remit.cli.watch import follow_run  # only here: it takes the modules of the engine
+
         follow_run(run, place, quiet=json)
         if not json:
             return
@@ -133,6 +133,8 @@ def _show_trace(typed: str, place: Where, *, json: bool) -> None:
 
 def draw(run: str, place: Where, form: Form, output: Path | None) -> None:
     """Print a run as a diagram, or write it to a file."""
+    from remit.report import flow as flows
+
     picture = {"text": flows.text, "mermaid": flows.mermaid, "svg": flows.svg}[form](
         root_of(run, place), SystemClock().now()
     )
