@@ -1,13 +1,16 @@
 """A failure says where it was, and nothing that is written says what is secret."""
 
+import json
 import logging
 import sqlite3
-from traceback import format_exception
+from traceback import extract_tb, format_exception
+from typing import cast
 
 import pytest
 
 from engine.helping import PATIENCE, Shaky, ends, sound
-from remit import Failed, Runtime, Turn
+from remit import Failed, Runtime, Turn, run
+from remit.engine.traces import shortened, trace
 from remit.errors import BadInput
 from remit.runtime.workspace import subscribe
 from remit.testing import FakeClock
@@ -187,3 +190,63 @@ def test_what_cannot_be_a_secret_is_refused(wrong):
         Runtime(secrets=wrong)
     with pytest.raises(BadInput, match="did you mean secrets"):
         Runtime(secret=["long enough for it"])  # pyright: ignore[reportCallIssue]
+
+
+def files_of(error: BaseException | None) -> list[str]:
+    assert error is not None
+    return [frame.filename for frame in extract_tb(error.__traceback__)]
+
+
+def fails_deep(rt: Runtime) -> None:
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> None:
+        await turn.delegate("leaf", "x")
+
+    @rt.agent
+    async def leaf(turn: Turn) -> int:
+        return len(json.loads("{"))  # ends in a library
+
+
+@pytest.mark.rule("failure.frames")
+async def test_the_traceback_of_a_run_and_of_each_cause_ends_in_the_users_code(rt: Runtime):
+    fails_deep(rt)
+    with pytest.raises(Failed) as failed:
+        await rt.run("lead", "x")
+    assert files_of(failed.value) == [__file__]
+    assert files_of(failed.value.__cause__) == [__file__]
+    first = failed.value.__cause__
+    assert first is not None
+    assert first.__cause__ is not None
+    assert files_of(first.__cause__)[0] == __file__
+    assert files_of(first.__cause__)[-1].endswith("decoder.py")
+    for word in ("", 7):
+        with pytest.raises(BadInput) as bad:
+            await rt.run("lead", word)
+        assert files_of(bad.value) == [__file__]
+
+
+@pytest.mark.rule("failure.frames")
+def test_the_traceback_of_a_script_ends_in_the_users_code():
+    with team() as rt:
+        fails_deep(rt)
+        with pytest.raises(Failed) as failed:
+            run(rt, "lead", "x")
+        assert files_of(failed.value) == [__file__]
+        assert failed.value.__context__ is failed.value.__cause__ or failed.value.__context__ is None
+        with pytest.raises(BadInput) as bad:
+            run(rt, "lead", "")
+        assert files_of(bad.value) == [__file__]
+
+
+@pytest.mark.rule("failure.frames")
+def test_the_traceback_of_a_bug_inside_remit_stays_whole():
+    def bug() -> None:
+        trace(cast("BaseException", None))
+
+    with pytest.raises(AttributeError) as found:
+        bug()
+    before = files_of(found.value)
+    assert before[-1].endswith("traces.py")
+    assert files_of(shortened(found.value)) == before
+    never_raised = ValueError("x")
+    assert shortened(never_raised).__traceback__ is None

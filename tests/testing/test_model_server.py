@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from traceback import extract_tb
 from typing import Any, NamedTuple
 
 import anyio
 import httpx
 import pytest
 
+from remit.errors import Failed
 from remit.testing import FakeClock, pass_time
 from remit.testing.models import (
     Calls,
@@ -692,7 +694,7 @@ async def test_a_script_that_ran_out_says_so_to_the_client_and_at_the_end():
         async with serving([Says("one")]) as (_, client):
             await ask(client)
             told = await ask(client)
-            assert told.status == 500
+            assert told.status == 400
             assert "the script ran out after 1 replies" in told.whole["error"]["message"]
 
     with pytest.raises(ScriptFailed, match="request 2, to big: the script ran out after 1 replies"):
@@ -709,12 +711,41 @@ async def test_a_script_that_fails_is_told_at_the_end():
 
     async def run(script: Script) -> None:
         async with serving(script) as (server, client):
-            assert (await ask(client)).status == 500
+            assert (await ask(client)).status == 400
             assert "asked 1 times" in repr(server)
 
     for script, said in ((broken, "KeyError: 'big'"), (wordless, "replies with Says")):
         with pytest.raises(ScriptFailed, match=said):
             await run(script)
+
+
+@pytest.mark.rule("script.faults")
+@pytest.mark.parametrize("consequence", [AssertionError("not ok"), Failed("'coder' failed", agent="coder", task="t1")])
+async def test_a_bug_in_the_script_fails_the_test_in_place_of_what_followed_from_it(consequence: Exception):
+    def broken(request: ModelRequest) -> ModelReply:
+        raise KeyError(request.model)
+
+    async def run() -> None:
+        async with serving(broken) as (_, client):
+            await ask(client)
+            raise consequence
+
+    with pytest.raises(ScriptFailed, match="KeyError: 'big'") as failed:
+        await run()
+    bug = failed.value.__cause__
+    assert isinstance(bug, KeyError)
+    assert [frame.filename for frame in extract_tb(bug.__traceback__)] == [__file__]
+
+
+@pytest.mark.rule("script.faults")
+async def test_an_assertion_fails_as_it_is_if_the_script_has_no_bug():
+    async def run() -> None:
+        async with serving([Says("one")]) as (_, client):
+            await ask(client)
+            raise AssertionError("its own")
+
+    with pytest.raises(AssertionError, match="its own"):
+        await run()
 
 
 @pytest.mark.rule("script.faults")

@@ -280,7 +280,7 @@ class Outcome:
     def unwrap(self) -> Any:
         """Return the value, or raise the error."""
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)  # without the frames of an earlier raise
         return self.value
 
     def __str__(self) -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import sysconfig
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
-from typing import Final, NamedTuple, cast
+from types import FrameType, TracebackType
+from typing import Final, NamedTuple, TypeVar, cast
 
 from remit.errors import RemitError
 
 TRACE_LIMIT: Final = 8_000  # characters; the part nearest to the failure is kept
 _CHAIN_LIMIT: Final = 8  # causes of an error
+_ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 _OURS: Final = str(Path(__file__).parents[2])
 _LIBRARY: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+BaseExceptionOf = TypeVar("BaseExceptionOf", bound=BaseException)
 
 
 class Frame(NamedTuple):
@@ -74,6 +79,31 @@ def _frames(error: BaseException) -> list[Frame]:
     walked = walk_tb(error.__traceback__)
     frames = [Frame(one.f_code.co_filename, line, one.f_code.co_name) for one, line in walked]
     return [frame for frame in frames if not frame.is_ours]
+
+
+def _is_of_remit(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    # The methods of dataclasses have no file.
+    return path.startswith(_OURS) or (path == "<string>" and str(frame.f_globals.get("__name__")).startswith("remit."))
+
+
+def shortened(error: BaseExceptionOf) -> BaseExceptionOf:
+    """Remove the frames of remit and of asyncio from the traceback of an error, so that it ends in the user's code.
+    Return the error. A traceback that ends in remit without an error of remit shows a bug of remit and stays whole."""
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    if not entries or (_is_of_remit(entries[-1].tb_frame) and not isinstance(error, RemitError)):
+        return error
+    kept: TracebackType | None = None
+    for entry in reversed(entries):
+        frame = entry.tb_frame
+        if not (_is_of_remit(frame) or frame.f_code.co_filename.startswith(_ASYNCIO)):
+            kept = TracebackType(kept, frame, entry.tb_lasti, entry.tb_lineno)
+    error.__traceback__ = kept
+    return error
 
 
 class OwnersFunctionFailed(Exception):

@@ -133,7 +133,7 @@ class Opening:
     @property
     def engine(self) -> Engine:
         self._come_home()
-        if _is_running():
+        if is_running():
             self._one.enter()
         if self._engine is None:
             from remit.engine.assembly import assembled
@@ -148,7 +148,7 @@ class Opening:
         self._come_home()
         if self._engine is not None:
             return self.engine.services.ground.store
-        if _is_running():
+        if is_running():
             self._one.enter()
         if self._records is None:
             self._records = self.database.store(self.workspace)
@@ -279,7 +279,7 @@ async def _opened_beside(open_: Callable[[], Database]) -> Database:
         raise
 
 
-def _is_running() -> bool:
+def is_running() -> bool:
     """Whether an event loop is running here; a script may use a runtime without one."""
     try:
         asyncio.get_running_loop()

@@ -19,12 +19,13 @@ from remit.engine.directory import Directory
 from remit.engine.plans import PlanOutcome
 from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
+from remit.engine.traces import shortened
 from remit.engine.turn import Turn
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
-from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
+from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, is_running, refuse_unknown, settings
 from remit.runtime.registering import HasTeam, forms
 from remit.runtime.streaming import Streamed, stream_of
 from remit.runtime.workspace import Workspace
@@ -97,8 +98,12 @@ class Runtime(HasTeam):
         """
         asking.nothing_more("run", "an agent and a task", strange)
         form = None if returns is None else forms().form_of(returns, "returns")
-        outcome = await self._begun(agent, task, how)
-        return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
+        try:
+            outcome = await self._begun(agent, task, how)
+            return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
+        except Exception as error:
+            shortened(error)
+            raise
 
     async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Run a task with an agent and return its outcome, with the id of the run."""
@@ -309,12 +314,14 @@ def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **ho
     `Review`."""
     of_type(runtime, Runtime, "remit.run takes a Runtime first")
     form = None if returns is None else forms().form_of(returns, "returns")
+    if is_running():
+        raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
         outcome = asyncio.run(_run(runtime, agent, task, how))
         return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)
-    raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
+    except Exception as error:
+        shortened(error)
+        raise
 
 
 async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Outcome:

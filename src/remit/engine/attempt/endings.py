@@ -73,7 +73,7 @@ def failed(remit: Remit, error: BaseException) -> Ending:
     failure = Failed(
         _kept(sentence, f" ({where})" if where else ""), agent=remit.holder, task=remit.id, retryable=again
     )
-    failure.__cause__ = error
+    failure.__cause__ = traces.shortened(error)
     ending = _ending(remit, "task.failed", "failed", failure, kind=type(error).__name__)
     if told := traces.trace(error):
         ending.data["trace"] = told

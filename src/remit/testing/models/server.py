@@ -11,6 +11,8 @@ import anyio
 
 from remit.core.times import SECOND
 from remit.engine.system import SystemClock
+from remit.engine.traces import shortened
+from remit.errors import RemitError
 from remit.ports import Clock
 from remit.testing.doubles import PATIENCE
 from remit.testing.models.dialects import Spelled, error, plain, spelled
@@ -31,12 +33,13 @@ class ScriptFailed(AssertionError):
 
 class ModelServer:
     """The server. `url` is its address, `requests` lists the requests in order, and `faults` the requests without a
-    reply and those that a strict provider refuses."""
+    reply and those that a strict provider refuses. `bug` is the first exception of the script."""
 
     def __init__(self, script: Script, clock: Clock, body_limit: int, *, strict: bool = True) -> None:
         self.url = ""
         self.requests: list[ModelRequest] = []
         self.faults: list[str] = []
+        self.bug: Exception | None = None
         self._script = script if callable(script) else _next_of(deque(script))
         self._clock = clock
         self._body_limit = body_limit
@@ -88,7 +91,9 @@ class ModelServer:
         except Exception as fault:  # noqa: BLE001 - a test's own function
             sentence = str(fault) if isinstance(fault, ScriptFailed) else f"{type(fault).__name__}: {fault}"
             self.faults.append(f"request {number}, to {request.model}: {sentence}")
-            return plain(500, error(dialect, 500, message=f"the script cannot answer this: {sentence}"))
+            self.bug = self.bug or shortened(fault)
+            # A status that no client retries, so that the test fails at once.
+            return plain(400, error(dialect, 400, message=f"the script cannot answer this: {sentence}"))
 
     async def _send(self, reply: Spelled, writer: asyncio.StreamWriter) -> bool:
         """Send a reply. Return whether the connection can be used again."""
@@ -157,14 +162,20 @@ async def model_server(
 ) -> AsyncGenerator[ModelServer]:
     """Serve a script: replies, one for each request in order, or a function of the request. It serves
     `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. Unless `strict` is False, it refuses
-    what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids. At the
-    end, raise `ScriptFailed` if the script ran out or raised, or a request was refused, unless the test has failed
-    already."""
+    what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids.
+
+    At the end, raise `ScriptFailed` if the script ran out or raised, or a request was refused. If the body failed with
+    an error of remit or of an assertion, that followed from the bug in the script: the bug is raised in its place. Any
+    other error of the body is raised as it is."""
     model = ModelServer(script, clock or SystemClock(), body_limit, strict=strict)
-    async with listening(model.serve, connections) as model.url:
-        yield model
+    try:
+        async with listening(model.serve, connections) as model.url:
+            yield model
+    except (RemitError, AssertionError):
+        if model.bug is None:
+            raise
     if model.faults:
-        raise ScriptFailed("; ".join(model.faults))
+        raise ScriptFailed("; ".join(model.faults)) from None if isinstance(model.bug, ScriptFailed) else model.bug
 
 
 @asynccontextmanager
