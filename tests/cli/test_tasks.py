@@ -183,6 +183,37 @@ def test_the_same_words_of_one_person_are_the_same_task_for_a_while(cli, module:
     assert "it exists: the same task was submitted before" in cli(*words[:-1]).err
 
 
+@pytest.mark.rule("run.labels", "list.filters")
+def test_runs_and_tasks_are_labelled_and_found_by_their_labels(cli, module: str):
+    store = ("-s", "team.db")
+    week = ("--tag", "weekly", "--tag", "eu", "--meta", "ticket=T-7", "--meta", "note=a=b", "--by", "ann")
+    task = cli("submit", f"{module}:rt", "quick", "the week", *store, *week).out.strip()
+    other = cli("submit", f"{module}:rt", "quick", "the day", *store, "--by", "bob").out.strip()
+    for command, only in (("runs", ()), ("ps", ("--all",))):
+        for which in (("--tag", "eu"), ("--by", "ann"), ("--text", "WEEK"), ("--tag", "weekly", "--since", "1h")):
+            found = json.loads(cli(command, *only, *which, *store, "--json").out)
+            [line] = found["tasks"] if command == "ps" else found
+            assert line["id"] == task, (command, which)
+            labels = {"by": "ann", "tags": ["eu", "weekly"], "meta": {"ticket": "T-7", "note": "a=b"}}
+            assert {name: line[name] for name in labels} == labels
+        assert "#eu #weekly the week" in cli(command, *store).out
+        assert other in cli(command, *only, "--asker", "person", "--state", "pending", "--agent", "quick", *store).out
+        assert "no such" in cli(command, *only, "--tag", "none", *store).out
+        assert "no such" in cli(command, *only, "--until", "1h", *store).out
+    told = cli("status", task, *store).out
+    assert "by       ann" in told
+    assert "tags     eu, weekly" in told
+    assert "meta     ticket=T-7" in told
+    wrong = cli("submit", f"{module}:rt", "quick", "x", *store, "--meta", "ticket")
+    assert (wrong.code, "--meta is NAME=VALUE, such as --meta ticket=T-7, not 'ticket'" in wrong.err) == (2, True)
+    assert (
+        "a run has at most 16 tags"
+        in cli(
+            "submit", f"{module}:rt", "quick", "x", *store, *(word for n in range(17) for word in ("--tag", f"t{n}"))
+        ).err
+    )
+
+
 def test_the_same_key_is_the_same_task(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--key", "mine", "--json")
     first = json.loads(cli(*words).out)

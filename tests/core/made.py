@@ -4,7 +4,7 @@ from core.make import NOW, entry, remit_along
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
-from remit.core.events import Gap, Place, Unsealed
+from remit.core.events import Gap, Labels, Place, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds.models import (
     TalkRestarted,
@@ -75,7 +75,8 @@ STEPS = [
 ]
 REPORT = {"digest": f"sha256:{'a' * 64}", "size": 5, "name": "a.txt", "media_type": "text/plain", "trust": "trusted"}
 CODER = remit_along("lead", "coder")
-STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session", by="ann")
+LABELLED = Labels("ann", ("nightly",), (("ticket", 7),))
+STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session", labels=LABELLED)
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
@@ -219,7 +220,7 @@ MADE = [
     *(ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, **CLOSES, **STOPPED, "by": "ann"}) for word in ENDED),
     refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
-    tokens_used(CODER._replace(by="ann"), 7, NOW),
+    tokens_used(CODER._replace(labels=Labels("ann")), 7, NOW),
     tokens_used(CODER, 7, NOW, [["t1", 5, 2]]),
     *(ledger_event(f"account.{kind}", Place(), "", NOW, data) for kind, data in ACCOUNT),
     *(ledger_event(f"hold.{kind}", HERE, "coder", NOW, data) for kind, data in HOLDS),

@@ -13,7 +13,19 @@ def event(kind: str = "task.started", agent: str = "lead", at: int = 5) -> Event
 
 @pytest.mark.rule("journal.chapters")
 def test_a_chapter_has_the_times_the_agents_and_the_kinds_of_its_events():
-    assert chapter_of(1, 9, FACTS) == Chapter(1, 9, 3, 9, "  helper lead ", " entry.set task.started ")
+    assert chapter_of(1, 9, FACTS) == Chapter(1, 9, 3, 9, "  helper lead ", " entry.set task.started ", "\n")
+
+
+@pytest.mark.rule("journal.chapters")
+def test_a_chapter_has_the_labels_of_the_tasks_that_began_in_it():
+    chapter = chapter_of(1, 9, FACTS, ["by ann", "asker lead", "by ann"])
+    assert chapter.labels == "\nasker lead\nby ann\n"
+    assert chapter.has(event()._replace(data={"by": "ann", "asker": "lead"}))
+    assert not chapter.has(event()._replace(data={"by": "an"}))
+    assert chapter.has(event("entry.set", "")._replace(data={"by": "bob"}))  # the person of another act
+    assert chapter_of(1, 9, FACTS, None).labels == "*"
+    assert chapter_of(1, 9, FACTS, [f"tag {number:060}" for number in range(300)]).labels == "*"
+    assert chapter_of(1, 9, FACTS, None).has(event()._replace(data={"by": "bob"}))
 
 
 @pytest.mark.parametrize(

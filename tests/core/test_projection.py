@@ -24,7 +24,7 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
 from remit.core.change import KEYS, Change
 from remit.core.entry import Draft, Message, Retired, Writer, touched, written
-from remit.core.events import Gap, Place, Unsealed
+from remit.core.events import Gap, Labels, Place, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds.models import ToolDone, tool_done
 from remit.core.kinds.sharing import entries_removed, entry_set, entry_touched, message_sent, messages_taken
@@ -354,7 +354,7 @@ def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
 
 
 def test_a_root_alone_counts_nothing_and_makes_no_row_of_its_run():
-    for fact in (started_event(first_remit()._replace(by="ann"), NOW), submitted_by("ann")):
+    for fact in (started_event(first_remit()._replace(labels=Labels("ann")), NOW), submitted_by("ann")):
         assert counted(fact) == {}
         assert fold(journal(fact))["run"] == {}
 
@@ -407,7 +407,7 @@ def test_a_refusal_outside_of_any_run_counts_for_none():
 
 
 def submitted_by(person: str) -> Unsealed:
-    return submitted_event(first_remit()._replace(by=person), NOW, Queued("submit", SECOND, 1, NOW))
+    return submitted_event(first_remit()._replace(labels=Labels(person)), NOW, Queued("submit", SECOND, 1, NOW))
 
 
 def test_every_other_task_adds_itself_and_its_holder_if_it_is_new():

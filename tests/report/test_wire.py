@@ -10,6 +10,7 @@ from core.make import NOW, SECOND, entry, journal, json_values
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
+from remit.core.events import Labels
 from remit.core.kinds.tasks import Begun, Claim, started
 from remit.core.lifecycle import Outcome, Record, RunFacts
 from remit.core.limits import Limit, LimitUse, Metered
@@ -179,6 +180,9 @@ def test_a_task_in_detail_has_its_outcome_too():
     assert wire.task_detail(found, state="lost", where="gone") == {
         **TASK,
         "asker": "lead",
+        "by": "",
+        "tags": [],
+        "meta": {},
         "attempts": 4,
         "earlier": [{"how": "failed", "at": NOW, "elapsed": 5, "error": "no disk"}],
         "below": {"running": 2},
@@ -192,7 +196,12 @@ def test_a_task_in_detail_has_its_outcome_too():
 
 
 def test_a_run_is_its_first_task_and_its_figures():
-    line = RunLine(RECORD, "build it", RunFacts("t1", frozenset(("lead", "coder")), 2, 1, 70, 3, 5), "ann")
+    line = RunLine(
+        RECORD,
+        "build it",
+        RunFacts("t1", frozenset(("lead", "coder")), 2, 1, 70, 3, 5),
+        Labels("ann", ("nightly",), (("n", 1),)),
+    )
 
     assert wire.run(line, state="running") == {
         "id": "t2",
@@ -206,6 +215,8 @@ def test_a_run_is_its_first_task_and_its_figures():
         "credits": 5,
         "refused": 3,
         "by": "ann",
+        "tags": ["nightly"],
+        "meta": {"n": 1},
         "asked_at": NOW,
         "ended_at": None,
     }

@@ -130,6 +130,8 @@ LOOKS: dict[str, Callable[[View], object]] = {
     "a page of tasks": lambda view: view.tasks(Which(limit=10, before=100)),
     "a page of one agent's tasks": lambda view: view.tasks(Which(agent="helper", limit=10)),
     "a page of runs": lambda view: view.runs(10, 100),
+    "a page of an asker's tasks": lambda view: view.tasks(Which(asker="lead", limit=10)),
+    "a page of runs by their text": lambda view: view.run_lines(Which(text="run", limit=10)),
     "what is open": lambda view: view.tasks(Which(state="open")),
     "what failed": lambda view: view.tasks(Which(state="failed")),
     "what one agent died of": lambda view: view.tasks(Which(state="dead", agent="helper")),
@@ -160,6 +162,11 @@ RARE_LOOKS: dict[str, Callable[[View], object]] = {
     "the tasks of an agent that never was": lambda view: view.tasks(Which(agent="nobody")),
     "the tasks that an agent has ended that never was": lambda v: v.tasks(Which(agent="nobody", state="completed")),
     "what a prune may find": lambda view: view.last_before(NOW),
+    "the tasks that an agent asked for that never was": lambda view: view.tasks(Which(asker="nobody")),
+    "the tasks of a person who never was": lambda view: view.tasks(Which(by="nobody")),
+    "the runs with a tag that never was": lambda view: view.run_lines(Which(tag="none")),
+    "the tasks since then": lambda view: view.tasks(Which(since=NOW + 1)),
+    "the runs until then": lambda view: view.run_lines(Which(until=NOW)),
 }
 
 

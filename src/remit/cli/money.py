@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, opened, out, typed, with_unit
-from remit.cli.stats import typed_times
 from remit.cli.terminal import Rows
+from remit.cli.times import typed_times
 from remit.core.limits import LimitUse
 from remit.core.money import Hold, Lease, spelled
 from remit.core.times import aware, iso

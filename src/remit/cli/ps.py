@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
@@ -12,6 +12,7 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed, typ
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
+from remit.core.events import Labels
 from remit.core.lifecycle import TERMINAL, Progress, Record
 from remit.core.values import Json, canonical
 from remit.ports import TaskLine, View, Which
@@ -31,6 +32,62 @@ _ORPHANS: Final = 100
 _SPELLED_OUT: Final = 3  # undelivered results that are listed; the rest is counted
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Narrowed:
+    """Which tasks or runs to list: all conditions must hold."""
+
+    state: StateName | None = None
+    """Only those in this state."""
+
+    agent: str = ""
+    """Only those that this agent holds."""
+
+    session: str = ""
+    """Only those of this session."""
+
+    asker: str = ""
+    """Only those that this agent asked for; `person` for those that people asked for."""
+
+    by: str = ""
+    """Only those of runs that this person started."""
+
+    tag: str = ""
+    """Only those of runs with this tag."""
+
+    since: str = ""
+    """Only those requested after this time: 30m, 1h or 2d ago, or a date and time such as 2026-11-15T02:36Z."""
+
+    until: str = ""
+    """Only those requested before this time, in the same format."""
+
+    text: str = ""
+    """Only those with this text in their task, in upper or lower case."""
+
+    def which(self, limit: int, now: int) -> Which:
+        """Return the conditions as a store takes them."""
+        since, until = None, None
+        if self.since or self.until:
+            from remit.cli.times import typed_times
+
+            since, until = typed_times(self.since, self.until, now)
+        return Which(
+            session=self.session or None,
+            agent=canonical(self.agent) if self.agent else None,
+            state=self.state,
+            limit=limit,
+            asker=_asker(self.asker),
+            by=self.by or None,
+            tag=self.tag or None,
+            since=since,
+            until=until,
+            text=self.text or None,
+        )
+
+
+EVERY = Narrowed()
+
+
 class Snapshot(NamedTuple):
     """The data of `remit ps`, read at one moment."""
 
@@ -43,12 +100,8 @@ def ps(
     *,
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
-    state: StateName | None = None,
-    agent: str = "",
-    session: str = "",
+    only: Narrowed = EVERY,
     parent: str = "",
-    asker: str = "",
-    by: str = "",
     limit: int = 100,
     json: AsJson = False,
 ) -> None:
@@ -58,33 +111,20 @@ def ps(
     ----------
     all
         Include ended tasks.
-    state
-        Only tasks in this state.
-    agent
-        Only tasks that this agent holds.
-    session
-        Only tasks of this session.
+    only
+        Which tasks to list.
     parent
         Only subtasks of this task: its id, as for `remit status`.
-    asker
-        Only tasks that this agent asked for; `person` for those that people asked for.
-    by
-        Only tasks of runs that this person started.
     limit
         Maximum number of rows.
     json
         Print JSON.
     """
-    which = Which(
-        session=session or None,
-        agent=canonical(agent) if agent else None,
-        state=state or (None if all else "open"),
-        limit=checked_limit(limit, most=100_000),
-        asker=_asker(asker),
-        by=by or None,
-    )
+    most = checked_limit(limit, most=100_000)
     with opened(place) as workspace:
         now = opening_of(workspace).clock.now()
+        which = only.which(most, now)
+        which = which if all or which.state else replace(which, state="open")
         snapshot = asyncio.run(workspace.journal.read(lambda view: _snapshot(view, which, parent), long=True))
         hint, every = typed_with_team("worker"), typed("remit ps --all")
     if json:
@@ -96,7 +136,7 @@ def ps(
         if len(snapshot.tasks) == which.limit:
             console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
-        narrowed = all or state or agent or session or parent or asker or by
+        narrowed = all or parent or only != EVERY
         console.print(Text("no such tasks" if narrowed else f"no open tasks; ended ones: {every}", "dim"))
     for text in _below(snapshot, hint, now):
         console.print(text)
@@ -140,7 +180,13 @@ def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
 def _subject(line: TaskLine, crew: Crew) -> str:
     """Return the text of a task, after its progress if it runs and has reported some."""
     found = _progress(line.record, crew)
-    return line.task if found is None else f"[{found}] {line.task}"
+    task = labelled(line.task, line.labels)
+    return task if found is None else f"[{found}] {task}"
+
+
+def labelled(task: str, labels: Labels) -> str:
+    """Return the task text with the tags of its run in front of it."""
+    return f"{' '.join(f'#{tag}' for tag in labels.tags)} {task}" if labels.tags else task
 
 
 def _progress(record: Record, crew: Crew) -> Progress | None:
@@ -210,6 +256,7 @@ def task_data(line: TaskLine, crew: Crew, now: int) -> dict[str, Json]:
     return {
         **wire.task(record, line.task, state=state, where=place),
         "asker": line.asker,
+        **wire.labels(line.labels),
         "progress": said and said.data,
     }
 

@@ -19,6 +19,7 @@ from remit.cli.options import (
     Credits,
     OwnStore,
     aside,
+    at_terminal,
     emit,
     is_kept,
     out,
@@ -36,6 +37,7 @@ from remit.core.events import Event
 from remit.core.lifecycle import Outcome, Progress
 from remit.core.plan import Lead, Plan
 from remit.core.session import RemembersGiven
+from remit.core.values import shown
 from remit.engine.asking import Starting, StartingPlan
 from remit.engine.presence.heartbeat import loop_watched
 from remit.engine.presence.peers import process_address
@@ -76,6 +78,40 @@ class Limits:
 _OPEN = Limits()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LabelOptions:
+    """Whose run it is, and its labels: lists of runs and tasks can be narrowed by them."""
+
+    by: str = ""
+    """Name of the person who starts the run. [default: the user of this terminal]"""
+
+    tag: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=False)] = ()
+    """A tag of the run; repeat the option for more, up to 16."""
+
+    meta: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=False)] = ()
+    """Metadata of the run, as NAME=VALUE; repeat the option for more, up to 16."""
+
+    @property
+    def how(self) -> Starting:
+        how: Starting = {"by": self.by or at_terminal()}
+        if self.tag:
+            how["tags"] = self.tag
+        if self.meta:
+            how["meta"] = dict(map(_named_value, self.meta))
+        return how
+
+
+NO_LABELS = LabelOptions()
+
+
+def _named_value(typed: str) -> tuple[str, str]:
+    name, equals, value = typed.partition("=")
+    if not (name and equals):
+        raise BadInput(f"--meta is NAME=VALUE, such as --meta ticket=T-7, not {shown(typed)}")
+    return name, value
+
+
 class Ask(NamedTuple):
     """A request and how to show it. `store` is as the user gave it, for the hints. With `lead`, a plan is carried out,
     or the agent leads a team."""
@@ -92,6 +128,7 @@ class Ask(NamedTuple):
 def run(
     *request: str,
     limits: Limits = _OPEN,
+    labels: LabelOptions = NO_LABELS,
     store: OwnStore = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
@@ -118,6 +155,8 @@ def run(
         remit.toml]. AGENT may be omitted if the team file names a default agent, TASK if it has a plan.
     limits
         Limits of the run.
+    labels
+        Whose run it is, and its labels.
     store
         Use this store instead of the runtime's own: a SQLite file or a postgresql:// URL.
     session
@@ -132,7 +171,7 @@ def run(
     with starting(None if json else _beside(out())):
         team = load_team(where)
     how = _how(limits, amount, team.run)
-    how["session"] = session
+    how |= {"session": session, **labels.how}
     asks = asked_for(team.run, agent, task)
     with team.runtime.at(store) as runtime:
         stay_at(runtime.workspace, store)

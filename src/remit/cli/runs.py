@@ -5,10 +5,10 @@ import asyncio
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team, where_is
-from remit.cli.ps import took
+from remit.cli.ps import EVERY, Narrowed, labelled, took
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
-from remit.ports import RunLine
+from remit.ports import RunLine, View, Which
 from remit.report import wire
 from remit.report.figures import age, money
 from remit.report.printable import escaped
@@ -16,11 +16,13 @@ from remit.runtime.workers import Crew
 from remit.runtime.workspace import opening_of
 
 
-def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
-    """List recent runs, newest first.
+def runs(*, place: Where = HERE, only: Narrowed = EVERY, limit: int = 20, json: AsJson = False) -> None:
+    """List runs, newest first.
 
     Parameters
     ----------
+    only
+        Which runs to list, by their first task.
     limit
         Maximum number of rows.
     json
@@ -29,14 +31,21 @@ def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
     most = checked_limit(limit)
     with opened(place) as workspace:
         now = opening_of(workspace).clock.now()
-        lines, crew = asyncio.run(workspace.journal.read(lambda view: (view.runs(most), Crew(view.workers()))))
+        which = None if only == EVERY else only.which(most, now)
+        lines, crew = asyncio.run(workspace.journal.read(lambda view: _listed(view, which, most), long=True))
         where = where_is(opening_of(workspace).database)
     if json:
         emit([wire.run(line, state=crew.state(line.record, now)) for line in lines])
+    elif not lines and which is not None:
+        out().print(Text("no such runs", "dim"))
     elif not lines:
         out().print(Text(f"no runs yet in {where}; start one: {typed_with_team('run', ' AGENT TASK')}"))
     else:
         out().print(_table(lines, crew, now))
+
+
+def _listed(view: View, which: Which | None, most: int) -> tuple[list[RunLine], Crew]:
+    return view.runs(most) if which is None else view.run_lines(which), Crew(view.workers())
 
 
 def _table(lines: list[RunLine], crew: Crew, now: int) -> Rows:
@@ -50,7 +59,7 @@ def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
         Text(record.id),
         state_text(crew.state(record, now)),
         Text(escaped(record.holder, 64), "bold"),
-        Text(escaped(line.task, 200)),
+        Text(escaped(labelled(line.task, line.labels), 200)),
         str(line.facts.tasks),
         str(line.facts.refusals) if line.facts.refusals else "",
         money(line.facts.credits) if line.facts.credits else "",

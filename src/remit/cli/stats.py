@@ -9,10 +9,9 @@ from rich.text import Text
 from remit.cli.breakers import breaker_state
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed
 from remit.cli.terminal import Rows
-from remit.cli.times import typed_moment, typed_span
-from remit.core.times import SECOND, aware
-from remit.core.values import canonical, shown
-from remit.errors import BadInput
+from remit.cli.times import typed_times
+from remit.core.times import aware
+from remit.core.values import canonical
 from remit.report import wire
 from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
@@ -47,25 +46,6 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         out().print(Text("no events in that time" if since or until or agent else "no events yet", "dim"))
     else:
         _print(out(), figures)
-
-
-def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | None]:
-    """Return the start and end of a period, as people type it."""
-    start, end = _when(since, "--since", now), _when(until, "--until", now)
-    if start is not None and start >= (now if end is None else end):
-        raise BadInput("--since must be before --until [default: now]")
-    return start, end
-
-
-def _when(typed: str, option: str, now: int) -> int | None:
-    """Return a time as people type it: an age, or a date. Without a time zone it is UTC."""
-    if not typed:
-        return None
-    if (ago := typed_span(typed)) is not None:
-        return max(0, now - round(ago * SECOND))
-    if (when := typed_moment(typed, option)) is None:
-        raise BadInput(f"{option} is so long ago, as 30m, 1h or 2d, or a date, as 2026-11-15, not {shown(typed)}")
-    return when
 
 
 def _print(console: Console, figures: Stats) -> None:

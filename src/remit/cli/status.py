@@ -89,6 +89,7 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
     by = f"'{escaped(detail.asker, 64)}', as a subtask of {record.parent}" if record.parent else "a person"
     yield "asked", f"{moment(record.asked_at)} by {by}"
     yield "session", escaped(record.session, 80)
+    yield from _label_lines(detail)
     if record.asked_how != "delegate":
         yield "attempt", f"{record.attempt} of {detail.attempts}{_place(seen)}"
     if record.state == "pending":
@@ -110,6 +111,17 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
             yield "waits", waits(question).removeprefix("waits ")
     if detail.below:
         yield "subtasks", f"{count(detail.below.total(), 'task')}: {states(detail.below.elements())}"
+
+
+def _label_lines(detail: Detail) -> Iterator[tuple[str, str]]:
+    """Yield the labels of the run."""
+    labels = detail.labels
+    if labels.by:
+        yield "by", escaped(labels.by, 64)
+    if labels.tags:
+        yield "tags", escaped(", ".join(labels.tags), 400)
+    for name, value in labels.meta:
+        yield "meta", escaped(f"{name}={value}", 400)
 
 
 def _place(seen: Seen) -> str:

@@ -16,7 +16,6 @@ from remit.cli.options import (
     InWorkspace,
     OwnStore,
     aside,
-    at_terminal,
     emit,
     out,
     stay_at,
@@ -26,7 +25,7 @@ from remit.cli.options import (
     workspace_at,
 )
 from remit.cli.ps import due_in
-from remit.cli.run import AskedFor, asked_by, asked_for, has_task, words_of
+from remit.cli.run import NO_LABELS, AskedFor, LabelOptions, asked_by, asked_for, has_task, words_of
 from remit.cli.times import typed_delay
 from remit.cli.watch import print_end, print_outcome, wait_for_end
 from remit.config.teams import RunDefaults
@@ -76,7 +75,7 @@ def submit(
     store: OwnStore = None,
     workspace: InWorkspace = None,
     key: str = "",
-    by: str = "",
+    labels: LabelOptions = NO_LABELS,
     queue: InQueue = USUAL,
     credits: Credits = None,
     session: str = "",
@@ -109,8 +108,8 @@ def submit(
     key
         Idempotency key: submitting it again returns the same task. [default: the same request of the same person within
         five minutes is the same task]
-    by
-        Name of the submitter. [default: the user of this terminal]
+    labels
+        Whose run it is, and its labels.
     credits
         Budget of the task, for example 0.50USD.
     session
@@ -126,8 +125,8 @@ def submit(
     json
         Print JSON.
     """
-    how: StartingQueued = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
-    how |= {**queue.how, **_sameness(key)}
+    how: StartingQueued = {"session": session, "credits": with_unit(credits)}
+    how |= {**labels.how, **queue.how, **_sameness(key)}
     asks = _read(plan) if plan is not None and not team else None
     where, agent, task = _checked(request, plan, team=team)
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from remit.core.times import aware, moment, span
+from remit.core.times import SECOND, aware, moment, span
 from remit.core.values import shown
 from remit.errors import BadInput
 
@@ -46,3 +46,22 @@ def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
             )
         return {"at": aware(when)}
     return {}
+
+
+def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | None]:
+    """Return the start and end of a period, as people type it."""
+    start, end = _when(since, "--since", now), _when(until, "--until", now)
+    if start is not None and start >= (now if end is None else end):
+        raise BadInput("--since must be before --until [default: now]")
+    return start, end
+
+
+def _when(typed: str, option: str, now: int) -> int | None:
+    """Return a time as people type it: an age, or a date. Without a time zone it is UTC."""
+    if not typed:
+        return None
+    if (ago := typed_span(typed)) is not None:
+        return max(0, now - round(ago * SECOND))
+    if (when := typed_moment(typed, option)) is None:
+        raise BadInput(f"{option} is so long ago, as 30m, 1h or 2d, or a date, as 2026-11-15, not {shown(typed)}")
+    return when

@@ -5,12 +5,13 @@ Events are named tuples: immutable, and cheaper to create than dataclasses. A de
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
+from remit.core.checks import items
 from remit.core.times import aware
-from remit.core.values import Json, decode
+from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, decode, line, plain, shown
 from remit.errors import BadInput
 
 GENESIS: Final = "0" * 64
@@ -160,6 +161,100 @@ class Mark(NamedTuple):
     hash: str
 
 
+# -- labels of a run, and where in the journal its tasks are ---------------------------------------------------------
+
+MOST_TAGS: Final = 16
+MOST_META: Final = 16
+LABEL_LIMIT: Final = 64  # characters of a tag, and of a name in the metadata
+VALUE_LIMIT: Final = 512  # characters of a text in the metadata
+MetaValue: TypeAlias = str | int | float | bool
+
+
+class Labels(NamedTuple):
+    """The person who started a run, its tags, and its metadata by name; both in alphabetical order."""
+
+    by: str = ""
+    tags: tuple[str, ...] = ()
+    meta: tuple[tuple[str, MetaValue], ...] = ()
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """The labels that are set, as they are in the first event of a task."""
+        data: dict[str, Json] = {"by": self.by} if self.by else {}
+        if self.tags:
+            data["tags"] = [*self.tags]
+        if self.meta:
+            data["meta"] = {**dict(self.meta)}
+        return data
+
+
+NO_LABELS: Final = Labels()
+
+
+def labels_given(by: object, tags: object, meta: object) -> Labels:
+    """Return the labels that a caller gives. Raise `BadInput` if there are too many, or if one is too long."""
+    if by != "":
+        line(by, "by", NAME_LIMIT)
+    return Labels(cast("str", by), _tags(tags) if tags != () else (), _meta(meta) if meta != () else ())
+
+
+def tag_given(given: object) -> str:
+    """Return a tag. Raise `BadInput` unless it is one line of at most 64 characters."""
+    return line(given, "a tag", LABEL_LIMIT)
+
+
+def _tags(given: object) -> tuple[str, ...]:
+    found = sorted({tag_given(one) for one in items(given, "tags is a list of texts, such as ['nightly']")})
+    if len(found) > MOST_TAGS:
+        raise BadInput(f"a run has at most {MOST_TAGS} tags, not {len(found)}")
+    return tuple(found)
+
+
+def _meta(given: object) -> tuple[tuple[str, MetaValue], ...]:
+    if not isinstance(given, Mapping):
+        raise BadInput(f"meta is a dict of names and values, such as {{'ticket': 'T-7'}}, not {shown(given)}")
+    found = {
+        line(name, "a name in meta", LABEL_LIMIT): value for name, value in cast("Mapping[Any, Any]", given).items()
+    }
+    if len(found) > MOST_META:
+        raise BadInput(f"a run has at most {MOST_META} entries in meta, not {len(found)}; keep the rest in its context")
+    return tuple((name, _value(name, found[name])) for name in sorted(found))
+
+
+def _value(name: str, given: object) -> MetaValue:
+    if isinstance(given, str):
+        return plain(given, f"meta['{name}']", VALUE_LIMIT, empty=True)
+    whole = isinstance(given, int) and -INT_LIMIT <= given <= INT_LIMIT
+    if whole or (isinstance(given, float) and given - given == 0):  # neither infinite nor NaN
+        return cast("MetaValue", given)
+    raise BadInput(f"meta['{name}'] is a text, a number, True or False, not {shown(given)}")
+
+
+def labels_restored(data: Mapping[str, Any]) -> Labels:
+    """Return the labels in the first event of a task."""
+    by, tags, meta = data.get("by", ""), data.get("tags", ()), data.get("meta")
+    if not (by or tags or meta):
+        return NO_LABELS
+    return Labels(by, tuple(tags), tuple(cast("dict[str, MetaValue]", meta).items()) if meta else ())
+
+
+FIRST_KINDS: Final = ("task.started", "task.submitted")
+
+
+def mark(kind: str, name: str) -> str:
+    """Return the text that stands for a label in a chapter; `kind` is asker, by or tag."""
+    return f"{kind} {name}"
+
+
+def marks(data: Mapping[str, Any]) -> set[str]:
+    """Return the marks of a task: its asker, the person who started its run, and its tags."""
+    found = {mark(kind, str(data[kind])) for kind in ("asker", "by") if data.get(kind)}
+    return found | {mark("tag", str(one)) for one in data.get("tags", ())}
+
+
+_LABELS: Final = 16_384  # characters of the labels of a chapter; beyond that it may have any
+
+
 class Gap(NamedTuple):
     """A range of the journal whose events were removed: the first and the last missing number, and the hash of the
     last, which the event after the gap continues.
@@ -174,8 +269,9 @@ class Gap(NamedTuple):
 
 
 class Chapter(NamedTuple):
-    """A summary of a range of events: their earliest and latest times, their agents and their kinds. Names and kinds
-    are separated by spaces; `*` stands for any agent.
+    """A summary of a range of events: their earliest and latest times, their agents and their kinds, and the labels of
+    the tasks that began there. Names and kinds are separated by spaces, labels by line breaks; `*` stands for any agent
+    or any label.
 
     Times grow with sequence numbers only as far as clocks agree, so a chapter has the times of all its events, not only
     of its first and last one.
@@ -187,6 +283,7 @@ class Chapter(NamedTuple):
     latest: int
     agents: str
     kinds: str
+    labels: str = "*"
 
     def may_have(self, kinds: Iterable[str]) -> bool:
         """Whether an event of one of these kinds is in the chapter."""
@@ -198,15 +295,26 @@ class Chapter(NamedTuple):
             self.earliest <= event.at <= self.latest
             and f" {event.kind} " in self.kinds
             and (self.agents == "*" or f" {event.agent} " in self.agents)
+            and (self.labels == "*" or event.kind not in FIRST_KINDS or self._has_labels(event))
         )
 
+    def _has_labels(self, event: "Event") -> bool:
+        return all(f"\n{mark}\n" in self.labels for mark in marks(event.data))
 
-def chapter_of(first: int, last: int, facts: Iterable[Sequence[Any]]) -> Chapter:
-    """Return the chapter of events whose kinds, agents, earliest and latest times are these."""
+
+def chapter_of(first: int, last: int, facts: Iterable[Sequence[Any]], labels: Iterable[str] | None = ()) -> Chapter:
+    """Return the chapter of events whose kinds, agents, earliest and latest times are these. `labels` are the marks of
+    its tasks; None if they are not known."""
     kinds, agents, earliest, latest = zip(*facts, strict=True)
     names = sorted({*agents})
     told = "*" if any(" " in name for name in names) else f" {' '.join(names)} "
-    return Chapter(first, last, min(earliest), max(latest), told, f" {' '.join(sorted({*kinds}))} ")
+    all_kinds = f" {' '.join(sorted({*kinds}))} "
+    return Chapter(first, last, min(earliest), max(latest), told, all_kinds, _label_text(labels))
+
+
+def _label_text(labels: Iterable[str] | None) -> str:
+    text = "*" if labels is None else "\n".join(("", *sorted({*labels}), ""))
+    return text if len(text) <= _LABELS else "*"
 
 
 def joined(gaps: Iterable[Gap]) -> list[Gap]:

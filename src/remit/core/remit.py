@@ -10,7 +10,7 @@ from remit.core import bounds as bounds_
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
-from remit.core.events import Event, Place
+from remit.core.events import NO_LABELS, Event, Labels, MetaValue, Place, labels_restored
 from remit.core.prices import CreditsGiven, credits, dollars  # noqa: A004 - the word of the domain
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.session import Remembers, RemembersGiven, remembers
@@ -278,8 +278,8 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
 
 
 class Remit(NamedTuple):
-    """A task assignment. The engine derives it from the stored parent; callers cannot supply one. `by` is the person
-    who started the run, if one is named."""
+    """A task assignment. The engine derives it from the stored parent; callers cannot supply one. `labels` are those of
+    the run."""
 
     id: str
     workspace: str
@@ -295,7 +295,12 @@ class Remit(NamedTuple):
     writes: Sees = NOTHING
     trust: Trust = TRUSTED
     remembers: Remembers = ""
-    by: str = ""
+    labels: Labels = NO_LABELS
+
+    @property
+    def by(self) -> str:
+        """The person who started the run, or ""."""
+        return self.labels.by
 
     @property
     def asker(self) -> str:
@@ -317,12 +322,12 @@ def place(remit: Remit) -> Place:
 
 
 class Origin(NamedTuple):
-    """The start of a run: ids, workspace, session and the person who starts it, made or checked by the engine."""
+    """The start of a run: ids, workspace, session and labels, made or checked by the engine."""
 
     id: str
     workspace: str
     session: str
-    by: str = ""
+    labels: Labels = NO_LABELS
 
 
 def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None) -> Remit:
@@ -348,7 +353,7 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
         writes=scope.on_board(wish.writes, origin.session),
         trust=wish.trust,
         remembers=wish.remembers,
-        by=origin.by,
+        labels=origin.labels,
     )
 
 
@@ -383,7 +388,7 @@ def derive(
         # An asker may mark its text as untrusted, but an untrusted asker cannot mark it as trusted.
         wish.trust if trust is TRUSTED else trust,
         wish.remembers,
-        parent.by,
+        parent.labels,
     )
 
 
@@ -401,6 +406,8 @@ class RemitData(TypedDict):
     trust: NotRequired[Trust]
     remembers: NotRequired[Remembers]
     by: NotRequired[str]
+    tags: NotRequired[list[str]]
+    meta: NotRequired[dict[str, MetaValue]]
 
 
 def restored(event: Event) -> Remit:
@@ -426,7 +433,7 @@ def restored(event: Event) -> Remit:
         writes=scope.restored(data.get("writes", [])),
         trust=data.get("trust", TRUSTED),
         remembers=data.get("remembers", ""),
-        by=data.get("by", ""),
+        labels=labels_restored(data),
     )
 
 

@@ -4,7 +4,7 @@ An unknown keyword is an error that lists the known ones.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar, cast
@@ -14,6 +14,8 @@ import anyio
 from remit.core.allow import ANY, NamesGiven
 from remit.core.bounds import TOP, Bounds, Classify, tier
 from remit.core.checks import between, callable_, of_type, refuse_strange, yes_or_no
+from remit.core.events import NO_LABELS, Labels, MetaValue
+from remit.core.events import labels_given as labels_of
 from remit.core.plan import STEP_LIMIT, Lead, Plan
 from remit.core.prices import CreditsGiven
 from remit.core.remit import ATTEMPT_TIME, STAND_IN, Pass
@@ -21,7 +23,7 @@ from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers
 from remit.core.times import SpanGiven, delay, span
 from remit.core.trust import Trust
-from remit.core.values import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, digest, encode, line, plain, shown
+from remit.core.values import SESSION_LIMIT, TASK_LIMIT, digest, encode, line, plain, shown
 from remit.engine.plans import ApproveSteps, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 How = TypeVar("How", bound=Mapping[str, object])
 
-BY_LIMIT: Final = NAME_LIMIT
+_LABELS: Final = frozenset(("by", "tags", "meta"))
 MOST_ATTEMPTS: Final = 1_000
 HIGHEST: Final = 100  # priority
 NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
@@ -80,12 +82,15 @@ class Queueing(Along, total=False):
 
 
 class Starting(Along, total=False):
-    """The keywords of a run: its session, tier, whether handoffs are allowed, and the person who starts it."""
+    """The keywords of a run: its session, tier, whether handoffs are allowed, the person who starts it, and its tags
+    and metadata."""
 
     session: str
     tier: str
     handoffs: bool
     by: str
+    tags: Iterable[str]
+    meta: Mapping[str, MetaValue]
 
 
 class Running(Starting, total=False):
@@ -150,7 +155,7 @@ class Asked(NamedTuple):
 
     wish: Pass
     session: str
-    by: str
+    labels: Labels
     on_question: "OnQuestion | None" = None
 
 
@@ -204,15 +209,16 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
     """Return a request. A person sees and writes everything, and passes that on unless `sees` or `writes` says
     otherwise."""
     if not how:
-        return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", "")
+        return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", NO_LABELS)
     rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
-    session, by, on_question = rest.pop("session", ""), rest.pop("by", ""), rest.pop("on_question", None)
+    session, on_question = rest.pop("session", ""), rest.pop("on_question", None)
     if on_question is not None:
         callable_(on_question, "on_question is a function that is given each question of the run")
     if session != "":
         line(session, "a session", SESSION_LIMIT)
-    if by != "":
-        line(by, "by", BY_LIMIT)
+    labels = NO_LABELS
+    if not _LABELS.isdisjoint(rest):
+        labels = labels_of(rest.pop("by", ""), rest.pop("tags", ()), rest.pop("meta", ()))
     if session == "" and remembers(rest.get("remembers")) in ("session", "whole"):
         raise BadInput("remembers= needs session=: name the session whose earlier runs this one is to be told")
     name, handoffs = rest.pop("tier", ""), rest.pop("handoffs", True)
@@ -221,7 +227,7 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
         within &= tier(name)
     if not yes_or_no(handoffs, "handoffs"):
         within &= Bounds(handoffs=0)
-    return Asked(Pass(agent, task, within=within, **rest), session, by, on_question)
+    return Asked(Pass(agent, task, within=within, **rest), session, labels, on_question)
 
 
 def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:
@@ -234,7 +240,7 @@ def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:
 def _submitted(agent: str, task: str, how: dict[str, Any]) -> tuple[Submission, str]:
     queue, rest = _queue(how)
     request = _asked(agent, task, rest)
-    return Submission(request.wish, by=request.by, **queue), request.session
+    return Submission(request.wish, labels=request.labels, **queue), request.session
 
 
 def submitted_plan(plan: Plan, how: SubmittingPlan) -> tuple[Submission, str]:

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from remit.core import remit as remits
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
-from remit.core.events import Unsealed
+from remit.core.events import Labels, Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME, Refusable
 from remit.core.identity import question, said
 from remit.core.kinds.sharing import messages_taken
@@ -228,7 +228,7 @@ class Delegations:
         return Watch(asker, action_of_all(passes), self._repeats, passes[0] if len(passes) == 1 else None, self._echo)
 
     async def begin(
-        self, wish: Pass, ceiling: Bounds, session: str, *, by: str = "", led: Led | None = None, tell: Tell = None
+        self, wish: Pass, ceiling: Bounds, session: str, *, labels: Labels, led: Led | None = None, tell: Tell = None
     ) -> Outcome:
         """Start a run: a person asks the first holder. `tell` gets the id of the run as soon as it is recorded."""
         services = self._services
@@ -236,7 +236,7 @@ class Delegations:
         worker, led_as = services.heartbeat.worker, led.led_as if led is not None else ""
 
         async def attempt(patient: bool) -> Attempted:
-            proposal = first_proposed(services.ground, wish, ceiling, session, by)
+            proposal = first_proposed(services.ground, wish, ceiling, session, labels)
             if led is not None and led.agent.stand_in:
                 proposal = proposal._replace(brought=led.agent.card)
             first = proposal.child

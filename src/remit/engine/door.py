@@ -12,7 +12,7 @@ from remit.core.allow import ANY, Names
 from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, Bounds
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
-from remit.core.events import Place, Unsealed
+from remit.core.events import Labels, Place, Unsealed
 from remit.core.guards import ALLOW, Answer, Passage, Refusable, Verdict, affordable, deny, judge
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.tasks import FirstData, refused
@@ -632,10 +632,10 @@ class Admission:
         return _MANY if breaker is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(breaker, now)]
 
 
-def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str, by: str) -> Proposal:
-    """Return the proposal of a person's request; `by` is the person's name, or ""."""
+def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str, labels: Labels) -> Proposal:
+    """Return the proposal of a person's request."""
     now = ground.clock.now()
-    origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new(), by)
+    origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new(), labels)
     first = remits.begin(origin, wish, ceiling, deadline(wish, now))
     return Proposal(first, first, wish, None, now)
 

@@ -153,6 +153,16 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         return self._live.remit.by
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the run: `tags=` of `rt.run`."""
+        return self._live.remit.labels.tags
+
+    @property
+    def meta(self) -> dict[str, str | int | float | bool]:
+        """The metadata of the run: `meta=` of `rt.run`, as a copy."""
+        return dict(self._live.remit.labels.meta)
+
+    @property
     def attempt(self) -> int:
         """How often this task has been started, this time included: 2 and more for a retry, or after a crash."""
         return self._live.attempt.number

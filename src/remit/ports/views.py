@@ -10,7 +10,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import Key, Row, Table
 from remit.core.entry import Entry, Message, Retired
-from remit.core.events import Chapter, Event, Gap, Head, Mark
+from remit.core.events import NO_LABELS, Chapter, Event, Gap, Head, Labels, Mark
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import Record, RunFacts, Standing
 from remit.core.limits import MeterUnit
@@ -98,7 +98,9 @@ class Tallied(NamedTuple):
 class Which:
     """Which tasks to list: all conditions must hold; newest first. `state` may be `open`, for all tasks that have not
     ended. `before` is the `began` of the last task on the previous page. `asker` is the agent that delegated them,
-    empty for a person. `by` is the person who started their runs, empty for runs without a named one."""
+    empty for a person. `by` is the person who started their runs, empty for runs without a named one. `tag` is a tag of
+    their runs. They were requested at `since` or later, and before `until`. `text` is a part of the task text, in any
+    case."""
 
     session: str | None = None
     agent: str | None = None
@@ -109,33 +111,46 @@ class Which:
     before: int | None = None
     asker: str | None = None
     by: str | None = None
+    tag: str | None = None
+    since: int | None = None
+    until: int | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One task in a list; `asker` is the agent that delegated it, empty for a person; `by` is the person who started
-    its run."""
+    """One task in a list; `asker` is the agent that delegated it, empty for a person; `labels` are those of its run."""
 
     record: Record
     task: str
     asker: str = ""
-    by: str = ""
+    labels: Labels = NO_LABELS
+
+    @property
+    def by(self) -> str:
+        """The person who started its run."""
+        return self.labels.by
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run in a list; `by` is the person who started it."""
+    """One run in a list; `labels` are the person who started it, its tags and its metadata."""
 
     record: Record
     task: str
     facts: RunFacts
-    by: str = ""
+    labels: Labels = NO_LABELS
+
+    @property
+    def by(self) -> str:
+        """The person who started it."""
+        return self.labels.by
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """Which events to read: all conditions must hold. Events come in order of `seq`: the first `limit` of them, or with
-    `latest` the last. Without a limit, all."""
+    `latest` the last. Without a limit, all. `label` narrows the search to the chapters with this mark of a task."""
 
     run: str | None = None
     session: str | None = None
@@ -148,6 +163,7 @@ class Span:
     kinds: frozenset[str] | None = None
     before: int | None = None
     latest: bool = False
+    label: str | None = None
 
 
 # -- reads, by role ------------------------------------------------------------------------------------------
@@ -274,6 +290,10 @@ class TaskView(Protocol):
         ...
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
+    def run_lines(self, which: Which) -> list[RunLine]:
+        """Return the runs whose first task matches."""
+        ...
+
     def roots(self, after: int, limit: int) -> list[RunAge]:
         """Return the first tasks of runs after that one, in the order in which they began."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from remit.core.backoff import ATTEMPTS
-from remit.core.events import Event, read
+from remit.core.events import NO_LABELS, Event, Labels, labels_restored, read
 from remit.core.kinds.money import SPENDS, spent_in
 from remit.core.kinds.tasks import Cancelling, EndData, FirstData, Retrying
 from remit.core.lifecycle import Record
@@ -35,7 +35,7 @@ class EarlierAttempt(NamedTuple):
 class Detail:
     """Everything known about a task. `below` counts its subtasks by state, `why` is the reason of a cancellation in
     progress. `credits` is its own spending without subtasks, `questions` are its questions to people, `models` and
-    `tools` its model requests and tool calls."""
+    `tools` its model requests and tool calls, `labels` those of its run."""
 
     record: Record
     task: str
@@ -50,6 +50,7 @@ class Detail:
     questions: tuple[AskedPerson, ...] = ()
     models: tuple[ModelUse, ...] = ()
     tools: tuple[ToolUse, ...] = ()
+    labels: Labels = NO_LABELS
 
 
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
@@ -74,6 +75,7 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
         questions=tuple(asked_in(events)),
         models=tuple(models_in(events)),
         tools=tuple(tool_use(event, 0) for event in events if event.kind in TOOLS),
+        labels=labels_restored(began),
     )
 
 

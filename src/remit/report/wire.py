@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.core.breaker import Breaker
     from remit.core.card import Card
     from remit.core.entry import Entry, Message
-    from remit.core.events import Event
+    from remit.core.events import Event, Labels
     from remit.core.lifecycle import Outcome, Record
     from remit.core.limits import LimitUse
     from remit.core.match import Match
@@ -73,11 +73,17 @@ def task(record: Record, text: str, *, state: str, where: str) -> Data:
     }
 
 
+def labels(labels: Labels) -> Data:
+    """Return the person who started a run, its tags and its metadata."""
+    return {"by": labels.by, "tags": [*labels.tags], "meta": {**dict(labels.meta)}}
+
+
 def task_detail(detail: Detail, *, state: str, where: str) -> Data:
     """Return a task with its history and its result."""
     return {
         **task(detail.record, detail.task, state=state, where=where),
         "asker": detail.asker,
+        **labels(detail.labels),
         "attempts": detail.attempts,
         "earlier": value(detail.earlier),
         "below": value(detail.below),
@@ -117,7 +123,7 @@ def run(line: RunLine, *, state: str) -> Data:
         "tokens": line.facts.tokens,
         "credits": line.facts.credits,
         "refused": line.facts.refusals,
-        "by": line.by,
+        **labels(line.labels),
         "asked_at": line.record.asked_at,
         "ended_at": line.record.ended_at,
     }

@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any, Final, TypedDict
 
 from remit.core import checks
+from remit.core.events import tag_given
 from remit.core.kinds import SHAPES
 from remit.core.lifecycle import TRANSITIONS
 from remit.core.tally import Window
 from remit.core.times import moment
-from remit.core.values import INT_LIMIT, NAME_LIMIT, canonical
+from remit.core.values import INT_LIMIT, NAME_LIMIT, TASK_LIMIT, canonical, plain
 from remit.errors import BadInput
 from remit.ports import Span, Which
 
@@ -26,7 +27,8 @@ _TEXTS: Final = {
 class TaskFilter(TypedDict, total=False):
     """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
     on the previous page. `asker` is the agent that requested them; "" lists the requests of people. `by` is the person
-    who started their runs."""
+    who started their runs, `tag` a tag of their runs. They were requested at `since` or later, and before `until`.
+    `text` is a part of the task text, in upper or lower case."""
 
     session: str | None
     agent: str | None
@@ -37,6 +39,25 @@ class TaskFilter(TypedDict, total=False):
     before: int | None
     asker: str | None
     by: str | None
+    tag: str | None
+    since: datetime | None
+    until: datetime | None
+    text: str | None
+
+
+class RunFilter(TypedDict, total=False):
+    """Which runs to list, by their first task: as for tasks."""
+
+    session: str | None
+    agent: str | None
+    state: str | None
+    before: int | None
+    asker: str | None
+    by: str | None
+    tag: str | None
+    since: datetime | None
+    until: datetime | None
+    text: str | None
 
 
 class EventFilter(TypedDict, total=False):
@@ -71,20 +92,38 @@ class StatsFilter(TypedDict, total=False):
 
 def which_tasks(given: TaskFilter) -> Which:
     """Return the caller's filter for tasks. Raise `BadInput` if it is invalid."""
-    wanted = _named("tasks", given, TaskFilter)
+    return _which(_named("tasks", given, TaskFilter))
+
+
+def which_runs(limit: int, given: RunFilter) -> Which:
+    """Return the caller's filter for runs. Raise `BadInput` if it is invalid."""
+    return _which({**_named("runs", given, RunFilter), "limit": limit})
+
+
+def _which(wanted: dict[str, Any]) -> Which:
     if wanted.get("state") is not None:
         checks.one_of(wanted["state"], _STATES, "state")
     wanted["limit"] = checks.limit(wanted.get("limit", 100), most=MOST)
     wanted["before"] = page(wanted.get("before"))
+    _moments(wanted)
+    if wanted.get("tag") is not None:
+        tag_given(wanted["tag"])
+    if wanted.get("text") is not None:
+        plain(wanted["text"], "text", TASK_LIMIT)
     return Which(**wanted)
+
+
+def _moments(wanted: dict[str, Any]) -> None:
+    """Replace the given times by those that a store knows."""
+    for name in ("since", "until"):
+        if wanted.get(name) is not None:
+            wanted[name] = moment(wanted[name], name)
 
 
 def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Span:
     """Return the caller's filter for events. Raise `BadInput` if it is invalid."""
     wanted = _named(verb, given, takes)
-    for name in ("since", "until"):
-        if wanted.get(name) is not None:
-            wanted[name] = moment(wanted[name], name)
+    _moments(wanted)
     if wanted.get("kinds") is not None:
         kinds = checks.items(wanted["kinds"], "kinds is a list of kinds of events, such as ['task.started']")
         wanted["kinds"] = frozenset(checks.one_of(kind, tuple(SHAPES), "a kind of event") for kind in kinds)
@@ -111,7 +150,7 @@ def page(before: object) -> int | None:
     return checks.whole(before, "before")
 
 
-def _named(verb: str, given: TaskFilter | EventFilter | StatsFilter, takes: type) -> dict[str, Any]:
+def _named(verb: str, given: TaskFilter | RunFilter | EventFilter | StatsFilter, takes: type) -> dict[str, Any]:
     checks.refuse_strange(verb, given, takes.__annotations__.keys())
     wanted = dict[str, Any](given)
     for name, what in _TEXTS.items():

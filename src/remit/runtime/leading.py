@@ -63,7 +63,7 @@ class Leader(NamedTuple):
     def begin(self, asked: Asked, led: Led | None = None) -> Coroutine[Any, Any, Outcome]:
         """Start a run for a person, and attend to what it asks."""
         engine = self.engine
-        begin = partial(engine.delegations.begin, asked.wish, self.ceiling, asked.session, by=asked.by, led=led)
+        begin = partial(engine.delegations.begin, asked.wish, self.ceiling, asked.session, labels=asked.labels, led=led)
         if asked.on_question is None and engine.services.messenger is None:
             return begin()
-        return engine.desk.attended(lambda tell: begin(tell=tell), asked.on_question, asked.by)
+        return engine.desk.attended(lambda tell: begin(tell=tell), asked.on_question, asked.labels.by)

@@ -10,7 +10,7 @@ from remit.core.values import NAME_LIMIT, line
 from remit.engine.acts import act_of
 from remit.engine.queue.task import Status, Task
 from remit.ports import RunLine, View
-from remit.runtime.filters import MOST, TaskFilter, page, which_tasks
+from remit.runtime.filters import RunFilter, TaskFilter, which_runs, which_tasks
 from remit.runtime.opening import Opening
 from remit.runtime.workers import Crew
 
@@ -27,10 +27,13 @@ class WorkspaceTasks:
         """Return the handle of a task by its id."""
         return Task(self._opening.engine.control, id_of(task))
 
-    async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
-        """Return runs, newest first; `before` is the `began` of the last run on the previous page."""
-        most, start = checks.limit(limit, most=MOST), page(before)
-        return await self._opening.records.browse(lambda view: view.runs(most, start))
+    async def runs(self, limit: int = 100, **which: Unpack[RunFilter]) -> list[RunLine]:
+        """Return the runs that match all conditions, newest first; `before` is the `began` of the last run on the
+        previous page."""
+        wanted = which_runs(limit, which)
+        if not which.keys() - {"before"}:
+            return await self._opening.records.browse(lambda view: view.runs(wanted.limit, wanted.before))
+        return await self._opening.records.browse(lambda view: view.run_lines(wanted))
 
     async def progress(self) -> dict[str, Progress]:
         """Return the latest progress of the running tasks that report some, by id: of this process at once, of other

@@ -161,7 +161,7 @@ class JournalQueries(Queries):
 
     def _parts(self, span: Span) -> Iterator[Span]:
         """Yield the parts of a span in which something may be found, in its order."""
-        given = (span.agent, span.kinds, span.since, span.until)
+        given = (span.agent, span.kinds, span.since, span.until, span.label)
         if span.run is not None or span.session is not None or all(one is None for one in given):
             yield span
             return
@@ -242,6 +242,7 @@ def _bounds(span: Span) -> dict[str, Any]:
         "since": -FOREVER if span.since is None else span.since,
         "until": FOREVER if span.until is None else span.until,
         "agent": "*" if span.agent is None else span.agent,
+        "label": "*" if span.label is None else f"\n{span.label}\n",
     }
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
-from remit.codec import encode
+from remit.codec import decode, encode
 from remit.core import lifecycle
 from remit.core.change import Key, Row, Table
 from remit.core.events import (
@@ -21,6 +21,7 @@ from remit.core.events import (
     Unsealed,
     blob_reference,
     chapter_of,
+    marks,
     seal,
 )
 from remit.core.lifecycle import after
@@ -440,7 +441,8 @@ class Journal:
             last = upto if upto - end < 2 * CHAPTER else end + CHAPTER
             facts = self._sql.query("chapter_facts", (workspace, end, last))
             if facts:
-                self._sql.write("chapter_add", (workspace, *chapter_of(end + 1, last, facts)))
+                firsts = self._sql.query("chapter_firsts", (workspace, end, last))
+                self._sql.write("chapter_add", (workspace, *chapter_of(end + 1, last, facts, _marks_in(firsts))))
             end = last
 
     def _waits(self, table: Table, verb: str, key: Key, row: Row) -> bool:
@@ -526,3 +528,11 @@ class Sinks:
                 sink(fixed)
             except Exception:  # noqa: BLE001 - an error of a sink must not affect the committed work
                 _log.exception("a sink failed on %s; the work goes on", fixed[0].kind)
+
+
+def _marks_in(firsts: Rows) -> set[str] | None:
+    """Return the marks of tasks from the data of their first events, or None if one of them cannot be read."""
+    try:
+        return {mark for row in firsts for mark in marks(cast("dict[str, Any]", decode(row[0])))}
+    except (ValueError, TypeError, AttributeError):
+        return None

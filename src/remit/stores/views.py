@@ -17,7 +17,7 @@ from remit.core.card import Card
 from remit.core.card import restored as card_restored
 from remit.core.change import COLUMNS
 from remit.core.entry import Entry, Message, Retired
-from remit.core.events import Event
+from remit.core.events import NO_LABELS, Event, Labels, labels_restored, mark
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import GONE, NO_RUN, OPEN, Record, RunFacts, Standing, first_members
 from remit.core.limits import MeterUnit
@@ -36,7 +36,8 @@ from remit.stores.queries import after
 T = TypeVar("T")
 
 TASK_WIDTH: Final = len(COLUMNS["task"])
-_TASK_PAGE: Final = 500  # tasks read per page in a search by asker
+_TASK_PAGE: Final = 500  # tasks read per page in a search
+_IN_FIRST_EVENT: Final = ("asker", "by", "tag", "since", "until", "text")  # conditions that no index of tasks has
 _PLACES: Final = 65_536  # events within which the tasks of an agent are searched
 _BEGAN: Final = itemgetter(COLUMNS["task"].index("began"))
 _LATE: Final = 2_000  # latest events in which a session is searched first
@@ -93,22 +94,43 @@ class TaskQueries(JournalQueries):
 
     def task_lines(self, which: Which) -> list[TaskLine]:
         """Return tasks by the narrowest index, and check the other conditions on its rows."""
-        if which.asker is None and which.by is None:
-            return [*islice(_lines(self._task_rows(which), which), which.limit)]
-        return [*islice(self._asked_by(which), which.limit)]
+        return [*islice((line for rows in self._task_pages(which) for line in _lines(rows, which)), which.limit)]
 
-    def _asked_by(self, which: Which) -> Iterator[TaskLine]:
-        """Yield the tasks that one agent requested, or that belong to one person. No index has them, only the first
-        event of a task, so the list is read page by page until there are enough."""
-        page = replace(which, limit=max(which.limit, _TASK_PAGE))
-        while rows := self._task_rows(page):
-            yield from (line for line in _lines(rows, which) if _is_asked_by(line, which))
-            if len(rows) < page.limit or which.run is not None or which.parent:
-                return  # a run or a parent fits on one page
-            page = replace(page, before=Record(*rows[-1][:-1]).began)
+    def run_lines(self, which: Which) -> list[RunLine]:
+        lines = self.task_lines(replace(which, parent=""))
+        facts: dict[str, RunFacts] = {}
+        for start in range(0, len(lines), _TASK_PAGE):
+            ids: list[Json] = [line.record.id for line in lines[start : start + _TASK_PAGE]]
+            facts |= {row[0]: run_facts(row) for row in self._rows("runs_of", ids=encode(ids))}
+        return [RunLine(line.record, line.task, facts[line.record.id], line.labels) for line in lines]
 
-    def _task_rows(self, which: Which) -> Sequence[Values]:
-        """Return the rows of tasks by the best index: a run and a parent have few tasks; few tasks are open or gone."""
+    def _task_pages(self, which: Which) -> Iterator[Sequence[Values]]:
+        """Yield pages of tasks, newest first. Some conditions are only in the first event of a task: then the pages are
+        read one by one, until there are enough."""
+        if which.run is not None or which.parent or all(getattr(which, name) is None for name in _IN_FIRST_EVENT):
+            yield self._task_rows(which)  # a run or a parent fits on one page
+            return
+        for start, before in self._stretches(which):
+            page = replace(which, before=before)  # the first page is often enough; later ones are longer
+            while rows := self._task_rows(page, start):
+                yield rows
+                if len(rows) < page.limit:
+                    break
+                page = replace(page, before=_BEGAN(rows[-1]), limit=max(page.limit, _TASK_PAGE))
+
+    def _stretches(self, which: Which) -> Iterator[tuple[int, int | None]]:
+        """Yield the parts of the journal in which such tasks may have begun, the latest first: between two events."""
+        narrow = which.session is not None or which.state == "open" or which.state in OPEN or which.state in GONE
+        span = Span(since=which.since, until=which.until, before=which.before, latest=True, label=_label_in(which))
+        if narrow or (span.since, span.until, span.label) == (None, None, None):
+            yield 0, which.before  # another index is narrower
+            return
+        for part in self._parts(span):
+            yield part.after, part.before
+
+    def _task_rows(self, which: Which, start: int = 0) -> Sequence[Values]:
+        """Return the rows of tasks by the best index: a run and a parent have few tasks; few tasks are open or gone.
+        `start` is an event before which none of them began."""
         before = FOREVER if which.before is None else which.before
         if which.run is not None:
             return self._rows("tasks_of_run", run=which.run, before=before)
@@ -123,15 +145,12 @@ class TaskQueries(JournalQueries):
             return self._of_session(values)
         if which.state in GONE:
             return self._rows("tasks_gone", **values)
-        return self._of_anyone(which, values)
+        return self._of_anyone(which, values, start)
 
-    def _of_anyone(self, which: Which, values: Mapping[str, Any]) -> Sequence[Values]:
-        if which.asker:
-            return self._rows("tasks_asked_by", part=f'"asker":{encode(which.asker)}', **values)
-        if which.by:
-            return self._rows("tasks_asked_by", part=f'"by":{encode(which.by)}', **values)
-        if which.agent is None:
-            return self._rows("tasks", after=0, **values)
+    def _of_anyone(self, which: Which, values: Mapping[str, Any], start: int) -> Sequence[Values]:
+        if which.agent is None or start or _label_in(which) is not None:
+            name = "tasks_first" if which.parent == "" and which.agent is None else "tasks_labelled"
+            return self._rows(name, after=start, part=_part_in(which), **values)
         if len(rows := self._latest(values)) == values["limit"]:
             return rows
         if (places := self._places_of(which.agent)) is None:
@@ -199,11 +218,36 @@ def _lines(rows: Iterable[Values], which: Which) -> Iterator[TaskLine]:
         record = Record(*values)
         if _matches(record, which):
             began = _began_with(text)
-            yield TaskLine(record, began.task, began.asker, began.by)
+            line = TaskLine(record, began.task, began.asker, began.labels)
+            if _is_labelled(line, which):
+                yield line
 
 
-def _is_asked_by(line: TaskLine, which: Which) -> bool:
-    return which.asker in (None, line.asker) and which.by in (None, line.by)
+def _is_labelled(line: TaskLine, which: Which) -> bool:
+    return (
+        which.asker in (None, line.asker)
+        and which.by in (None, line.by)
+        and (which.tag is None or which.tag in line.labels.tags)
+        and (which.text is None or which.text.casefold() in line.task.casefold())
+    )
+
+
+def _label_in(which: Which) -> str | None:
+    """Return the mark by which chapters are searched, or None. Of several conditions one is enough: the others are
+    checked on each task."""
+    for kind in ("tag", "by", "asker"):
+        if getattr(which, kind):
+            return mark(kind, getattr(which, kind))
+    return None
+
+
+def _part_in(which: Which) -> str:
+    """Return a part of the first event of all such tasks, or "*"."""
+    if which.tag:
+        return encode(which.tag)
+    if which.by:
+        return f'"by":{encode(which.by)}'
+    return f'"asker":{encode(which.asker)}' if which.asker else "*"
 
 
 def _matches(record: Record, which: Which) -> bool:
@@ -211,6 +255,8 @@ def _matches(record: Record, which: Which) -> bool:
         (which.session is None or record.session == which.session)
         and (which.agent is None or record.holder == which.agent)
         and (which.parent is None or record.parent == which.parent)
+        and (which.since is None or record.asked_at >= which.since)
+        and (which.until is None or record.asked_at < which.until)
         and (which.state is None or record.state == which.state or (which.state == "open" and record.ended is None))
     )
 
@@ -229,22 +275,22 @@ def run_facts(row: Values) -> RunFacts:
 def _run_line(row: Values) -> RunLine:
     *facts, text = row[TASK_WIDTH:]
     began = _began_with(text)
-    return RunLine(Record(*row[:TASK_WIDTH]), began.task, run_facts(facts), began.by)
+    return RunLine(Record(*row[:TASK_WIDTH]), began.task, run_facts(facts), began.labels)
 
 
 class _Began(NamedTuple):
     task: str
-    by: str = ""
     asker: str = ""
+    labels: Labels = NO_LABELS
 
 
 def _began_with(text: str) -> _Began:
-    """Return the task, the person and the asking agent from the data of a task's first event. One damaged event must
+    """Return the task, the asking agent and the labels from the data of a task's first event. One damaged event must
     not hide the others."""
     try:
         data: Any = decode(text)
-        return _Began(str(data["task"]), str(data.get("by", "")), str(data.get("asker", "")))
-    except (ValueError, KeyError, TypeError):
+        return _Began(str(data["task"]), str(data.get("asker", "")), labels_restored(data))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return _Began("(its record cannot be read)")
 
 

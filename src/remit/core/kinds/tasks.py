@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from remit.core import scope
 from remit.core.allow import names_data
-from remit.core.events import Place, Unsealed
+from remit.core.events import NO_LABELS, Place, Unsealed
 from remit.core.kinds.money import Closes, Opens
 from remit.core.kinds.sharing import ArtifactData
 from remit.core.plan import LeadData, Payload
@@ -143,7 +143,7 @@ def _seldom(begun: Begun) -> dict[str, Any]:
 def _asked(remit: Remit) -> dict[str, Json]:
     names = remit.names
     data: dict[str, Json] = {
-        "asker": names[-2] if len(names) > 1 else "",
+        "asker": names[-2] if remit.chain.hops else "",
         "bounds": remit.bounds.data,
         "chain": [*names],
         "parent": remit.parent,
@@ -157,8 +157,8 @@ def _asked(remit: Remit) -> dict[str, Json]:
         data["trust"] = remit.trust
     if remit.remembers:
         data["remembers"] = remit.remembers
-    if remit.by:
-        data["by"] = remit.by
+    if remit.labels is not NO_LABELS:
+        data |= remit.labels.data
     return data
 
 

@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint
 from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.card import Card
+from remit.core.events import NO_LABELS, Labels
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
 from remit.core.kinds.tasks import Begun, Lineage, Queued, started, submitted
@@ -57,7 +58,7 @@ class Submission(NamedTuple):
     key: str = ""
     same_within: int = 0  # how long an equal request without a key is the same task
     asked_how: str = "submit"
-    by: str = ""
+    labels: Labels = NO_LABELS
     lead: Lead | None = None  # the plan or team to lead in its holder's place
     written: str = ""  # digest of the plan or team as the caller wrote it
     delay: Delay | None = None  # None: it may start at once
@@ -124,7 +125,7 @@ class TaskQueue:
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
         """Queue a person's task. An equal request with the same key returns the same task."""
-        proposal = first_proposed(self._ground, submission.wish, ceiling, session, submission.by)
+        proposal = first_proposed(self._ground, submission.wish, ceiling, session, submission.labels)
         if submission.lead is not None and submission.lead.plan is not None:
             proposal = proposal._replace(brought=PLANNER.card)
         where = AskedFrom(session=session, ceiling=ceiling)
@@ -303,13 +304,18 @@ class TaskQueue:
 
         parent = await ground.store.read(look)
         child = _child(ground, parent, card, wish, now)
-        return Proposal(child._replace(by=submission.by or child.by), parent, wish, card, now)
+        return Proposal(child._replace(labels=_joined(child.labels, submission.labels)), parent, wish, card, now)
+
+
+def _joined(above: Labels, own: Labels) -> Labels:
+    """Return the labels of a task that is requested under another one: its own come first."""
+    return Labels(own.by or above.by, own.tags or above.tags, own.meta or above.meta)
 
 
 def _proposed_by(ground: Ground, card: Card, submission: Submission, ceiling: Bounds, session: str) -> Proposal:
     """Return the proposal of a run that an outside agent's card starts: the card is the asker, but holds no task."""
     now, wish = ground.clock.now(), submission.wish
-    origin = Origin("", ground.store.workspace, session or ground.ids.new(), submission.by)
+    origin = Origin("", ground.store.workspace, session or ground.ids.new(), submission.labels)
     outside = remits.begin(origin, Pass(card.name, wish.task), ceiling)
     child = _child(ground, outside, card, wish, now)
     return Proposal(child._replace(root=child.id), outside, wish, card, now)
@@ -329,8 +335,8 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
         return Request(passage, proposal, submission, "", "")
     how: dict[str, Json] = {"led": submission.written} if submission.written else {}
     how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
-    if submission.by:
-        how["by"] = submission.by
+    if submission.labels is not NO_LABELS:
+        how |= submission.labels.data
     if submission.priority:
         how["priority"] = submission.priority
     if submission.delay is not None:

@@ -1,10 +1,12 @@
 """The handle of a submitted task."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, overload
 
 from remit.core.checks import patience
+from remit.core.events import MetaValue
 from remit.core.lifecycle import Outcome
 from remit.core.times import aware
 from remit.core.trust import TRUSTED, Trust
@@ -22,9 +24,9 @@ Result = TypeVar("Result")
 class Status:
     """A task at one moment. `attempt` is how often it was started; times are microseconds.
 
-    `asker` is the agent that requested it, empty for a person. `by` is the person who started its run. `result` is its
-    result, or `error` the reason why it has none; `trust` is "untrusted" if its agent had read untrusted input.
-    `seen_at` is when this was read; it does not count for equality.
+    `asker` is the agent that requested it, empty for a person. `by` is the person who started its run; `tags` and
+    `meta` are those of its run. `result` is its result, or `error` the reason why it has none; `trust` is "untrusted"
+    if its agent had read untrusted input. `seen_at` is when this was read; it does not count for equality.
     """
 
     id: str
@@ -49,6 +51,8 @@ class Status:
     trust: Trust = TRUSTED
     priority: int = 0
     by: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, MetaValue] = field(default_factory=dict[str, MetaValue])
     seen_at: int = field(default=0, compare=False)
 
     @property
@@ -105,6 +109,8 @@ class Status:
             trust=ended.trust,
             priority=record.priority,
             by=line.by,
+            tags=line.labels.tags,
+            meta=dict(line.labels.meta),
             seen_at=now,
         )
 

@@ -248,6 +248,12 @@ SELECT h.worker FROM holding h
 WHERE h.worker IS NOT NULL
   AND (SELECT w.id FROM worker w WHERE w.workspace = h.workspace AND w.id = h.worker) IS NULL;
 
+-- name: runs_of
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests
+FROM json_array_elements_text(:ids::json) page (id) JOIN task t ON t.workspace = :workspace AND t.id = page.id
+JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id;
+
 -- name: server_time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 

@@ -159,6 +159,11 @@ SELECT kind, agent, min(at), max(at) FROM event
 WHERE workspace = :workspace AND seq > :after AND seq <= :upto
 GROUP BY kind, agent;
 
+-- name: chapter_firsts
+-- The first events of the tasks that began there.
+SELECT data FROM event
+WHERE workspace = :workspace AND seq > :after AND seq <= :upto AND kind IN ('task.started', 'task.submitted');
+
 -- name: chapter_add
 INSERT INTO chapter (workspace, @chapter) VALUES (:workspace, :@chapter);
 
@@ -172,6 +177,7 @@ WHERE workspace = :workspace AND last > :after AND first < :before AND latest >=
   AND last <= coalesce((SELECT c.last FROM chapter c WHERE c.workspace = :workspace AND c.last >= :before - 1
                         ORDER BY c.last LIMIT 1), :before)
   AND (:agent = '*' OR agents = '*' OR replace(agents, ' ' || :agent || ' ', '') <> agents)
+  AND (:label = '*' OR labels = '*' OR replace(labels, :label, '') <> labels)
 ORDER BY last LIMIT :limit;
 
 -- name: chapters_latest
@@ -181,6 +187,7 @@ WHERE workspace = :workspace AND last > :after AND first < :before AND latest >=
   AND last <= coalesce((SELECT c.last FROM chapter c WHERE c.workspace = :workspace AND c.last >= :before - 1
                         ORDER BY c.last LIMIT 1), :before)
   AND (:agent = '*' OR agents = '*' OR replace(agents, ' ' || :agent || ' ', '') <> agents)
+  AND (:label = '*' OR labels = '*' OR replace(labels, :label, '') <> labels)
 ORDER BY last DESC LIMIT :limit;
 
 -- name: last_before

@@ -121,14 +121,29 @@ WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND 
   AND t.began > :after AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 
--- name: tasks_asked_by
--- Tasks by the asker or the person in their first event. Other tasks may match too, so check the result.
+-- name: tasks_labelled
+-- Tasks that began between two events, by a part of their first event. Other tasks may match too, so check the result.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (:agent = '*' OR t.holder = :agent)
   AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent)
-  AND t.began < :before AND replace(e.data, :part, '') <> e.data
+  AND t.began > :after AND t.began < :before AND (:part = '*' OR replace(e.data, :part, '') <> e.data)
 ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_first
+-- The same for the first tasks of runs, by their own index.
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND t.parent = '' AND (:state = '*' OR t.state = :state)
+  AND t.began > :after AND t.began < :before AND (:part = '*' OR replace(e.data, :part, '') <> e.data)
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: runs_of
+-- The figures of these runs, by their ids as a JSON list.
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests
+FROM json_each(:ids) page JOIN task t ON t.workspace = :workspace AND t.id = page.value
+JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id;
 
 -- name: tasks_of_agent
 -- The tasks that an agent holds, among those with its events in one part of the journal.

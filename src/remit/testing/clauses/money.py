@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from remit.core.events import Place, Unsealed
+from remit.core.events import Labels, Place, Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import question_event
 from remit.core.kinds.tasks import Queued, ended, started, submitted, tokens_used
@@ -15,7 +15,7 @@ from remit.testing.clauses.making import NOW, append, both_ways, child_remit, eq
 
 _QUEUED: Final = Queued("spawn", timeout=60 * SECOND, attempts=3, ready_at=NOW)
 _ROOT: Final = first_remit("root", session="s")
-_ANNS: Final = _ROOT._replace(by="ann")
+_ANNS: Final = _ROOT._replace(labels=Labels("ann"))
 _PART: Final = child_remit(_ROOT, "part", holder="helper")
 _LATER: Final = child_remit(_ROOT, "later", holder="helper")
 _ALONG: Final = {"credits": [["part"], ["root", ACCOUNT]]}

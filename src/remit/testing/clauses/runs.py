@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Final, cast
 
 from remit.core import lifecycle
-from remit.core.events import Event, Unsealed, read
+from remit.core.events import Event, Labels, Unsealed, read
 from remit.core.kinds.models import ToolDone, model_answered, model_failed, tool_done
 from remit.core.kinds.tasks import (
     Begun,
@@ -85,7 +85,7 @@ async def the_figures_of_a_run_are_told_one_by_one(database: Database) -> None:
     figures: list[object] = ["root", {"lead"}, 1, 0, 0, 0, 0, 0]
     retried = requeued("task.retrying", place(part), "helper", NOW, Requeue("", 2, NOW, 1, 1), {"more_refused": 4})
     steps: tuple[tuple[Unsealed, dict[int, object]], ...] = (
-        (started(root._replace(by="ann"), NOW), {}),
+        (started(root._replace(labels=Labels("ann")), NOW), {}),
         (started(part, NOW, Begun(joins=True)), {1: {"lead", "helper"}, 2: 2}),
         (submitted(waits, NOW, _QUEUED), {2: 3}),
         (no, {5: 1}),
@@ -205,7 +205,7 @@ class _Actor:
     def begin(self, run: str) -> Decide[Json]:
         root = first_remit(run, session="s")
         self._roots.append(root)
-        return lambda _view: Decision(None, (started(root._replace(by="ann"), NOW),))
+        return lambda _view: Decision(None, (started(root._replace(labels=Labels("ann")), NOW),))
 
     def act(self) -> Decide[Json]:
         self._number += 1

@@ -7,7 +7,7 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core.entry import Draft
-from remit.core.events import Unsealed
+from remit.core.events import Labels, Unsealed
 from remit.core.kinds.tasks import (
     Begun,
     Claim,
@@ -392,6 +392,42 @@ async def runs_are_listed_page_by_page(database: Database) -> None:
     equal(await look(store, lambda view: view.runs(10, 1)), [], "the runs before the first one")
 
 
+async def tasks_and_runs_are_found_by_their_labels(database: Database) -> None:
+    """By the person, a tag, the asker, the time and the text, wherever in a long journal they are."""
+    store = database.store("one")
+    for number in range(700):
+        labels = Labels(f"p{number % 7}", ("odd",) if number % 2 else (), (("n", number),))
+        root = first_remit(f"run{number}", session="s")._replace(labels=labels)
+        await store.tx(root.id, starting(root, *_parts(root, 1)))
+    rare = first_remit("rare", session="s")._replace(labels=Labels("once", ("seldom",)))
+    asked = child_remit(rare, "asked", holder="helper")
+    asker = child_remit(asked, "below", holder="other")
+    await store.tx("rare", starting(rare, asked, asker))
+    every = await look(store, lambda view: view.task_lines(Which(limit=10_000)))
+    equal(len(every), 1_403, "all tasks")
+    must(len(await look(store, lambda view: view.chapters(0, 100))) > 0, "the journal is long enough for chapters")
+    for which, fits in (
+        (Which(by="p3"), lambda line: line.by == "p3"),
+        (Which(tag="odd"), lambda line: "odd" in line.labels.tags),
+        (Which(by="once"), lambda line: line.by == "once"),
+        (Which(tag="seldom", asker="helper"), lambda line: line.asker == "helper"),
+        (Which(asker="nobody"), lambda _: False),
+        (Which(text="RUN69", by="p0"), lambda line: "run69" in line.task and line.by == "p0"),
+        (Which(since=NOW + 1), lambda _: False),
+        (Which(until=NOW + 1, tag="seldom"), lambda line: "seldom" in line.labels.tags),
+    ):
+        expected = [line for line in every if fits(line)]
+        found = await look(store, lambda view, which=which: view.task_lines(replace(which, limit=10_000)))
+        equal(found, expected, f"the tasks of {which}")
+        few = await look(store, lambda view, which=which: view.task_lines(replace(which, limit=3)))
+        equal(few, expected[:3], f"the newest three of {which}")
+        runs = await look(store, lambda view, which=which: view.run_lines(replace(which, limit=10_000)))
+        roots = [line.record.id for line in expected if not line.record.parent]
+        equal([line.record.id for line in runs], roots, f"the runs of {which}")
+    lines = await look(store, lambda view: view.run_lines(Which(limit=10)))
+    equal(lines, await look(store, lambda view: view.runs(10)), "the newest runs with their figures")
+
+
 async def the_newest_runs_first(database: Database) -> None:
     """Each with its task and its figures."""
     store = database.store("one")
@@ -566,6 +602,7 @@ CLAUSES: Final = (
     tasks_are_listed_by_every_condition,
     tasks_are_listed_page_by_page,
     runs_are_listed_page_by_page,
+    tasks_and_runs_are_found_by_their_labels,
     the_newest_runs_first,
     what_is_below_a_task_is_found_from_the_top_down,
     the_same_requests_are_found_newest_first,

@@ -8,7 +8,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import KEYS
 from remit.core.entry import Draft, Message, Writer
-from remit.core.events import INLINE, Gap, Place, Unsealed
+from remit.core.events import INLINE, Gap, Labels, Place, Unsealed
 from remit.core.kinds.models import cooling_set
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import question_event
@@ -104,6 +104,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         *view.tasks(Which(state="failed")),
     ],
     "task_lines": lambda view: [*view.task_lines(Which()), *view.task_lines(Which(asker="lead"))],
+    "run_lines": lambda view: [*view.run_lines(Which(state="open")), *view.run_lines(Which(session="s"))],
     "orphans": lambda view: view.orphans(10),
     "chapters": lambda view: view.chapters(0, 10),
     "last_before": lambda view: view.last_before(NOW + 3600 * SECOND),
@@ -257,7 +258,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         kept = Draft("notes", "a", mark)
         passing = Draft("notes", mark, mark, lifetime=expires - NOW)
         events = (
-            started(root._replace(by=mark), NOW),
+            started(root._replace(labels=Labels(mark)), NOW),
             started(child, NOW, queued=queued._replace(dedup_key="key/k", content=mark)),
             entry_event(view, kept, place=place),
             entry_event(view, passing, place=place),
