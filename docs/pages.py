@@ -114,6 +114,7 @@ def _groups() -> list[str]:
     """Describe the groups of a workspace, one section each."""
     groups = (
         types.WorkspaceTasks,
+        types.WorkspaceSchedules,
         types.WorkspaceJournal,
         types.WorkspaceMoney,
         types.WorkspaceQuestions,
@@ -121,7 +122,7 @@ def _groups() -> list[str]:
         types.WorkspaceContext,
         types.KeyRing,
     )
-    names = ("tasks", "journal", "money", "questions", "agents", "context", "keys")
+    names = ("tasks", "schedules", "journal", "money", "questions", "agents", "context", "keys")
     placed = [*zip(names, groups, strict=True), ("keys.cooling", types.CoolingList)]
     return [
         part
@@ -198,12 +199,17 @@ def settings_page() -> str:
 # -- what is seen from outside -------------------------------------------------------------------------------
 
 
+def _group(parent: Any) -> str:
+    """Return the heading under which the commands of a group are listed."""
+    return "Run" if parent is commands.schedule else "Maintain"
+
+
 def commands_page() -> str:
     apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
     groups_here = [commands.app[name] for name in ("money", "cooling")]
-    for parent in (*groups_here, commands.context, commands.breaker, commands.keys, commands.db):
+    for parent in (*groups_here, commands.schedule, commands.context, commands.breaker, commands.keys, commands.db):
         apps += [
-            (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], "Maintain")
+            (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], _group(parent))
             for name in parent
             if not name.startswith("-")
         ]

@@ -53,6 +53,7 @@ WALKED = (
         remit.types.WorkspaceMoney,
         remit.types.WorkspaceQuestions,
         remit.types.WorkspaceAgents,
+        remit.types.WorkspaceSchedules,
     ),
     *(remit.types.WorkspaceContext, remit.types.KeyRing, remit.types.CoolingList, remit.types.Follow),
     *(remit.types.Context, remit.types.Board),
@@ -166,12 +167,13 @@ def test_public_methods_have_a_docstring(kind: type):
 
 def test_a_workspace_has_groups_and_few_names_of_its_own():
     own = "check close name prune stats submit submit_plan submit_team tree wait_all"
-    groups = "agents artifacts context journal keys money questions tasks"
+    groups = "agents artifacts context journal keys money questions schedules tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
     assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"
     assert names_of(remit.types.WorkspaceJournal) == "follow history read"
     assert names_of(remit.types.WorkspaceMoney) == "account grant leases limits reconcile spend uncertain unfreeze"
     assert names_of(remit.types.WorkspaceQuestions) == "answer approve asked get list reject"
+    assert names_of(remit.types.WorkspaceSchedules) == "add list pause remove resume"
     assert names_of(remit.types.WorkspaceAgents) == "breakers find list reset trip workers"
     assert names_of(remit.types.WorkspaceContext) == "cleanup namespaces"
     assert names_of(remit.types.WorkspaceArtifacts) == "list open save"

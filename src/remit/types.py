@@ -16,6 +16,7 @@ from remit.core.question import Inquiry, Notice, Reply
 from remit.core.recovery import Resting
 from remit.core.remit import Chain, Hop, Kit, Remit
 from remit.core.session import EarlierExchange
+from remit.core.times import Schedule
 from remit.engine.answering import AskedQuestion
 from remit.engine.approvals import WantedHop
 from remit.engine.artifacts import OpenedArtifact, TurnArtifacts
@@ -41,6 +42,7 @@ from remit.runtime.journal import Follow, WorkspaceJournal
 from remit.runtime.keys import CoolingList, KeyRing
 from remit.runtime.money import Account, WorkspaceMoney
 from remit.runtime.questions import WorkspaceQuestions
+from remit.runtime.schedules import WorkspaceSchedules
 from remit.runtime.stacks import AgentStack
 from remit.runtime.tasks import WorkspaceTasks
 from remit.runtime.workers import Crew, Peer
@@ -106,6 +108,7 @@ __all__ = [
     "Retry",
     "RunFacts",
     "RunLine",
+    "Schedule",
     "Send",
     "SentBack",
     "SpendLine",
@@ -128,5 +131,6 @@ __all__ = [
     "WorkspaceJournal",
     "WorkspaceMoney",
     "WorkspaceQuestions",
+    "WorkspaceSchedules",
     "WorkspaceTasks",
 ]

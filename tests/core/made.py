@@ -53,6 +53,10 @@ from remit.core.kinds.workspace import (
     key_set,
     owner_acted,
     plan_started,
+    schedule_fired,
+    schedule_removed,
+    schedule_set,
+    schedule_skipped,
     step_ended,
     team_planned,
     work_left,
@@ -61,6 +65,7 @@ from remit.core.plan import Lead, Plan, Step, whole
 from remit.core.recovery import Cooling, ModelFailure, ModelTry
 from remit.core.remit import Pass, place
 from remit.core.scope import Scope
+from remit.core.times import Schedule
 
 PLAN = Plan(
     [
@@ -141,6 +146,13 @@ QUESTIONS = [
     ("answered", {**ANSWERED, "value": "go"}),
     ("used", {"question": "q1"}),
 ]
+
+
+NIGHTLY = Schedule(
+    *("nightly", "active", "0 3 * * *", "Europe/Berlin", "latest", "coder", "tidy up"),
+    '{"ceiling":{"depth":3},"keywords":{"priority":3}}',
+    *(NOW + 9, None, "", 0, "ann", NOW, 0, 0),
+)
 
 
 def with_more(event: Unsealed, **more: object) -> Unsealed:
@@ -266,6 +278,14 @@ MADE = [
     breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), HERE, NOW, "ann"),
     cards_published([Card("coder"), Card("lead", asks="*", tools=["exec"], concurrency=2)], NOW),
     owner_acted("cancel", "t1", "ann", NOW),
+    schedule_set(NIGHTLY, NOW),
+    schedule_set(NIGHTLY._replace(state="paused", next=None, last=NOW, last_task="t1", runs=1, set_by=""), NOW),
+    schedule_removed("nightly", "ann", NOW),
+    schedule_removed("nightly", "", NOW),
+    schedule_fired(NIGHTLY._replace(last=NOW, last_task="t1", runs=1), None, NOW),
+    schedule_fired(NIGHTLY._replace(next=None, last=NOW, last_task="t1", runs=1), NOW - 9, NOW),
+    schedule_skipped(NIGHTLY, NOW, "no worker ran", NOW),
+    schedule_skipped(NIGHTLY._replace(next=None, last=NOW, last_task="t1", runs=1), NOW, "no worker ran", NOW),
     key_set("openai", "1a2b3c4d", "", NOW),
     key_set("openai", "1a2b3c4d", "ann", NOW),
     key_set("openai", "1a2b3c4d", "ann", NOW, "9f86d081884c7d65"),

@@ -74,6 +74,13 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("step.ended", ": step a skipped: stop"),
         ("breaker.set", ": half-open after 3 failures: it broke (by ann)"),
         ("key.set", ": openai, sealed with master key 1a2b3c4d (by ann)"),
+        ("schedule.set", ": nightly, '0 3 * * *' Europe/Berlin, paused: tidy up"),
+        ("schedule.removed", ": nightly"),
+        (
+            "schedule.fired",
+            ": nightly of 2023-11-14T22:13:20Z submits t1; those from 2023-11-14T22:13:19Z were missed",
+        ),
+        ("schedule.skipped", ": nightly of 2023-11-14T22:13:20Z starts nothing: no worker ran"),
         ("work.left", ": $0.01 paid for stamps"),
         ("owner.acted", ": cancel t1 (by ann)"),
         ("key.removed", ": openai (by ann)"),
@@ -114,6 +121,13 @@ def test_a_result_that_is_sent_back_tells_by_whom_and_why():
     plain: Json = {"result": "x", "why": "", "by": "", "times": 1}
     [event] = journal(handed(first_remit(), "lead", NOW, {"update": {}, "content": "", "sent_back": plain}))
     assert detail(event) == " back"
+
+
+def test_a_schedule_says_when_it_runs_next():
+    told = [detail(event) for event in journal(*MADE) if event.kind.startswith("schedule.")]
+    assert told[0] == ": nightly, '0 3 * * *' Europe/Berlin, next 2023-11-14T22:13:20Z: tidy up (by ann)"
+    assert told[4] == ": nightly of 2023-11-14T22:13:20Z submits t1, next 2023-11-14T22:13:20Z"
+    assert told[6] == ": nightly of 2023-11-14T22:13:20Z starts nothing, next 2023-11-14T22:13:20Z: no worker ran"
 
 
 @pytest.mark.parametrize(("asked_how", "said"), [("submit", ": build it"), ("spawn", ": build it (spawn)")])

@@ -71,6 +71,14 @@ _COMMANDS: Final = (
 for group, name, where, sentence in _COMMANDS:
     app.command(f"remit.cli.{where}", name=name, help=sentence, group=group)
 
+schedule = App(name="schedule", help="Submit tasks again and again, by cron expressions.", group=RUN)
+schedule.command("remit.cli.schedule:listing", name="ls", help="List the schedules.")
+schedule.command("remit.cli.schedule:add", name="add", help="Submit a task whenever a cron expression matches.")
+schedule.command("remit.cli.schedule:remove", name="rm", help="Remove a schedule.")
+schedule.command("remit.cli.schedule:pause", name="pause", help="Start no more runs of a schedule.")
+schedule.command("remit.cli.schedule:resume", name="resume", help="Start the runs of a paused schedule again.")
+app.command(schedule)
+
 context = App(name="context", help="List and edit shared context entries.", group=MAINTAIN)
 context.command("remit.cli.context:listing", name="ls", help="List namespaces, or the entries of one.")
 context.command("remit.cli.context:get", name="get", help="Print the value of an entry.")

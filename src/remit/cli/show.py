@@ -14,8 +14,10 @@ from remit.cli.drawing import answer, decision_lines, receipts, receipts_in_shor
 from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_beside
 from remit.cli.terminal import colour, moment
-from remit.core.events import Event
+from remit.core.events import Event, read
+from remit.core.kinds.tasks import FirstData
 from remit.core.lifecycle import Record
+from remit.core.times import is_schedule
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, NotFound
 from remit.ports import Span, View
@@ -87,19 +89,25 @@ def show(
         follow_run(run, place, quiet=json)
         if not json:
             return
-    root = root_of(run, place)
+    root, events = _part(run, place)
     if json:
         emit(wire.tree(root))
         return
-    _print_run(root, whole=all)
+    _print_run(root, _starter(events), whole=all)
 
 
-def _print_run(root: Node, *, whole: bool) -> None:
+def _starter(events: list[Event]) -> str:
+    """Return text such as "  by schedule nightly", or "" for a run that a person started."""
+    by = next((read(event, FirstData).get("by", "") for event in events if event.task == event.run), "")
+    return f"  by {escaped(by, _NAME)}" if is_schedule(by) else ""
+
+
+def _print_run(root: Node, starter: str, *, whole: bool) -> None:
     now = SystemClock().now()
     console = out()
     if not console.is_terminal:
         console.width = _IN_A_PIPE
-    console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}", "dim")))
+    console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}{starter}", "dim")))
     console.print(summed_up(root, now))
     console.print()
     console.print(tree_view(root, now, whole=whole))

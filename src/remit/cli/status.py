@@ -11,6 +11,7 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.ps import took, where
 from remit.cli.terminal import moment, outcome_text, state_text
 from remit.core.lifecycle import Record
+from remit.core.times import is_schedule
 from remit.core.values import Json
 from remit.ports import Span, View, Which
 from remit.report import wire
@@ -86,7 +87,8 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
     detail, record = seen.detail, seen.record
     yield "agent", escaped(record.holder, 64)
     yield "task", escaped(detail.task, 400)
-    by = f"'{escaped(detail.asker, 64)}', as a subtask of {record.parent}" if record.parent else "a person"
+    starter = escaped(detail.labels.by, 64) if is_schedule(detail.labels.by) else "a person"
+    by = f"'{escaped(detail.asker, 64)}', as a subtask of {record.parent}" if record.parent else starter
     yield "asked", f"{moment(record.asked_at)} by {by}"
     yield "session", escaped(record.session, 80)
     yield from _label_lines(detail)

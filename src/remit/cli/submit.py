@@ -140,7 +140,7 @@ def submit(
             return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
         return _asked(owner, asked_for(defaults, agent, task, "submit"), how, remembers=remembers)
 
-    opened, defaults = _opened(where, store, workspace)
+    opened, defaults = opened_team(where, store, workspace)
     with opened as owner:
         return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
 
@@ -190,7 +190,7 @@ def _read(plan: Path) -> Plan:
         raise BadInput(f"{plan} is not JSON: {error}") from error
 
 
-def _opened(where: str, store: str | None, workspace: str | None) -> tuple[Workspace, RunDefaults]:
+def opened_team(where: str, store: str | None, workspace: str | None) -> tuple[Workspace, RunDefaults]:
     """Return the workspace of an imported team, of a file's team, or one without a team; and the defaults of its
     runs."""
     if not where and not has_team():

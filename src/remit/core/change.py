@@ -9,6 +9,7 @@ from remit.core.lifecycle import Record
 from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease
 from remit.core.question import Question
+from remit.core.times import Schedule
 from remit.core.values import Json
 
 Table = Literal[
@@ -31,10 +32,11 @@ Table = Literal[
     "hold",
     "meter",
     "question",
+    "schedule",
 ]
 _TaskVerb = Literal["claim", "requeue", "lose", "extend", "set", "end", "hand", "fund"]
 _MoneyVerb = Literal["settle", "count"]
-Verb = Literal["add", "put", "drop", "cut", "touch", "take", "answer", "use"] | _TaskVerb | _MoneyVerb
+Verb = Literal["add", "put", "drop", "cut", "touch", "take", "answer", "use", "fire"] | _TaskVerb | _MoneyVerb
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -60,6 +62,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "hold": Hold._fields,
     "meter": ("scope", "name", "unit", "hour", "spent"),
     "question": Question._fields,
+    "schedule": Schedule._fields,
     "gap": ("first", "last", "hash", "stated"),
     "blob": ("seq", "text"),
     "artifact": (
@@ -84,6 +87,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
     "hold": ("id",),
     "meter": ("scope", "name", "unit", "hour"),
     "question": ("id",),
+    "schedule": ("name",),
 }
 
 

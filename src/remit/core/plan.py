@@ -314,7 +314,7 @@ class StepEnd(NamedTuple):
     reason: str
 
 
-class Schedule:
+class StepSchedule:
     """The progress of a plan. Report what happened; each method returns what follows. A step starts as soon as its own
     dependencies are done."""
 

@@ -15,7 +15,7 @@ from remit.core.kinds.people import QuestionAnswered, QuestionAsked
 from remit.core.kinds.sharing import EntriesRemoved, EntrySet, MessagesTaken
 from remit.core.kinds.tasks import FirstData
 from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
-from remit.core.kinds.workspace import CardsPublished
+from remit.core.kinds.workspace import CardsPublished, ScheduleRemoved, ScheduleSet
 from remit.core.loops import AskCount, strike_key
 from remit.core.money import LeaseMove, moves, purse_text
 from remit.core.trust import TRUSTED
@@ -342,6 +342,42 @@ def _cooling_set(event: Event) -> list[Change]:
     return [Change("cooling", "put", (name,), row)]
 
 
+def _schedule_set(event: Event) -> list[Change]:
+    data = read(event, ScheduleSet)
+    row: Row = {
+        "name": data["name"],
+        "state": data["state"],
+        "cron": data["cron"],
+        "zone": data["zone"],
+        "catch_up": data["catch_up"],
+        "agent": event.agent,
+        "task": data["task"],
+        "request": encode(cast("Json", data["request"])),
+        "next": data["next"],
+        "last": data["last"],
+        "last_task": data["last_task"],
+        "runs": data["runs"],
+        "set_by": data["by"],
+        "set_at": event.at,
+        "began": event.seq,
+        "moved": event.seq,
+    }
+    return [Change("schedule", "put", (data["name"],), row)]
+
+
+def _schedule_removed(event: Event) -> list[Change]:
+    name = read(event, ScheduleRemoved)["name"]
+    return [Change("schedule", "drop", (name,), {"name": name})]
+
+
+def _schedule_fired(event: Event) -> list[Change]:
+    """Return the change after a planned time. Fired and skipped events both have all columns that they may change, so
+    that the last of them is enough."""
+    row: Row = {column: event.data[column] for column in ("name", "next", "last", "last_task", "runs")}
+    row["moved"] = event.seq
+    return [Change("schedule", "fire", (cast("str", row["name"]),), row)]
+
+
 def _cards_published(event: Event) -> list[Change]:
     cards = cast("list[dict[str, Json]]", read(event, CardsPublished)["cards"])
     return [
@@ -477,6 +513,10 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "journal.cut": _journal_cut,
     "breaker.set": _breaker_set,
     "cards.published": _cards_published,
+    "schedule.set": _schedule_set,
+    "schedule.removed": _schedule_removed,
+    "schedule.fired": _schedule_fired,
+    "schedule.skipped": _schedule_fired,
     "key.set": _no_table,  # keys are not part of the history
     "key.removed": _no_table,
     "owner.acted": _no_table,

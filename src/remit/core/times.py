@@ -1,11 +1,12 @@
-"""Timestamps as integer microseconds since 1970: exact in JSON, in SQL and in comparisons."""
+"""Times: timestamps as integer microseconds since 1970, exact in JSON, in SQL and in comparisons; and when tasks start,
+later or on a schedule."""
 
 import math
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
-from remit.core.values import INT_LIMIT, shown
+from remit.core.values import INT_LIMIT, Json, decode, shown
 from remit.errors import BadInput
 
 SpanGiven: TypeAlias = float | timedelta  # as callers write them
@@ -15,6 +16,7 @@ HOUR = 3_600 * SECOND
 DAY = 86_400 * SECOND
 _LAST = 253_402_300_799 * SECOND  # the end of the year 9999; times of a wrong clock are clamped to it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SCHEDULE: Final = "schedule "  # before the name, where a person is named
 _LONGEST = 200 * 365 * 86_400  # two centuries; a longer duration is a mistake
 
 
@@ -97,3 +99,60 @@ def begin_of(hour: str) -> int:
 def aware(at: int) -> datetime:
     """Return the time as a datetime in UTC, exact to the microsecond."""
     return _EPOCH + timedelta(microseconds=at)
+
+
+class Schedule(NamedTuple):
+    """A schedule: the task that it submits to `agent`, and when. Times are microseconds since 1970.
+
+    `state` is "active" or "paused". `next` is the next planned time; None while it is paused, or if no time is left.
+    `last` is the planned time of the run that it started last, `last_task` the id of that run, and `runs` the number of
+    runs so far. `request` has the keywords of the submission as JSON. `set_by` is the person who set it, at `set_at`;
+    `began` and `moved` are the numbers of the events that set it and that changed it last.
+    """
+
+    name: str
+    state: str
+    cron: str
+    zone: str
+    catch_up: str
+    agent: str
+    task: str
+    request: str
+    next: int | None
+    last: int | None
+    last_task: str
+    runs: int
+    set_by: str
+    set_at: int
+    began: int
+    moved: int
+
+    @property
+    def next_time(self) -> datetime | None:
+        """The next planned time, in UTC."""
+        return None if self.next is None else aware(self.next)
+
+    @property
+    def last_time(self) -> datetime | None:
+        """The planned time of the last run, in UTC."""
+        return None if self.last is None else aware(self.last)
+
+    @property
+    def keywords(self) -> dict[str, Json]:
+        """The keywords of the submission, as JSON."""
+        return cast("dict[str, dict[str, Json]]", decode(self.request))["keywords"]
+
+    @property
+    def asks_for(self) -> tuple[str, ...]:
+        """Everything that says what it does and when: two schedules are the same exactly if this is equal."""
+        return self.cron, self.zone, self.catch_up, self.agent, self.task, self.request
+
+
+def starter(name: str) -> str:
+    """Return the name that the runs of a schedule give as the person who started them."""
+    return f"{_SCHEDULE}{name}"
+
+
+def is_schedule(by: str) -> bool:
+    """Whether this name is that of a schedule, and not of a person."""
+    return by.startswith(_SCHEDULE)

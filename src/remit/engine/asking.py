@@ -120,6 +120,19 @@ class Submitting(StartingQueued, total=False):
     remembers: RemembersGiven
 
 
+class Scheduling(Along, total=False):
+    """The keywords of a schedule: those of every run that it starts."""
+
+    session: str
+    tier: str
+    handoffs: bool
+    attempts: int
+    priority: int
+    remembers: RemembersGiven
+    tags: Iterable[str]
+    meta: Mapping[str, MetaValue]
+
+
 class LeadingKept(TypedDict, total=False):
     """The options of a plan that can be stored: the number of concurrent steps, and whether members see goal and
     roster."""

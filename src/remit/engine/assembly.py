@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remit.engine.artifacts import ArtifactFiles
     from remit.engine.messenger import Messenger
     from remit.engine.models.prompting import ModelServices
+    from remit.engine.schedules import Scheduler
 
 
 class Engine(NamedTuple):
@@ -81,9 +82,9 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
-    entries = Entries(ground)
+    entries, scheduler = Entries(ground), partial(_scheduler, services, settings)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
-    resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
+    resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace), scheduler)
     finder, money = Finder(ground, system.embed, policy.certainty), _money(services, settings)
     turn_services = TurnServices(
         directory,
@@ -148,6 +149,12 @@ def _artifact_files(ground: Ground, policy: Policy) -> ArtifactFiles:
     from remit.engine.artifacts import ArtifactFiles
 
     return ArtifactFiles(ground, policy.artifact_bytes, policy.run_artifact_bytes)
+
+
+def _scheduler(services: Services, settings: EngineSettings) -> Scheduler:
+    from remit.engine.schedules import Scheduler
+
+    return Scheduler(services, settings.calendar)
 
 
 def _lost_talks(ground: Ground) -> HandlesLostTalks:

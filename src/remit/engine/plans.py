@@ -19,7 +19,7 @@ from remit.core.events import read
 from remit.core.kinds.tasks import EndData, StepTold
 from remit.core.kinds.workspace import effect_done, plan_started, step_ended
 from remit.core.lifecycle import Outcome, Record
-from remit.core.plan import Plan, Schedule, Step, StepEnd, StepState
+from remit.core.plan import Plan, Step, StepEnd, StepSchedule, StepState
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary, summed_up
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
@@ -220,7 +220,7 @@ class PlanRun:
         told = (plan.goal, roster) if options.reveal else None
         self._identities = plans.identities(plan, self._who, told)
         self._identity = digest("".join(self._identities.values()))
-        self._schedule = Schedule(plan)
+        self._schedule = StepSchedule(plan)
         self._outcomes: dict[str, StepOutcome] = {}
         self._ready: deque[str] = deque(self._schedule.first())
         self._notes: dict[str, list[Note]] = {}

@@ -21,7 +21,7 @@ from remit.core.toolgroups import Groups, own_groups
 from remit.core.values import INT_LIMIT, shown
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
-from remit.ports import Channel, Clock, Ids, Prices, Vault
+from remit.ports import Calendar, Channel, Clock, Ids, Prices, Vault
 
 if TYPE_CHECKING:
     from remit.engine.approvals import NeedsApproval
@@ -286,4 +286,5 @@ class EngineSettings(NamedTuple):
     redaction: Redaction
     vault: Callable[[], Vault]
     prices: Callable[[], Prices | None]
+    calendar: Callable[[], Calendar]
     deps: object = None  # for agents, as `turn.deps`

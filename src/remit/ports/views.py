@@ -21,6 +21,7 @@ from remit.core.question import Question
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import Figures, Period, UnderWay, Window
+from remit.core.times import Schedule
 from remit.core.trust import Trust
 from remit.core.values import INT_LIMIT, Json
 from remit.ports.services import KeyInfo, KeyRow
@@ -574,6 +575,23 @@ class KeyView(Protocol):
         ...
 
 
+class ScheduleView(Protocol):
+    """Schedules."""
+
+    def schedule(self, name: str) -> Schedule | None: ...
+    def schedules(self) -> list[Schedule]:
+        """Return all schedules, by name."""
+        ...
+
+    def schedules_due(self, now: int, limit: int) -> list[Schedule]:
+        """Return the schedules whose next planned time has come, the earliest first."""
+        ...
+
+    def next_planned(self) -> int | None:
+        """Return the earliest next planned time of all schedules, or None."""
+        ...
+
+
 class View(
     JournalView,
     TaskView,
@@ -586,6 +604,7 @@ class View(
     QuestionView,
     ArtifactView,
     KeyView,
+    ScheduleView,
     Protocol,
 ):
     """All reads, as of one moment."""

@@ -44,6 +44,10 @@ from remit.core.kinds.workspace import (
     KeySet,
     OwnerActed,
     PlanStarted,
+    ScheduleFired,
+    ScheduleRemoved,
+    ScheduleSet,
+    ScheduleSkipped,
     StepEnded,
     TeamPlanned,
     WorkLeft,
@@ -221,6 +225,32 @@ def _key_removed(event: Event) -> str:
     return f": {read(event, KeyRemoved)['name']}"
 
 
+def _schedule_set(event: Event) -> str:
+    """Return text such as ": nightly, '30 8 * * *' Europe/Berlin, next 2026-11-16T07:30:00Z: write the report"."""
+    data = read(event, ScheduleSet)
+    planned = data["next"]
+    state = data["state"] if planned is None else f"next {iso(planned)[:19]}Z"
+    return f": {data['name']}, '{data['cron']}' {data['zone']}, {state}: {data['task']}"
+
+
+def _schedule_fired(event: Event) -> str:
+    """Return text such as ": nightly of 2026-11-15T07:30:00Z submits 0123, next 2026-11-16T07:30:00Z"."""
+    data = read(event, ScheduleFired)
+    missed = f"; those from {iso(data['missed'])[:19]}Z were missed" if "missed" in data else ""
+    return f": {data['name']} of {iso(data['last'])[:19]}Z submits {data['last_task']}{_next(data['next'])}{missed}"
+
+
+def _schedule_skipped(event: Event) -> str:
+    """Return text such as ": nightly of 2026-11-15T07:30:00Z starts nothing, next 2026-11-16T07:30:00Z: no worker
+    ran"."""
+    data = read(event, ScheduleSkipped)
+    return f": {data['name']} of {iso(data['planned'])[:19]}Z starts nothing{_next(data['next'])}: {data['why']}"
+
+
+def _next(planned: int | None) -> str:
+    return "" if planned is None else f", next {iso(planned)[:19]}Z"
+
+
 def _acted(event: Event) -> str:
     """Return text such as ": cancel 0123"."""
     data = read(event, OwnerActed)
@@ -368,6 +398,10 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "breaker.set": _breaker,
     "key.set": _key_set,
     "key.removed": _key_removed,
+    "schedule.set": _schedule_set,
+    "schedule.removed": lambda event: f": {read(event, ScheduleRemoved)['name']}",
+    "schedule.fired": _schedule_fired,
+    "schedule.skipped": _schedule_skipped,
     "owner.acted": _acted,
     "entry.set": _entry,
     "artifact.saved": _saved,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from remit.core.match import Match
     from remit.core.money import Hold, Lease
     from remit.core.recovery import Resting
+    from remit.core.times import Schedule
     from remit.ports import KeyInfo, RunLine
     from remit.report.detail import Detail, Failure
     from remit.report.spend import Spending
@@ -246,6 +247,13 @@ def breaker(agent: str, breaker: Breaker) -> Data:
 
 def key(key: KeyInfo) -> Data:
     return {"name": key.name, "key_id": key.key_id, "set_at": key.set_at}
+
+
+def schedule(schedule: Schedule) -> Data:
+    """Return a schedule; its times are microseconds since 1970."""
+    names = ("name", "state", "cron", "zone", "catch_up", "agent", "task", "next", "last", "last_task", "runs")
+    facts: Data = {name: value(getattr(schedule, name)) for name in names}
+    return {**facts, "keywords": schedule.keywords, "set_by": schedule.set_by, "set_at": schedule.set_at}
 
 
 def resting(resting: Resting) -> Data:

@@ -24,7 +24,7 @@ from remit.core.secret import Redaction
 from remit.core.values import NAME_LIMIT, line, shown
 from remit.engine.settings import EngineSettings, Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
-from remit.ports import Clock, Database, Prices, Store, Vault
+from remit.ports import Calendar, Clock, Database, Prices, Store, Vault
 from remit.ports.turn import current_turn
 from remit.report.printable import block, on_one_line
 from remit.stores import forks
@@ -311,6 +311,7 @@ def settings(
         Redaction() if redaction is None else redaction,
         _vault if given.vault is None else partial(_the, given.vault),
         _prices,
+        _calendar,
     )
 
 
@@ -321,6 +322,15 @@ def _schemas() -> Schemas:
         return cast("Schemas", import_module("remit.adapters.schema"))
     except ImportError as error:
         raise BadInput("a step with a schema needs the jsonschema package; install remit[schema]") from error
+
+
+@cache
+def _calendar() -> Calendar:
+    """Return the adapter for cron expressions, imported when a schedule first needs it."""
+    try:
+        return cast("Calendar", import_module("remit.adapters.cron"))
+    except ImportError as error:
+        raise BadInput(f"schedules need the cronsim package: pip install 'remit[schedule]' ({error})") from error
 
 
 def _vault() -> Vault:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from remit.runtime.keys import KeyRing
     from remit.runtime.money import WorkspaceMoney
     from remit.runtime.questions import WorkspaceQuestions
+    from remit.runtime.schedules import WorkspaceSchedules
     from remit.runtime.tasks import WorkspaceTasks
 
 _OPENING = attrgetter("_opening")
@@ -45,8 +46,8 @@ class Workspace:
     """One workspace of a store, as its owner sees it. The store is opened on first use.
 
     `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
-    and can submit tasks to them. The groups `tasks`, `journal`, `money`, `questions`, `agents`, `context`,
-    `artifacts` and `keys` have the rest.
+    and can submit tasks to them. The groups `tasks`, `schedules`, `journal`, `money`, `questions`, `agents`,
+    `context`, `artifacts` and `keys` have the rest.
 
     Every change takes `op`: the same operation requested again is done once, and with other content it raises
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
@@ -135,6 +136,13 @@ class Workspace:
         from remit.runtime.keys import KeyRing
 
         return KeyRing(self._opening)
+
+    @cached_property
+    def schedules(self) -> WorkspaceSchedules:
+        """Its schedules: tasks that are submitted again and again."""
+        from remit.runtime.schedules import WorkspaceSchedules
+
+        return WorkspaceSchedules(self._opening, self._ceiling)
 
     # -- tasks ------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from remit.core.question import Question
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under_way_from
+from remit.core.times import Schedule
 from remit.core.values import INT_LIMIT, Json
 from remit.errors import StoreError
 from remit.ports import ArtifactRow, Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, Span, TallyRow, TaskLine, Which
@@ -466,6 +467,24 @@ def _card(text: str) -> Card:
 _ANY = "*"  # no agent has this name
 
 
+class ScheduleQueries(Queries):
+    __slots__ = ()
+
+    def schedule(self, name: str) -> Schedule | None:
+        row = self._one("schedule", schedule=name)
+        return None if row is None else Schedule(*row)
+
+    def schedules(self) -> list[Schedule]:
+        return [Schedule(*row) for row in self._rows("schedules")]
+
+    def schedules_due(self, now: int, limit: int) -> list[Schedule]:
+        return [Schedule(*row) for row in self._rows("schedules_due", now=now, limit=limit)]
+
+    def next_planned(self) -> int | None:
+        row = self._one("next_planned")
+        return row[0] if row else None
+
+
 class TallyQueries(Queries):
     __slots__ = ()
 
@@ -640,6 +659,7 @@ class SqlView(
     QuestionQueries,
     ArtifactQueries,
     KeyQueries,
+    ScheduleQueries,
 ):
     """All reads: `ports.View` for a SQL database."""
 

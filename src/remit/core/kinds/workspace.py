@@ -1,4 +1,4 @@
-"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys."""
+"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys, schedules."""
 
 from typing import Final, Literal, NotRequired, TypedDict
 
@@ -7,8 +7,9 @@ from remit.core.card import Card
 from remit.core.events import INLINE, Place, Unsealed
 from remit.core.plan import PlanWhole
 from remit.core.remit import Remit
+from remit.core.times import Schedule
 from remit.core.trust import Trust
-from remit.core.values import Json, encode
+from remit.core.values import Json, decode, encode
 
 
 class EffectDone(TypedDict):
@@ -167,6 +168,113 @@ def key_removed(name: str, by: str, now: int) -> Unsealed:
     return Unsealed("key.removed", now, {"name": name, "by": by})
 
 
+class ScheduleRequest(TypedDict):
+    """The submission of a schedule: its keywords, and the bounds of the runtime or workspace that set it."""
+
+    keywords: dict[str, Json]
+    ceiling: dict[str, Json]
+
+
+class ScheduleSet(TypedDict):
+    """The data of `schedule.set`: a schedule was added, replaced, paused or resumed. It has the whole schedule, and
+    the runs that it has started so far."""
+
+    name: str
+    state: Literal["active", "paused"]
+    cron: str
+    zone: str
+    catch_up: Literal["latest", "all", "none"]
+    task: str
+    request: ScheduleRequest
+    next: int | None
+    last: int | None
+    last_task: str
+    runs: int
+    by: str
+
+
+def schedule_set(schedule: Schedule, now: int) -> Unsealed:
+    data: dict[str, Json] = {
+        "name": schedule.name,
+        "state": schedule.state,
+        "cron": schedule.cron,
+        "zone": schedule.zone,
+        "catch_up": schedule.catch_up,
+        "task": schedule.task,
+        "request": decode(schedule.request),
+        "next": schedule.next,
+        "last": schedule.last,
+        "last_task": schedule.last_task,
+        "runs": schedule.runs,
+        "by": schedule.set_by,
+    }
+    return Unsealed("schedule.set", now, data, agent=schedule.agent)
+
+
+class ScheduleRemoved(TypedDict):
+    """The data of `schedule.removed`."""
+
+    name: str
+    by: str
+
+
+def schedule_removed(name: str, by: str, now: int) -> Unsealed:
+    return Unsealed("schedule.removed", now, {"name": name, "by": by})
+
+
+class ScheduleFired(TypedDict):
+    """The data of `schedule.fired`: a schedule has submitted the task `last_task` for the planned time `last`. `runs`
+    is the number of its runs so far, `next` the next planned time. `missed` is the first planned time that was left out
+    before this one."""
+
+    name: str
+    next: int | None
+    last: int
+    last_task: str
+    runs: int
+    missed: NotRequired[int]
+
+
+def schedule_fired(after: Schedule, missed: int | None, now: int) -> Unsealed:
+    """Return the event of a run that a schedule starts; `after` is the schedule as it is then."""
+    data: dict[str, Json] = {
+        "name": after.name,
+        "next": after.next,
+        "last": after.last,
+        "last_task": after.last_task,
+        "runs": after.runs,
+    }
+    if missed is not None:
+        data["missed"] = missed
+    return Unsealed("schedule.fired", now, data, agent=after.agent)
+
+
+class ScheduleSkipped(TypedDict):
+    """The data of `schedule.skipped`: a schedule started no run for `planned`, and `why`. The rest is the schedule as
+    it was before, and the next planned time."""
+
+    name: str
+    next: int | None
+    last: int | None
+    last_task: str
+    runs: int
+    planned: int
+    why: str
+
+
+def schedule_skipped(after: Schedule, planned: int, why: str, now: int) -> Unsealed:
+    data: dict[str, Json] = {
+        "name": after.name,
+        "next": after.next,
+        "last": after.last,
+        "last_task": after.last_task,
+        "runs": after.runs,
+        "planned": planned,
+        "why": why,
+    }
+    return Unsealed("schedule.skipped", now, data, agent=after.agent)
+
+
 class OwnerActed(TypedDict):
     """The data of `owner.acted`: an owner's action that has an operation id of its own. Its changes are in the events
     that follow."""
@@ -192,5 +300,9 @@ SHAPES: Final[dict[str, type]] = {
     "cards.published": CardsPublished,
     "key.set": KeySet,
     "key.removed": KeyRemoved,
+    "schedule.set": ScheduleSet,
+    "schedule.removed": ScheduleRemoved,
+    "schedule.fired": ScheduleFired,
+    "schedule.skipped": ScheduleSkipped,
     "owner.acted": OwnerActed,
 }

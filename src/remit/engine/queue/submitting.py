@@ -41,7 +41,7 @@ from remit.errors import BadInput, Conflict, NewerStore, NotFound, Refused
 from remit.ports import Decision, Dispatcher, View, Wants
 
 if TYPE_CHECKING:
-    from remit.engine.queue.worker import Worker
+    from remit.engine.queue.worker import FiresSchedules, Worker
 
 _log = logging.getLogger("remit")
 
@@ -204,7 +204,7 @@ class TaskQueue:
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted | None:
         """Request admission. Return None if a person was asked first: then the request must be repeated."""
         proposal, lead = request.proposal, request.submission.lead
-        queued, hands = self._queued(request), self.hands()
+        queued, hands = queued_of(self._ground, request), self.hands()
         if hands is not None:
             hands.taking()
         try:
@@ -227,13 +227,6 @@ class TaskQueue:
             raise Refused.read(answer)
         return Accepted(*cast("tuple[str, bool]", answer))
 
-    def _queued(self, request: Request) -> Queued:
-        submission = request.submission
-        agent = self._ground.directory.holder(request.proposal.child.holder)
-        attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
-        ready_at = AT_ONCE if submission.delay is None else submission.delay.due(request.proposal.now)
-        return Queued(submission.asked_how, submission.timeout, attempts, ready_at, request.dedup_key, request.content)
-
     def _decided(
         self, view: View, request: Request, queued: Queued, hands: TakesTasks | None, asker: LiveTask | None
     ) -> Decision[Json]:
@@ -253,9 +246,9 @@ class TaskQueue:
             return Decision(None, aside=admitted.asks)
         lineage = _lineage(view, request, asker)
         if queued.ready_at:
-            begun = _begun(request, _expires_later(child, queued.ready_at), lineage, admitted)
+            begun = begun_of(request, _expires_later(child, queued.ready_at), lineage, admitted)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
-        begun = _begun(request, expires(child.bounds, now, LASTS), lineage, admitted)
+        begun = begun_of(request, expires(child.bounds, now, LASTS), lineage, admitted)
         if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead):
             return self._begun_at_once(view, proposal, queued, begun, admitted)
         return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
@@ -352,7 +345,17 @@ def _wants(request: Request, asker: LiveTask | None) -> Wants:
     return Wants(standings, used_keys=(key,)) if request.content else Wants(standings, (key,) if key else ())
 
 
-def _begun(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
+def queued_of(ground: Ground, request: Request) -> Queued:
+    """Return the queue's options of a request."""
+    submission = request.submission
+    agent = ground.directory.holder(request.proposal.child.holder)
+    attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
+    ready_at = AT_ONCE if submission.delay is None else submission.delay.due(request.proposal.now)
+    return Queued(submission.asked_how, submission.timeout, attempts, ready_at, request.dedup_key, request.content)
+
+
+def begun_of(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
+    """Return the facts of an admitted task for its first event."""
     submission = request.submission
     lead = submission.lead
     begun = Begun(
@@ -413,13 +416,20 @@ def _used_for_another(key: str, used: UsedKey) -> Conflict:
 class ResidentWorker:
     """Starts the process's worker when it is first needed, and stops it."""
 
-    def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        serving: Serving,
+        dispatcher: Callable[[], Dispatcher | None],
+        scheduler: Callable[[], FiresSchedules],
+    ) -> None:
         self.worker: Worker | None = None
         self._draining = 0  # number of `drain` calls in progress
         self._serving: asyncio.Task[None] | None = None
         self._services = services
         self._settings = serving
         self._dispatcher = dispatcher
+        self._scheduler = scheduler
 
     def lend(self) -> Worker | None:
         """Return this process's worker; start it if it has slots and is not draining."""
@@ -491,7 +501,7 @@ class ResidentWorker:
         if worker is None:
             from remit.engine.queue.worker import Worker  # noqa: PLC0415 - a process without queued tasks needs none
 
-            worker = self.worker = Worker(self._services, self._settings, self._dispatcher())
+            worker = self.worker = Worker(self._services, self._settings, self._dispatcher(), self._scheduler)
             self._serving = asyncio.get_running_loop().create_task(self._serve(worker))
             self._serving.add_done_callback(_log_end)
         return worker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, MutableMapping
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, Protocol, cast
 
 import anyio
 
@@ -39,10 +39,24 @@ _BATCH: Final = 64  # queued tasks that are ended in one transaction because the
 TAKEN_OVER: Final = "another process has taken it over"
 
 
+class FiresSchedules(Protocol):
+    """The scheduler, as a worker sees it."""
+
+    async def fire(self) -> int | None:
+        """Submit the tasks of all due schedules. Return when to call again, or None if there is no schedule."""
+        ...
+
+
 class Worker:
     """Runs queued tasks. `serve` works until it is cancelled or drained; then the rest is requeued."""
 
-    def __init__(self, services: Services, serving: Serving, dispatcher: Dispatcher | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        serving: Serving,
+        dispatcher: Dispatcher | None,
+        scheduler: Callable[[], FiresSchedules],
+    ) -> None:
         self._services = services
         self._ground = services.ground
         self._hands = services.conductor.alive.hands = Hands(serving.concurrency or HANDS)
@@ -62,7 +76,7 @@ class Worker:
         self._crowded = True  # whether a task may be waiting for a slot or for capacity
         self._next_due: int | None = None  # otherwise: when the next delayed task is due
         self._listener: Listener | None = None
-        self._caretaker = Caretaker(services, self._busy, serving)
+        self._caretaker = Caretaker(services, self._busy, serving, scheduler)
         self._claims = Claims(services, self._hands.most)
 
     @property
@@ -166,6 +180,8 @@ class Worker:
     async def _round(self) -> float:
         """Do everything that is due. Return the seconds until the next round."""
         await self._caretaker.tidy()
+        if self._caretaker.next_planned is not None and not self._draining:
+            await self._caretaker.fire_schedules()
         self._rounds_begun += 1
         self._heed_all(True)  # wake on every event during the scan: a task that ends now may free the slot we need
         while await self._claim_and_start():
@@ -173,7 +189,8 @@ class Worker:
         self._rounds_done = self._rounds_begun
         self._changed.set()
         self._heed_all(self._crowded)
-        return self._pace.poll_interval if self._draining or self._free() <= 0 else await self._until_due()
+        pause = self._pace.poll_interval if self._draining or self._free() <= 0 else await self._until_due()
+        return pause if self._caretaker.next_planned is None else self._caretaker.until_planned(pause)
 
     def _heed_all(self, crowded: bool) -> None:
         """Wake on every event if a task waits for capacity, otherwise only on events of the queue."""
@@ -300,7 +317,13 @@ def _bear(error: Exception, pause: float) -> None:
 class Caretaker:
     """Cleans up in every worker. `busy` are the tasks that this worker runs."""
 
-    def __init__(self, services: Services, busy: MutableMapping[str, Any], serving: Serving) -> None:
+    def __init__(
+        self,
+        services: Services,
+        busy: MutableMapping[str, Any],
+        serving: Serving,
+        scheduler: Callable[[], FiresSchedules],
+    ) -> None:
         self._services = services
         self._ground = services.ground
         self._busy = busy
@@ -312,6 +335,9 @@ class Caretaker:
         self._tallying = Tallying(self._ground)
         self._looked: int | None = None
         self._strays: dict[str, int] = {}
+        self.next_planned: int | None = None  # the earliest planned time of all schedules, at the last look
+        self._make_scheduler = scheduler
+        self._scheduler: FiresSchedules | None = None  # most workspaces have no schedule
 
     async def tidy(self) -> None:
         """Clean up if it is time: this is called much more often than needed."""
@@ -342,6 +368,19 @@ class Caretaker:
             await self._look_at_others(heartbeat.worker)
         await self._tallying.tidy()
 
+    async def fire_schedules(self) -> None:
+        """Submit the tasks of due schedules."""
+        if self.next_planned is None or self._ground.clock.now() < self.next_planned:
+            return
+        if self._scheduler is None:
+            self._scheduler = self._make_scheduler()
+        self.next_planned = await self._scheduler.fire()
+
+    def until_planned(self, pause: float) -> float:
+        """Return a pause that ends when the next schedule is due."""
+        assert self.next_planned is not None
+        return min(pause, max(0.001, (self.next_planned - self._ground.clock.now()) / 1e6))
+
     async def _look_at_others(self, own: str) -> None:
         beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
         others = [beat for beat in beats if beat.worker != own]
@@ -360,7 +399,8 @@ class Caretaker:
                 alive.leave(live)
 
     async def _end_late(self) -> None:
-        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds."""
+        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds. Read when the next
+        schedule is due, too."""
         ground = self._ground
 
         def decide(view: View) -> Decision[int]:
@@ -371,7 +411,11 @@ class Caretaker:
                 events += ended_when_alone(view, task, set(), now)
             return Decision(len(events), events)
 
-        if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
+        def look(view: View) -> tuple[bool, int | None]:
+            return bool(view.late(ground.clock.now(), 1) or view.cancelling("")), view.next_planned()
+
+        late, self.next_planned = await ground.store.read(look)
+        if late:
             await ground.store.tx(ground.ids.new(), decide)
 
     async def _expire(self) -> None:

@@ -225,6 +225,12 @@ def _key_stands(view: View, event: Event, _going: Container[str]) -> bool:
     return key is not None and key.set_at == event.at
 
 
+def _schedule_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    """Whether the event set a schedule, or changed it last."""
+    schedule = view.schedule(cast("str", event.data["name"]))
+    return schedule is not None and event.seq in (schedule.began, schedule.moved)
+
+
 def _always(_view: View, _event: Event, _going: Container[str]) -> bool:
     return True
 
@@ -243,6 +249,9 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "hold.reconciled": _always,
     "ledger.carried": _is_metered,
     "key.set": _key_stands,
+    "schedule.set": _schedule_stands,
+    "schedule.fired": _schedule_stands,
+    "schedule.skipped": _schedule_stands,
     "owner.acted": _always,  # operations are kept forever, like idempotency keys
 }
 

@@ -15,7 +15,7 @@ from remit.core.kinds.upkeep import PrunedRun
 from remit.core.lifecycle import Record
 from remit.core.projection import Tables, fold
 from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass, Remit
-from remit.core.times import SECOND
+from remit.core.times import SECOND, Schedule
 from remit.core.values import Json
 from remit.ports import Beat, Decide, Decision, Span, Store, View
 
@@ -52,6 +52,12 @@ def _cut(value: object) -> str:
 def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
     """Return the event that writes this draft, based on the present entry."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
+
+
+def scheduling(name: str, planned: int, task: str = "tidy up") -> Schedule:
+    """Return an active schedule that runs next at a planned time."""
+    when = (name, "active", "0 3 * * *", "UTC", "latest", "helper", task, '{"ceiling":{},"keywords":{}}')
+    return Schedule(*when, planned, None, "", 0, "ann", NOW, 0, 0)
 
 
 def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:

@@ -6,8 +6,9 @@ from typing import Final
 from anyio import to_thread
 
 from remit.core.kinds.tasks import Begun, Claim, Queued, Requeue, claimed, moved, requeued, started, submitted
+from remit.core.kinds.workspace import schedule_fired, schedule_removed, schedule_set, schedule_skipped
 from remit.core.remit import place
-from remit.core.times import SECOND
+from remit.core.times import SECOND, Schedule
 from remit.core.values import Json
 from remit.errors import Conflict
 from remit.ports import Beat, Database, Decision, View
@@ -25,6 +26,7 @@ from remit.testing.clauses.making import (
     must,
     queueing,
     record_of,
+    scheduling,
     sound,
     starting,
 )
@@ -278,11 +280,37 @@ async def heartbeats_come_from_threads_too(database: Database) -> None:
     await sound(store)
 
 
+async def a_schedule_moves_on_and_the_earliest_is_due_first(database: Database) -> None:
+    store = database.store("one")
+    names = [("b", NOW + 5), ("a", NOW + 5), ("c", NOW + 1)]
+    await append(store, "set", *(schedule_set(scheduling(name, planned), NOW) for name, planned in names))
+    equal([one.name for one in await look(store, lambda view: view.schedules())], ["a", "b", "c"], "all, by name")
+    equal(await look(store, lambda view: view.next_planned()), NOW + 1, "the earliest planned time")
+    due = await look(store, lambda view: view.schedules_due(NOW + 5, 2))
+    equal([one.name for one in due], ["c", "a"], "those that are due, the earliest first")
+    fired = scheduling("c", NOW + 9)._replace(last=NOW + 1, last_task="t1", runs=1)
+    await append(store, "fire", schedule_fired(fired, None, NOW + 2))
+    found = await store.tx("look", lambda view: Decision([*(view.schedule("c") or ())]))
+    equal(found, [*fired._replace(began=3, moved=4)], "one that has run, within a decision")
+    await append(store, "skip", schedule_skipped(fired._replace(next=None), NOW + 9, "late", NOW + 10))
+    await append(store, "rest", schedule_removed("a", "ann", NOW), schedule_set(_paused("b"), NOW))
+    equal(await look(store, lambda view: view.next_planned()), None, "none is planned")
+    equal(await look(store, lambda view: view.schedules_due(NOW + 99, 9)), [], "none is due")
+    states = [(one.name, one.state, one.runs, one.began) for one in await look(store, lambda view: view.schedules())]
+    equal(states, [("b", "paused", 0, 7), ("c", "active", 1, 3)], "those that are left")
+    await sound(store)
+
+
+def _paused(name: str) -> Schedule:
+    return scheduling(name, NOW)._replace(state="paused", next=None)
+
+
 CLAUSES: Final = (
     a_queued_task_is_kept_through_its_life,
     what_is_due_is_found_oldest_first,
     what_is_due_in_all_queues_is_found_together,
     higher_priorities_are_due_first,
+    a_schedule_moves_on_and_the_earliest_is_due_first,
     what_was_lost_is_found_by_how_often,
     queues_are_named_in_order_of_their_characters,
     what_is_late_is_found,

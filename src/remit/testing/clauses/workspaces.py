@@ -27,7 +27,7 @@ from remit.core.kinds.tasks import (
     submitted,
 )
 from remit.core.kinds.upkeep import journal_cut
-from remit.core.kinds.workspace import breaker_set, cards_published, key_set, step_ended
+from remit.core.kinds.workspace import breaker_set, cards_published, key_set, schedule_set, step_ended
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
@@ -49,12 +49,14 @@ from remit.ports import (
 )
 from remit.testing.clauses.making import (
     NOW,
+    append,
     child_remit,
     entry_event,
     equal,
     first_remit,
     must,
     putting,
+    scheduling,
     sound,
 )
 
@@ -176,6 +178,10 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "questions_open": lambda view: view.questions_open(10),
     "questions": lambda view: view.questions(10),
     "secrets": lambda view: view.secrets(),
+    "schedule": lambda view: view.schedule("nightly"),
+    "schedules": lambda view: view.schedules(),
+    "schedules_due": lambda view: view.schedules_due(NOW + 10, 10),
+    "next_planned": lambda view: view.next_planned(),
     "page": lambda view: [view.page(table, None, 10) for table in KEYS],
 }
 
@@ -296,6 +302,7 @@ async def _cut_and_answer(store: Store, mark: str) -> None:
     saved = cast("ArtifactData", facts)
     place = Place("root", "s", "root")
     await store.tx("save", lambda _view: Decision(None, (artifact_saved(saved, Writer("lead"), place, NOW),)))
+    await append(store, "schedule", schedule_set(scheduling("nightly", NOW + len(mark), mark), NOW))
 
 
 def _cut(view: View) -> Decision[Json]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from remit.core.plan import Plan, Schedule, Step, StepEnd
+from remit.core.plan import Plan, Step, StepEnd, StepSchedule
 
 
 def plan(**after: str) -> Plan:
@@ -38,7 +38,7 @@ class Run:
     """Someone who carries a plan out: what is ready, what runs, and in which order it started."""
 
     def __init__(self, found: Plan) -> None:
-        self.schedule = Schedule(found)
+        self.schedule = StepSchedule(found)
         self.after = after_of(found)
         self.ready = self.schedule.first()
         self.running: list[str] = []
@@ -97,7 +97,7 @@ def test_a_step_is_ready_as_soon_as_its_own_dependencies_are_done(found, data):
 
 @pytest.mark.rule("plan.events")
 def test_what_becomes_ready_is_told_in_the_order_of_the_plan():
-    schedule = Schedule(plan(z="a", a="", b="a", c="a b"))
+    schedule = StepSchedule(plan(z="a", a="", b="a", c="a b"))
 
     assert schedule.first() == ["a"]
     schedule.start("a")
@@ -148,7 +148,7 @@ def test_the_others_go_on_and_all_of_them_complete(found, data):
 
 @pytest.mark.rule("plan.failure")
 def test_the_reason_names_the_direct_dependency():
-    schedule = Schedule(plan(a="", b="a", c="b", free=""))
+    schedule = StepSchedule(plan(a="", b="a", c="b", free=""))
 
     assert schedule.fail("a") == [
         StepEnd("b", "failed", 'dependency "a" failed'),
@@ -159,7 +159,7 @@ def test_the_reason_names_the_direct_dependency():
 
 @pytest.mark.rule("plan.failure")
 def test_skipping_a_step_skips_those_who_wait_for_it():
-    schedule = Schedule(plan(a="", b="a", c="b"))
+    schedule = StepSchedule(plan(a="", b="a", c="b"))
 
     assert schedule.skip("a") == [
         StepEnd("b", "skipped", 'dependency "a" was skipped'),
@@ -169,7 +169,7 @@ def test_skipping_a_step_skips_those_who_wait_for_it():
 
 @pytest.mark.rule("plan.failure")
 def test_of_two_causes_the_first_counts_and_the_failed_step_never_starts():
-    schedule = Schedule(plan(a="", b="", c="", d="a b c"))
+    schedule = StepSchedule(plan(a="", b="", c="", d="a b c"))
 
     assert [one.id for one in schedule.fail("a")] == ["d"]
     assert schedule.skip("b") == []
@@ -200,7 +200,7 @@ def test_draining_skips_exactly_what_waits_and_what_runs_finishes(found, data):
 
 @pytest.mark.rule("plan.drain", "plan.failure")
 def test_what_fails_after_draining_takes_no_one_along_any_more():
-    schedule = Schedule(plan(a="", b="a"))
+    schedule = StepSchedule(plan(a="", b="a"))
     schedule.start("a")
     schedule.skip_rest("stop")
 
@@ -215,7 +215,7 @@ def test_what_fails_after_draining_takes_no_one_along_any_more():
 def test_the_longest_chain_is_given_up_whole():
     chain = plan(s0="", **{f"s{number}": f"s{number - 1}" for number in range(1, 10_000)})
 
-    gone = Schedule(chain).fail("s0")
+    gone = StepSchedule(chain).fail("s0")
 
     assert len(gone) == 9_999
     assert gone[-1] == StepEnd("s9999", "failed", 'dependency "s9998" failed')
