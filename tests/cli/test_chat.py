@@ -14,6 +14,7 @@ import pytest
 
 from commands import Said, command, plain_environment
 from programs import ran
+from terminals import in_terminal
 
 COMMAND = [sys.executable, "-m", "remit.cli"]
 FILE = """
@@ -168,3 +169,43 @@ def test_a_line_that_cannot_be_sent_is_told_and_the_talk_goes_on(folder: Path):
     assert done.returncode == 0
     assert "NUL" in done.stderr
     assert "hello" in done.stdout
+
+
+@pytest.mark.rule("chat.commands")
+def test_undo_takes_back_the_last_message_and_its_answer(folder: Path):
+    done = said(folder, "one", "two", "/undo", "three", words=("--session", "tea"))
+    assert "> one" in done.stdout.split("three", 1)[1]
+    assert "> two" not in done.stdout.split("three", 1)[1]
+    assert "took back the last message and its answer; 1 message left" in done.stderr
+    again = said(folder, "/undo", "/undo", "/undo", "four", words=("--session", "tea"))
+    assert again.stdout == "four\n"
+    assert "nothing to undo in this session" in again.stderr
+    assert len(json.loads(command(folder, "runs", "--json").stdout)) == 4  # the journal keeps them
+
+
+@pytest.mark.rule("chat.commands")
+def test_new_starts_another_session_and_quit_ends_the_chat(folder: Path):
+    done = said(folder, "one", "/new", "two", "/quit", "three")
+    assert (done.returncode, done.stdout) == (0, "one\ntwo\n")
+    sessions = {run["session"] for run in json.loads(command(folder, "runs", "--json").stdout)}
+    assert len(sessions) == 2
+
+
+@pytest.mark.rule("chat.commands")
+def test_help_lists_the_commands_and_an_unknown_one_is_not_sent_to_the_agent(folder: Path):
+    done = said(folder, "/help", "/nonsense", "/etc/hosts is broken")
+    for name in ("/new", "/undo", "/quit", "/help"):
+        assert f"{name} " in done.stderr
+    assert "there is no command '/nonsense'; /help lists them" in done.stderr
+    assert done.stdout == "/etc/hosts is broken\n"
+
+
+@pytest.mark.rule("chat.commands")
+def test_a_terminal_shows_an_answer_as_markdown_and_a_pipe_as_it_is(folder: Path):
+    text = "# Title and **bold** and [a link](https://example.test/x)"
+    seen = in_terminal(folder, "chat", typed=[("> ", f"{text}\r"), ("Title", ""), ("> ", "/quit\r")], width=60)
+    assert seen.code == 0
+    shown = seen.text.split("x)", 1)[1]
+    assert "**" not in shown
+    assert "https://example.test/x" in shown
+    assert said(folder, text).stdout == f"{text}\n"

@@ -463,10 +463,13 @@ def test_the_demo_shows_the_main_job(folder: Path):
 
 
 def test_the_demo_shows_the_same_again_in_a_store_that_it_has_filled(folder: Path):
-    first, again = (remit(folder, "demo", "--pace", "0") for _ in range(2))
-    assert (first.returncode, again.returncode) == (0, 0), again.stdout
-    refused = "2 of 4 tests could be paid"
-    assert (refused in first.stdout, refused in again.stdout) == (True, True)
+    shown: list[str] = []
+    for _ in range(5):
+        done = remit(folder, "demo", "--pace", "0")
+        assert done.returncode == 0
+        lines = done.stdout[done.stdout.index("\nlead began") :]
+        shown.append(re.sub(r"[\d.]+ m?s\b", "…", lines))  # the times differ
+    assert shown == shown[:1] * 5
 
 
 def test_help_names_the_exit_codes(folder: Path):

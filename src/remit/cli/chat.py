@@ -1,26 +1,50 @@
 """`remit chat`: talk to an agent, one run for each message, with the earlier conversation."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Awaitable
 from typing import Final, NamedTuple, TypeVar
 
+from rich.console import RenderableType
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import is_file, load_team
-from remit.cli.options import Credits, OwnStore, aside, is_kept, out, place_options, stay_at, typed, with_unit
+from remit.cli.options import (
+    Credits,
+    OwnStore,
+    aside,
+    at_terminal,
+    is_kept,
+    out,
+    place_options,
+    stay_at,
+    typed,
+    with_unit,
+)
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.run import Ask, asked_by, run_request
 from remit.cli.screen import Drawing, Talking, Words, starting
 from remit.cli.terminal import outcome_text
-from remit.core.values import shown
+from remit.core.lifecycle import Record
+from remit.core.session import LOOKED_AT, UNDONE
+from remit.core.values import canonical, shown
 from remit.engine.asking import Starting
+from remit.engine.models.remembering import undone
 from remit.engine.system import TimedIds
 from remit.errors import BadInput
+from remit.ports import View
+from remit.report.figures import count
 from remit.runtime.runtime import Runtime
 
 _HAND_BACK_SECONDS: Final = 5.0
+_COMMAND: Final = re.compile(r"/[a-z]+")
+_HELP: Final = """\
+/new   start a new session: earlier messages are not remembered
+/undo  take back the last message and its answer
+/quit  end the chat
+/help  list the commands"""
 
 T = TypeVar("T")
 
@@ -37,7 +61,10 @@ class Talk(NamedTuple):
 
 
 def chat(*request: str, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
-    """Chat with an agent in one session. Ctrl-D ends the chat; Ctrl-C cancels the current answer.
+    """Chat with an agent in one session. Ctrl-D or `/quit` ends the chat; Ctrl-C cancels the current answer.
+
+    `/new` starts a new session, `/undo` takes back the last message and its answer, `/help` lists the commands. A
+    terminal shows answers as Markdown.
 
     Each message is a separate, recorded run. Its prompt contains the newest 12,000 characters of the session so far, as
     with `remit run --remembers`.
@@ -62,7 +89,7 @@ def chat(*request: str, session: str = "", credits: Credits = None, store: OwnSt
     with team.runtime.at(store) as runtime:
         stay_at(runtime.workspace, store)
         most = amount if amount is not None else team.run.credits
-        talk = Talk(runtime, whom, session or f"chat-{TimedIds().new()}", most, store, where)
+        talk = Talk(runtime, whom, session or _new_session(), most, store, where)
         try:
             return asyncio.run(_chat(talk))
         except asyncio.CancelledError:  # the second Ctrl-C
@@ -84,25 +111,64 @@ def _words(request: tuple[str, ...]) -> tuple[str, str]:
 
 
 async def _chat(talk: Talk) -> int:
+    """Read and answer lines until the input ends, or `/quit`."""
     if talk.agent not in {card.name for card in talk.runtime.cards()}:
         talk.runtime.stack(talk.agent)  # raises with the list of agents if there is no such agent
     typist = Typist(sys.stdin.fileno(), out())
     prompt = "> " if sys.stdin.isatty() else ""
     if prompt:
-        aside().print(Text(f"chat with {talk.agent}; Ctrl-D to end", "dim"))
+        aside().print(Text(f"chat with {talk.agent}; /help lists commands, Ctrl-D ends", "dim"))
     with interrupts() as heard:
         while True:
             line = await _line_or_interrupt(typist.read(prompt), heard)
-            if line is None:
+            if line is None or line == "/quit":
                 break
             if line:
                 try:
-                    await _answer(talk, line, typist if prompt else None, heard)
+                    if _COMMAND.fullmatch(line):
+                        talk = await _obey(talk, line)
+                    else:
+                        await _answer(talk, line, typist if prompt else None, heard)
                 except BadInput as no:  # for example NUL in the input; the chat continues
                     aside().print(Text(f"remit: {no}", "red"))
         await talk.runtime.drain(0.0 if heard.count else _HAND_BACK_SECONDS)
     _part(talk, prompt)
     return INTERRUPTED if heard.count else 0
+
+
+async def _obey(talk: Talk, command: str) -> Talk:
+    """Carry out a command of the chat. Return the talk as it goes on."""
+    match command:
+        case "/help":
+            aside().print(Text(_HELP))
+        case "/new":
+            talk = talk._replace(session=_new_session())
+            aside().print(Text("a new session: earlier messages are not remembered", "dim"))
+        case "/undo":
+            aside().print(Text(await _undo(talk), "dim"))
+        case _:
+            raise BadInput(f"there is no command {shown(command)}; /help lists them")
+    return talk
+
+
+async def _undo(talk: Talk) -> str:
+    """Take back the latest message of the session and its answer. Its run stays in the journal."""
+    workspace, agent = talk.runtime.workspace, talk.agent
+
+    def look(view: View) -> tuple[list[str], list[Record]]:
+        return undone(view, talk.session), view.runs_of_session(talk.session, canonical(agent), LOOKED_AT)
+
+    before, runs = await workspace.journal.read(look)
+    last = next((record.id for record in runs if record.id not in before), None)
+    if last is None:
+        return "nothing to undo in this session"
+    await workspace.context(by=at_terminal()).set(UNDONE, talk.session, [*before, last])
+    left = sum(record.id not in before for record in runs) - 1
+    return f"took back the last message and its answer; {count(left, 'message')} left"
+
+
+def _new_session() -> str:
+    return f"chat-{TimedIds().new()}"
 
 
 async def _line_or_interrupt(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
@@ -131,7 +197,17 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
         async with answering(workspace, runs, PromptDesk(aside(), drawing.paused, where, typist)):
             outcome = await run_request(talk.runtime, ask, heard, runs, words.hear if console.is_terminal else None)
     heard.again()  # the signal stopped the run, not the chat
-    out().print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
+    console = out()
+    if console.is_terminal and outcome.ok and isinstance(outcome.value, str):
+        console.print(_markdown(outcome.value))
+    else:
+        console.print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
+
+
+def _markdown(text: str) -> RenderableType:
+    from rich.markdown import Markdown  # only here: it takes a parser
+
+    return Markdown(text, hyperlinks=False)  # a link shows its address
 
 
 def _part(talk: Talk, prompt: str) -> None:

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.demo_team import team
-from remit.cli.drawing import answer, receipts, refusals, summed_up
+from remit.cli.demo_team import FAILING, team
+from remit.cli.drawing import answer, receipts_in_short, refusals, summed_up
 from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out, stay_at, typed
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, watching
@@ -75,7 +75,14 @@ class Answering(NamedTuple):
     store: str
 
 
+async def _forget_failures(workspace: Workspace) -> None:
+    """Close the breaker of the agent that fails, so that the demo is the same every time: it opens at the third demo in
+    one store."""
+    await workspace.agents.reset(FAILING, by="the demo")
+
+
 async def _run(runtime: Runtime, console: Console | None, who: Answering) -> Node:
+    await _forget_failures(runtime.workspace)
     if console is not None:
         console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}, for {CREDITS}\n"))
     with watching(runtime, console) as drawing:
@@ -137,8 +144,8 @@ def _tell(root: Node) -> None:
     _heading(console, "Refused calls; the run continued")
     for text in refusals(root):
         console.print(text)
-    _heading(console, "What each turn saw, and why")
-    for text in receipts(root):
+    _heading(console, "What each turn saw")
+    for text in receipts_in_short(root):
         console.print(text)
     _heading(console, "Result")
     console.print(answer(root))

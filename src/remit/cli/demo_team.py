@@ -19,6 +19,7 @@ RESEARCH = Plan(
 )
 
 
+FAILING = "archivist"
 PLACES = ("Lisbon", "Nairobi", "Osaka", "Quito")
 
 Work: TypeAlias = Callable[[float], Awaitable[None]]

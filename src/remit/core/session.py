@@ -17,6 +17,7 @@ EACH_LIMIT: Final = 4_000  # characters of one question or answer
 # Characters of whole conversations; a run that does not fit is reduced to question and answer.
 WHOLE_LIMIT: Final = 60_000
 LOOKED_AT: Final = 50  # runs of a session
+UNDONE: Final = "undone"  # the namespace of the runs that a person took back, by session
 REMOVED: Final = "[an earlier exchange was removed]"
 _ANSWER_REMOVED: Final = "(removed)"
 

@@ -13,7 +13,7 @@ from remit.core.kinds.tasks import EndData, FirstData
 from remit.core.lifecycle import Outcome, Record
 from remit.core.receipt import Slice
 from remit.core.remit import Kit
-from remit.core.session import LOOKED_AT, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
+from remit.core.session import LOOKED_AT, UNDONE, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt import endings
@@ -106,9 +106,9 @@ def _chosen(view: View, live: LiveTask, level: Remembers) -> list[EarlierRun]:
 
 def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange]]:
     """Yield the ended runs of this session that the same kind of asker requested of this agent, the latest first. Among
-    several retries, only the last counts."""
+    several retries, only the last counts; runs that a person took back do not."""
     remit = live.remit
-    told = {live.attempt.origin or remit.id}
+    told = {live.attempt.origin or remit.id, *undone(view, remit.session)}
     for record in view.runs_of_session(remit.session, remit.holder, LOOKED_AT):
         began = view.event(record.began)
         outcome = endings.of_record(view, record)
@@ -117,6 +117,12 @@ def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange
         told.add(origin_of(record))
         if read(began, FirstData)["asker"] == remit.asker:
             yield record, _exchange(began, outcome)
+
+
+def undone(view: View, session: str) -> list[str]:
+    """Return the runs of a session that a person took back."""
+    entry = view.entry(UNDONE, session)
+    return [str(run) for run in entry.value] if entry is not None and isinstance(entry.value, list) else []
 
 
 def _exchange(began: Event, outcome: Outcome) -> EarlierExchange:
