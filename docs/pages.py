@@ -120,9 +120,10 @@ def _groups() -> list[str]:
         types.WorkspaceQuestions,
         types.WorkspaceAgents,
         types.WorkspaceContext,
+        types.WorkspaceArtifacts,
         types.KeyRing,
     )
-    names = ("tasks", "schedules", "journal", "money", "questions", "agents", "context", "keys")
+    names = ("tasks", "schedules", "journal", "money", "questions", "agents", "context", "artifacts", "keys")
     placed = [*zip(names, groups, strict=True), ("keys.cooling", types.CoolingList)]
     return [
         part
@@ -160,6 +161,10 @@ def runtime() -> str:
         "## Context\n",
         "`turn.context` as a holder sees it, `workspace.context()` as an owner does.\n",
         _members(types.Context, "context", "###"),
+        "## Files\n",
+        "`turn.artifacts` saves and opens files; an opened one is read in several ways.\n",
+        _members(types.TurnArtifacts, "turn.artifacts", "###"),
+        _members(types.OpenedArtifact, "file", "###"),
         "## Board\n",
         _members(types.Board, "board", "###"),
         "## Keywords of a run\n",
@@ -207,7 +212,8 @@ def _group(parent: Any) -> str:
 def commands_page() -> str:
     apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
     groups_here = [commands.app[name] for name in ("money", "cooling")]
-    for parent in (*groups_here, commands.schedule, commands.context, commands.breaker, commands.keys, commands.db):
+    named = (commands.schedule, commands.artifacts, commands.context, commands.breaker, commands.keys, commands.db)
+    for parent in (*groups_here, *named):
         apps += [
             (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], _group(parent))
             for name in parent

@@ -87,6 +87,12 @@ context.command("remit.cli.context:remove", name="rm", help="Remove an entry.")
 context.command("remit.cli.context:cleanup", name="cleanup", help="Remove expired entries.")
 app.command(context)
 
+artifacts = App(name="artifacts", help="List, save and fetch the files of agents.", group=MAINTAIN)
+artifacts.command("remit.cli.artifacts:listing", name="ls", help="List files, the latest first.")
+artifacts.command("remit.cli.artifacts:get", name="get", help="Write a file to a new file, or to standard output.")
+artifacts.command("remit.cli.artifacts:put", name="put", help="Save a file, and print its digest.")
+app.command(artifacts)
+
 breaker = App(name="breaker", help="Open or reset an agent's circuit breaker.", group=MAINTAIN)
 breaker.command("remit.cli.breakers:trip", name="trip", help="Refuse calls to an agent until it is reset.")
 breaker.command("remit.cli.breakers:reset", name="reset", help="Allow calls to an agent again at once.")
