@@ -31,6 +31,7 @@ from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.models import ModelAnswer, TextChunk
 from remit.ports.services import KeyInfo
 from remit.ports.views import RunLine
+from remit.report.edges import AskEdge
 from remit.report.questions import AskedPerson
 from remit.report.spend import LedgerAudit, Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
@@ -52,6 +53,7 @@ __all__ = [
     "AgentStack",
     "AgentStats",
     "Artifact",
+    "AskEdge",
     "AskedPerson",
     "AskedQuestion",
     "Board",

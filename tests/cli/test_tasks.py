@@ -214,6 +214,21 @@ def test_runs_and_tasks_are_labelled_and_found_by_their_labels(cli, module: str)
     )
 
 
+@pytest.mark.rule("figures.edges")
+def test_who_asks_whom_is_shown_as_a_table_and_as_json(cli, module: str):
+    store = ("-s", "team.db")
+    cli("run", f"{module}:rt", "quick", "hello", *store)
+    [head, row] = cli("stats", "--edges", *store).out.splitlines()
+    assert head.split()[:4] == ["asker", "agent", "asked", "completed"]
+    assert row.split()[:5] == ["a", "person", "quick", "1", "1"]
+    told = json.loads(cli("stats", "--edges", "--agent", "Quick", *store, "--json").out)
+    [edge] = told["edges"]
+    assert (told["agent"], edge["asker"], edge["agent"]) == ("quick", "", "quick")
+    assert (edge["asked"], edge["completed"], edge["credits"]) == (1, 1, 0)
+    assert json.loads(cli("stats", "--edges", "--agent", "other", *store, "--json").out)["edges"] == []
+    assert "no agent was asked in that time" in cli("stats", "--edges", "--until", "1h", *store).out
+
+
 def test_the_same_key_is_the_same_task(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--key", "mine", "--json")
     first = json.loads(cli(*words).out)

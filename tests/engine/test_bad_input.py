@@ -139,6 +139,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "tree": ({"run": "x"}, ()),
         "wait_all": ({"run": "x"}, ()),
         "stats": ({}, (StatsFilter,)),
+        "edges": ({}, (StatsFilter,)),
         "prune": ({"days": 4}, ()),
     },
     "tasks": {

@@ -110,6 +110,7 @@ LOOKS: dict[str, Callable[[Workspace], Awaitable[object]]] = {
     "history": lambda workspace: workspace.journal.history(),
     "root": lambda workspace: workspace.tree("none"),
     "namespaces": lambda workspace: workspace.context.namespaces(),
+    "edges": lambda workspace: workspace.edges(),
     "examine": lambda workspace: workspace.check(),
     "browse": lambda workspace: workspace.journal.read(lambda view: view.events(Span()), long=True),
 }

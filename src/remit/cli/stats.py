@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
@@ -13,6 +15,7 @@ from remit.cli.times import typed_times
 from remit.core.times import aware
 from remit.core.values import canonical
 from remit.report import wire
+from remit.report.edges import AskEdge
 from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
 from remit.report.stats import AgentStats, Stats
@@ -20,7 +23,15 @@ from remit.report.words import states
 from remit.runtime.workspace import opening_of
 
 
-def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str = "", json: AsJson = False) -> None:
+def stats(
+    *,
+    place: Where = HERE,
+    since: str = "",
+    until: str = "",
+    agent: str = "",
+    edges: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> None:
     """Show statistics: tasks, durations, handoffs and refusals per agent.
 
     Parameters
@@ -31,6 +42,8 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         Only events before this time, in the same format.
     agent
         Only this agent.
+    edges
+        Show who asks whom: how often, how it ended, and what it cost.
     json
         Print JSON.
     """
@@ -39,6 +52,9 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         start, end = typed_times(since, until, now)
         who = canonical(agent) if agent else ""
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
+        if edges:
+            _show_edges(asyncio.run(workspace.edges(**when, agent=who or None)), (start, end, who), as_json=json)
+            return
         figures = asyncio.run(workspace.stats(**when, agent=who or None))
     if json:
         emit({"since": start, "until": end, "agent": who, **wire.stats(figures)})
@@ -46,6 +62,29 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         out().print(Text("no events in that time" if since or until or agent else "no events yet", "dim"))
     else:
         _print(out(), figures)
+
+
+def _show_edges(edges: list[AskEdge], part: tuple[int | None, int | None, str], *, as_json: bool) -> None:
+    if as_json:
+        emit(
+            {**dict(zip(("since", "until", "agent"), part, strict=True)), "edges": [wire.edge(edge) for edge in edges]}
+        )
+    elif not edges:
+        out().print(Text("no agent was asked in that time" if any(part) else "no agent was asked yet", "dim"))
+    else:
+        names = ("asker", "agent", "asked", "completed", "failed", "cancelled", "dead", "refused", "tokens", "spent")
+        out().print(Rows(names, [_edge_row(edge) for edge in edges], left=2))
+
+
+def _edge_row(edge: AskEdge) -> list[Text | str]:
+    ends = (edge.completed, edge.failed, edge.cancelled, edge.dead, edge.refused, edge.tokens)
+    return [
+        Text(escaped(edge.asker, 64) or "a person", "bold" if edge.asker else "dim"),
+        Text(escaped(edge.agent, 64), "bold"),
+        f"{edge.asked:,}",
+        *(f"{number:,}" if number else "-" for number in ends),
+        money(edge.credits) if edge.credits else "-",
+    ]
 
 
 def _print(console: Console, figures: Stats) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remit.core.times import Schedule
     from remit.ports import KeyInfo, RunLine
     from remit.report.detail import Detail, Failure
+    from remit.report.edges import AskEdge
     from remit.report.spend import Spending
     from remit.report.stats import AgentStats, BreakerStats, Stats
     from remit.report.summary import Subtotal
@@ -282,6 +283,11 @@ def limit_use(use: LimitUse) -> Data:
     scope, name = use.metered
     told: Data = {"per": use.limit.per, "scope": scope, "name": name, "unit": use.unit, "most": use.most}
     return told | {"used": use.used, "held": use.held, "left": use.left, "room_at": use.room_at}
+
+
+def edge(edge: AskEdge) -> Data:
+    """Return how often an asker asked an agent, how it ended, and what it cost."""
+    return object_of(edge)
 
 
 def spending(spending: Spending) -> Data:

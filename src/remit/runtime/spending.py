@@ -1,8 +1,8 @@
-"""Reading the ledger and the charges of the journal, on one snapshot."""
+"""Reading the ledger, the charges of the journal, and who asks whom, on one snapshot."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 from remit.core.kinds.money import SPENDS
@@ -12,6 +12,7 @@ from remit.core.money import ACCOUNT, Hold, Lease, Unit
 from remit.core.tally import Window
 from remit.engine.door import purse_of
 from remit.ports import Span, View
+from remit.report.edges import EDGE_KINDS, AskEdge, Asking, EdgeSums, asking_in
 from remit.report.spend import Backed, LedgerAudit, SpendBy, Spending, Spends, account_spent, ledger_audit
 
 _PAGE: Final = 1_000
@@ -25,6 +26,24 @@ def spending_of(view: View, by: SpendBy, window: Window) -> Spending:
         return spends.result()
     uncertain = sum(hold.credits for hold in _holds(view) if hold.state == "uncertain")
     return spends.result(account_spent(_leases(view)), uncertain)
+
+
+def edges_of(view: View, window: Window) -> list[AskEdge]:
+    """Return who asks whom within a window, page by page."""
+
+    @lru_cache(maxsize=10_000)  # most tasks end soon after they began
+    def asking(task: str) -> Asking | None:
+        record = view.record(task) if task else None
+        first = view.event(record.began) if record is not None else None
+        return None if first is None else asking_in(first)
+
+    edges = EdgeSums(asking)
+    span = Span(since=window.since, until=window.until, kinds=EDGE_KINDS, limit=_PAGE)
+    while page := view.events(span):
+        for event in page:
+            edges.add(event)
+        span = replace(span, after=page[-1].seq)
+    return edges.result()
 
 
 def limit_uses(view: View, limits: Iterable[Limit], now: int) -> list[LimitUse]:

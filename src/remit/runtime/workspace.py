@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remit.engine.queue.submitting import Submission
     from remit.engine.queue.task import Task
     from remit.engine.upkeep.doctor import Health
+    from remit.report.edges import AskEdge
     from remit.report.stats import Stats
     from remit.report.tree import Node
     from remit.runtime.agents import WorkspaceAgents
@@ -224,6 +225,16 @@ class Workspace:
         window, agent = which_figures(which)
         found = await figures(self._opening.records, window, agent)
         return sum_of_agents(found.figures, found.open_runs, agent or "")
+
+    async def edges(self, **which: Unpack[StatsFilter]) -> list[AskEdge]:
+        """Return who asks whom: for each asker and agent how many tasks were requested, how many ended and how, how
+        many requests were refused, and what was spent: of all, of a period, or of the edges of one agent. The events
+        of the period are read one by one."""
+        from remit.runtime.spending import edges_of
+
+        window, agent = which_figures(which)
+        edges = await self._opening.records.browse(lambda view: edges_of(view, window))
+        return [edge for edge in edges if agent in (None, edge.asker, edge.agent)]
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
