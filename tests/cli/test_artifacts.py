@@ -74,3 +74,15 @@ def test_nothing_is_overwritten_and_what_is_wrong_is_said(tmp_path: Path):
     missing = artifacts(tmp_path, "put", "nowhere")
     assert (missing.returncode, missing.stderr) == (2, "remit: 'nowhere' cannot be read: No such file or directory\n")
     assert artifacts(tmp_path, "put", "-").returncode == 2
+
+
+@pytest.mark.rule("artifact.command")
+def test_a_run_shows_its_files(tmp_path: Path):
+    (tmp_path / "team.py").write_text(
+        "import remit\nrt = remit.Runtime('remit.db')\n@rt.agent\nasync def writer(turn):\n"
+        "    return await turn.artifacts.save(b'all is well', 'report.txt')\n"
+    )
+    assert command(tmp_path, "run", "team:rt", "writer", "go").returncode == 0
+    lines = command(tmp_path, "show").stdout.splitlines()
+    assert f"report.txt  11 bytes by writer, {digest(b'all is well')[:19]}" in lines
+    assert lines[lines.index("Files") + 2] == ""

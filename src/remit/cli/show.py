@@ -15,6 +15,7 @@ from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_beside
 from remit.cli.terminal import colour, moment
 from remit.core.events import Event, read
+from remit.core.kinds.sharing import ArtifactSaved
 from remit.core.kinds.tasks import FirstData
 from remit.core.lifecycle import Record
 from remit.core.times import is_schedule
@@ -93,7 +94,7 @@ def show(
     if json:
         emit(wire.tree(root))
         return
-    _print_run(root, _starter(events), whole=all)
+    _print_run(root, _starter(events), _files(events, root), whole=all)
 
 
 def _starter(events: list[Event]) -> str:
@@ -102,7 +103,20 @@ def _starter(events: list[Event]) -> str:
     return f"  by {escaped(by, _NAME)}" if is_schedule(by) else ""
 
 
-def _print_run(root: Node, starter: str, *, whole: bool) -> None:
+def _files(events: list[Event], root: Node) -> list[Text]:
+    """Return a line for each file that was saved in the shown tasks; none if there is none."""
+    tasks = {node.id for node in root.walk()}
+    saved = [event for event in events if event.kind == "artifact.saved" and event.task in tasks]
+    found = [(event.agent, one) for event in saved for one in read(event, ArtifactSaved)["artifacts"]]
+    return [
+        Text.assemble(
+            f"{escaped(one['name'], _NAME)}  ", (f"{one['size']:,} bytes by {agent}, {one['digest'][:19]}", "dim")
+        )
+        for agent, one in found
+    ]
+
+
+def _print_run(root: Node, starter: str, files: list[Text], *, whole: bool) -> None:
     now = SystemClock().now()
     console = out()
     if not console.is_terminal:
@@ -119,6 +133,8 @@ def _print_run(root: Node, starter: str, *, whole: bool) -> None:
     for text in receipts(root) if whole else receipts_in_short(root):
         console.print(text, no_wrap=not whole, overflow="ellipsis")
     console.print()
+    for text in (Text("Files", "bold"), *files, Text()) if files else ():
+        console.print(text)
     console.print(Text("Result", "bold"))
     console.print(answer(root))
 

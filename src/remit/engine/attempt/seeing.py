@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final, cast
 
 from remit.core.artifact import BINARY, Artifact, digests_in, references
-from remit.core.events import read
+from remit.core.events import Event, read
 from remit.core.kinds.sharing import ArtifactData
-from remit.core.kinds.tasks import FirstData, Handed
+from remit.core.kinds.tasks import EndData, FirstData, Handed
 from remit.core.remit import STAND_IN
 from remit.core.trust import least
 from remit.core.values import Json
@@ -48,16 +48,27 @@ def _is_given(view: View, live: LiveTask, row: ArtifactRow, now: int) -> bool:
 
 
 def _was_given(view: View, row: ArtifactRow, task: str, holder: str) -> bool:
-    """Whether this event gave an artifact to the holder of a task: it saved it there, or got it as a result."""
-    if row.kind == _SAVED:
-        return row.task == task and row.agent == holder
-    if row.kind == "task.completed":
-        record = view.record(row.task)
-        if record is None or record.parent != task:
-            return False
-        first = view.event(record.began)
-        return first is not None and read(first, FirstData)["asker"] in (holder, STAND_IN)
-    return False
+    """Whether this event gave an artifact to the holder of a task: it saved it there, or got it as a result. A result
+    that is a text gives what its author saved itself and names in it."""
+    if row.kind == _SAVED and row.task == task:
+        return row.agent == holder
+    if row.kind not in (_SAVED, "task.completed"):
+        return False
+    record = view.record(row.task)
+    if record is None or record.parent != task:
+        return False
+    first = view.event(record.began)
+    if first is None or read(first, FirstData)["asker"] not in (holder, STAND_IN):
+        return False
+    return row.kind != _SAVED or _names(view.event(record.ended or 0), row)
+
+
+def _names(ended: Event | None, row: ArtifactRow) -> bool:
+    """Whether the result of a task is a text of the agent that saved an artifact, and names it."""
+    if ended is None or ended.kind != "task.completed" or ended.agent != row.agent:
+        return False
+    result = read(ended, EndData).get("result")
+    return isinstance(result, str) and row.digest in digests_in(result)
 
 
 def _handed_over(live: LiveTask) -> list[Json]:
