@@ -488,3 +488,20 @@ def test_what_is_carried_stands_as_it_is_said_and_what_is_forgotten_goes():
     assert desk.lease(ACCOUNT, "credits") == lease(ACCOUNT, 10, kind="account", spent=3)
     assert desk.tables["hold"] == {("h",): hold}
     assert desk.metered("credits") == 3
+
+
+@pytest.mark.rule("money.last-word")
+@pytest.mark.parametrize(
+    ("path", "wanted", "found"),
+    [
+        ((("run",),), 50, False),
+        ((("run",),), 51, True),
+        ((("cap", "run"),), 60, True),
+        ((("own",), ("run",)), 60, False),
+    ],
+    ids=["half is left", "less is left", "through a cap", "from a lease of its own"],
+)
+def test_a_payment_that_leaves_less_than_half_of_a_run_is_found(path: Any, wanted: int, found: bool):
+    lease = Lease("run", "credits", "carve", (), 100, 100, 0, 0, 0, 0, 0, "open")
+    book = Book(lambda id_, _unit: lease if id_ == "run" else None)
+    assert book.half_used("run", path, "credits", wanted) == (lease if found else None)

@@ -577,6 +577,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "artifact_bytes": _policy(WHOLE, "artifact_bytes", "The size of all artifacts of the workspace."),
             "run_artifact_bytes": _policy(WHOLE, "run_artifact_bytes", "The size of the artifacts that one run saves."),
             "spawns": _policy(WHOLE, "spawns", "The number of unfinished spawned tasks of one task [default: 5]."),
+            "last_word": Setting("The part of a run's money that only its first task can spend.", AMOUNT, _amount),
             "reviews": _policy(WHOLE, "reviews", "How often people may send back one result [default: 3]."),
             "unknown_price": _policy(
                 word_of("refuse", "tokens"),

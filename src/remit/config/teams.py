@@ -152,6 +152,8 @@ class _Building:
         return replace(Loops.off(), **said) if said.pop("off", None) else Loops(**said)
 
     def _policy(self, said: dict[str, Any]) -> Policy:
+        if "last_word" in said:
+            said["last_word"] = Bounds(credits=said["last_word"])
         for key in ("needs_approval", "classify"):
             if said.get(key, RULES) != RULES:
                 said[key] = self._part(("policy", key), lambda key=key: self._find(said[key], self._folder))

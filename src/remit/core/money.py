@@ -398,6 +398,11 @@ class Book:
             found.append(Short(lease, wanted, never))
         return found
 
+    def half_used(self, run: str, path: Path, unit: Unit, wanted: int) -> Lease | None:
+        """Return the lease of a run, if a payment from it leaves less than half: it may touch the run's last share."""
+        lease = self.lease(run, unit) if run in first_line(path) else None
+        return lease if lease is not None and lease.available - wanted < lease.granted // 2 else None
+
     def charge(self, path: Path, unit: Unit, amount: int) -> list[list[Any]]:
         """Return the leases that pay a bill without a hold: first the leases of the line, then the money above it. An
         amount that no lease has is the overrun of the last one."""

@@ -118,7 +118,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     ground, policy = services.ground, settings.policy
     limits = tuple(limit for limit in policy.limits if limit.is_of_money)
-    holding = Holding(ground, services.slots, services.insisting, limits, settings.serving.pace.money_timeout)
+    wait, last_word = settings.serving.pace.money_timeout, policy.last_word
+    holding = Holding(ground, services.slots, services.insisting, limits, wait, last_word)
 
     async def has_key(provider: str) -> bool:
         return await ground.store.read(lambda view: view.secret(provider) is not None)
@@ -197,14 +198,14 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
             begun,
             policy.loops.thresholds,
             policy.loops.same_handoff,
+            policy.last_word,
         ),
         Approving(policy.needs_approval, policy.on_no_answer),
     )
     bell = Bell(ground.store, ground.clock)
     pulse, silence = database.pulse(ground.store.workspace), serving.heartbeat_timeout
-    heartbeat = Heartbeat(
-        ground, lasting=database.lasting, silence=silence, pulse=pulse, server_time=database.server_time
-    )
+    time = database.server_time
+    heartbeat = Heartbeat(ground, lasting=database.lasting, silence=silence, pulse=pulse, server_time=time)
     alive = LiveTasks()
     heartbeat.progress = lambda: settings.redaction.text(progress_json(alive.progress()))
     handoffs = Handoffs(ground, admission, alive, gives_back=policy.on_failed_handoff == "back")

@@ -97,9 +97,10 @@ def account_purse(view: View) -> Purse:
     return purse or NO_PURSE
 
 
-def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str) -> Funding:
-    """Return what a task pays with: its asker's money, unless an amount is given. A reserved amount must be available;
-    a narrower bound only limits the shared money. `lease` is the id of a new lease."""
+def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str, door: Admission) -> Funding:
+    """Return what a task pays with: its asker's money, unless an amount is given. A reserved amount must be available,
+    without the last share of the run; a narrower bound only limits the shared money. `lease` is the id of a new
+    lease."""
     by_person = child is under or not under.id
     purse = account_purse(view) if by_person else purse_in(view, under.id)
     bounds = child.bounds
@@ -107,7 +108,7 @@ def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str) -> Fu
     opens = tuple(_openings(child, None if by_person else under, wish)) if limited else ()
     if not purse and not opens:
         return UNFUNDED
-    return _opened(view, purse, opens, Begins(lease, wish.to, child.root))
+    return _opened(view, purse, opens, Begins(lease, wish.to, child.root), door)
 
 
 def _openings(child: Remit, under: Remit | None, wish: Pass) -> list[LeaseOpening]:
@@ -135,15 +136,21 @@ class Begins(NamedTuple):
     run: str
 
 
-def _opened(view: View, purse: Purse, opens: tuple[LeaseOpening, ...], task: Begins) -> Funding:
+def _opened(
+    view: View, purse: Purse, opens: tuple[LeaseOpening, ...], task: Begins, door: Admission | None = None
+) -> Funding:
     book = Book(view.lease)
     rule, lacks = _nothing_left(book, purse, task)
     paths: dict[Unit, Path] = {**purse}
     for opening in opens:
         unit = opening.unit
         path = purse.get(unit, ())
-        if opening.kind == "carve" and (short := book.shorts(path, unit, opening.amount)):
-            what = "; ".join(figures(one, task.run) for one in short)
+        what = ""
+        if opening.kind == "carve":
+            what = "; ".join(figures(one, task.run) for one in book.shorts(path, unit, opening.amount))
+            if not what and door is not None:
+                what = door.kept_back(view, book.half_used(task.run, path, unit, opening.amount), opening.amount)
+        if what:
             lacks = lacks or f"'{task.to}' was not asked: {what}; give it less, or finish with what you have"
         paths[unit] = shared(path, opening, task.lease)
     return Funding(paths, opens, lacks, rule)
@@ -290,8 +297,9 @@ _MANY: Final = 1_000_000
 class TaskLimits(NamedTuple):
     """The limits of one task: handoffs, parts of a parallel handoff, and unfinished spawned tasks. `echo` is how often
     an agent may repeat an answer to a text that only grows; `begun` are the limits on started tasks per period;
-    `repeats` are the thresholds for programs that repeat a request, and `same_handoff` is the number of latest handoffs
-    among which the same one is refused."""
+    `repeats` are the thresholds for programs that repeat a request, `same_handoff` is the number of latest handoffs
+    among which the same one is refused, and `last_word` is the share of a run's money that only its first task can
+    spend."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
@@ -300,6 +308,7 @@ class TaskLimits(NamedTuple):
     begun: tuple[Limit, ...] = ()
     repeats: Thresholds = USUAL
     same_handoff: int | None = HANDOFF_WINDOW
+    last_word: Bounds | None = None
 
 
 _LIMITS: Final = TaskLimits()
@@ -489,7 +498,7 @@ class HopFacts:
             child, under, wish, *_ = self._proposal
             times = self._proposal.handing.handoffs + 1
             lease = f"{child.id}.{times}" if child.id == under.id and child is not under else child.id
-            self._funding = funded(self._view, child, under, wish, lease)
+            self._funding = funded(self._view, child, under, wish, lease, self._door)
         return self._funding
 
     @property
@@ -569,6 +578,15 @@ class Admission:
         missing: that is released, and the decision is repeated."""
         if self.about_to_refuse is not None:
             self.about_to_refuse(view, "credits", "; ".join(sentences))
+
+    def kept_back(self, view: View, lease: Lease | None, amount: int) -> str:
+        """Return why an amount of a run's lease, half of which is used, cannot be reserved: its last share; or ""."""
+        if lease is None:
+            return ""
+        from remit.engine.last_share import kept_back  # noqa: PLC0415 - a run that has enough does not need it
+
+        kept = kept_back(view, self.limits.last_word, lease, amount)
+        return kept.sentence if kept is not None else ""
 
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from remit.core.checks import between, of_type, refuse_strange, yes_or_no
 from remit.core.events import Unsealed
@@ -42,6 +42,10 @@ from remit.engine.timing import move_on_after, shielded
 from remit.engine.traces import owners_function
 from remit.errors import BadInput, Conflict, Refused
 from remit.ports import Decision, Prices, View, Wants
+
+if TYPE_CHECKING:
+    from remit.core.bounds import Bounds
+    from remit.engine.last_share import KeptBack
 
 HELD_FOR: Final = 900 * SECOND  # lifetime of an unsent hold
 RULE: Final = "credits"
@@ -89,6 +93,7 @@ class Holding(NamedTuple):
     insisting: Insisting
     limits: tuple[Limit, ...]
     wait: float
+    last_word: Bounds | None = None
 
     # -- before the call -------------------------------------------------------------------------------------
 
@@ -148,14 +153,26 @@ class Holding(NamedTuple):
         if (purse or self.limits) and (disputed := view.disputed(live.remit.holder)) is not None:
             sentences.append(frozen_because(disputed))
             passes = False
+        run = live.remit.root
         for unit, wanted in bill.amounts.items():
-            for short in book.shorts(purse.get(unit, ()), unit, wanted, mine.get(unit, 0)):
-                sentences.append(figures(short, live.remit.root))
+            path, own = purse.get(unit, ()), mine.get(unit, 0)
+            shorts = book.shorts(path, unit, wanted, own)
+            for short in shorts:
+                sentences.append(figures(short, run))
                 passes = passes and not short.for_good
+            used = book.half_used(run, path, unit, wanted) if not shorts and run != live.remit.id else None
+            if used is not None and (kept := self._kept_back(view, used, wanted, own)) is not None:
+                sentences.append(kept.sentence)
+                passes = passes and not kept.for_good
             for over in self._exceeded(view, live, unit, wanted):
                 sentences.append(over.sentence)
                 passes = passes and not over.for_good
         return Lack(tuple(sentences), passes) if sentences else _NO_LACK
+
+    def _kept_back(self, view: View, lease: Lease, wanted: int, own: int) -> KeptBack | None:
+        from remit.engine.last_share import kept_back  # noqa: PLC0415 - a run that has enough does not need it
+
+        return kept_back(view, self.last_word, lease, wanted, own)
 
     def _exceeded(self, view: View, live: LiveTask, unit: Unit, wanted: int) -> list[Exceeded]:
         found: list[Exceeded] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
-from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, Classify, tier_by_rules
+from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, TOP, Bounds, Classify, tier_by_rules
 from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
@@ -59,7 +59,9 @@ class Policy:
     `loops` says when a model without progress is warned, refused and stopped. `inbox` is how many messages of one
     sender may wait for one reader, and how many one read of the inbox returns. `reviews` is how often people may send
     the result of one task back, with `Card(review=True)`. `artifact_bytes` limits the size of all artifacts of the
-    workspace together, and `run_artifact_bytes` the size of those that the agents of one run save.
+    workspace together, and `run_artifact_bytes` the size of those that the agents of one run save. `last_word` is the
+    part of a run's money and tokens that only its first task can spend, at most half, such as `Bounds(credits="$0.05")`
+    [default: the highest cost of one answer of its first holder's model].
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -81,6 +83,7 @@ class Policy:
     reviews: int = REVIEWS
     artifact_bytes: int | None = None
     run_artifact_bytes: int = 10 * 2**30
+    last_word: Bounds | None = None
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
@@ -97,6 +100,7 @@ class Policy:
         between(self.reviews, "reviews", 0, _MANY)
         whole(self.artifact_bytes, "artifact_bytes")
         between(self.run_artifact_bytes, "run_artifact_bytes", 0, INT_LIMIT)
+        of_type(self.last_word or TOP, Bounds, 'last_word takes Bounds(credits="$0.05", tokens=2_000)')
         of_type(self.certainty, Certainty, "certainty takes Certainty(...)")
         for name, value in self.certainty._asdict().items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

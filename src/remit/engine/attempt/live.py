@@ -100,6 +100,7 @@ class Conversation:
         "inside",
         "lost",
         "passes",
+        "pays",
         "requests",
         "rounds",
         "talks",
@@ -116,6 +117,7 @@ class Conversation:
         self.calls = 0
         self.rounds = Rounds()
         self.warning = ""  # a warning for the next request
+        self.pays = False  # whether money or tokens were held for a request
         self.passes: set[str] = set()  # tools that run an agent, or pass the work on to one
         self.ended: set[str] = set()  # ended tasks whose status it has read
         self.handed: set[str] = set()  # handoffs inside the framework: tool and recipient

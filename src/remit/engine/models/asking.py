@@ -13,7 +13,7 @@ from remit.core.checks import meant
 from remit.core.events import Unsealed
 from remit.core.kinds.models import cooling_set, model_answered, model_failed, model_waiting
 from remit.core.kinds.money import ledger_event
-from remit.core.money import Purse, Unit, first_line, fitting
+from remit.core.money import UNITS, Purse, Unit, first_line, fitting
 from remit.core.prices import Usage
 from remit.core.recovery import (
     FRESH,
@@ -44,6 +44,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.door import purse_in
 from remit.engine.ground import Ground
+from remit.engine.last_share import LAST_WORD, last_share
 from remit.engine.models.circling import Circles
 from remit.engine.money import NOT_SENT, Bill, InstalledPrices, Paying, unknown_price
 from remit.engine.presence.insisting import Insisting
@@ -120,6 +121,7 @@ class Costs(NamedTuple):
                 return []
             if costs is not None and "credits" in held.amounts and cost is None:
                 costs = None
+            live.conversation.pays = True
             return self.paying.holding.settled(view, live, held, costs)
         if not costs:
             return []
@@ -169,12 +171,27 @@ class Costs(NamedTuple):
     def _worst(self, attempt: ModelTry, read: int, most: int) -> int:
         return self._priced(attempt, read, most) or 0
 
+    async def last_word(self, live: LiveTask) -> str:
+        """Return what the model of a run's first task is told if money is left for only one more answer, or ""."""
+        if not live.conversation.pays or live.remit.id != live.remit.root:
+            return ""
+        told = self.paying.holding.last_word
+
+        def look(view: View) -> bool:
+            leases = [lease for unit in UNITS if (lease := view.lease(live.remit.root, unit)) is not None]
+            return any(lease.available < 2 * last_share(view, told, lease) for lease in leases)
+
+        return LAST_WORD if await self.paying.ground.store.read(look) else ""
+
     def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
         """Return the available amount, including other open holds, or None if nothing limits it."""
         holding, remit = self.paying.holding, live.remit
         path = bill.paid_from(purse_in(view, live.remit.id)).get(unit, ())
         leases = [lease for id_ in first_line(path) if (lease := view.lease(id_, unit)) is not None]
         left = [lease.available + lease.reserved for lease in leases]
+        if remit.id != remit.root:  # only the first task of the run can spend its last share
+            run = [lease for lease in leases if lease.id == remit.root]
+            left += [one.available + one.reserved - last_share(view, holding.last_word, one) for one in run]
         for limit in holding.limits:
             most, metered = limit.most(unit), limit.meters(remit.holder, remit.session, remit.by)
             if most is not None and metered is not None:

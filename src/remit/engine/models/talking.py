@@ -169,7 +169,9 @@ class KeptTalk:
         then = marks.before(live)
         arrived = await self._services.inbox.take(live, at=f"{live.operations.position(self.name)}/news")
         self._saw = cast("list[Any]", marks.marks(live, then).get("saw", []))
-        return messages_told([Note(one.sender, one.text, one.trust) for one in arrived]) if arrived else ""
+        news = messages_told([Note(one.sender, one.text, one.trust) for one in arrived]) if arrived else ""
+        last = await self._services.models.costs.last_word(live)
+        return f"{news}\n\n{last}" if news and last else news or last
 
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
         """Ask the model, and record the request with its answer."""
