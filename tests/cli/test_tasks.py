@@ -562,6 +562,26 @@ def test_wait_prints_the_result_and_its_code_tells_how_it_went(cli, tmp_path: Pa
     assert "red" in data["error"]
 
 
+@pytest.mark.rule("cli.wait")
+def test_wait_takes_several_tasks_and_its_code_tells_how_all_of_them_went(cli, tmp_path: Path):
+    good, also = carried_out(tmp_path), carried_out(tmp_path)
+    said = cli("wait", good, also)
+    assert (said.code, said.err) == (0, "")
+    assert [line.split()[:3] for line in said.out.splitlines()[1:]] == [
+        [one, "completed", "quick"] for one in (good, also)
+    ]
+    assert said.out.splitlines()[1].endswith("done: hello")
+    bad = carried_out(tmp_path, "broken", "x")
+    assert cli("wait", good, bad).code == 1
+    waiting = submitted(tmp_path)
+    late = cli("wait", bad, waiting, good, "--timeout", "0.05", "--json")
+    assert late.code == 124
+    told = json.loads(late.out)
+    assert [(one["id"], one["state"]) for one in told] == [(bad, "failed"), (waiting, "pending"), (good, "completed")]
+    assert "it continues" in cli("wait", waiting, good, "--timeout", "0.05").out
+    assert cli("wait", good, "nonesuch").code == 4
+
+
 def test_wait_gives_up_when_told_to(cli, tmp_path: Path):
     task = submitted(tmp_path)
     said = cli("wait", task, "--timeout", "0.05")

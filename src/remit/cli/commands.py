@@ -37,7 +37,7 @@ _COMMANDS: Final = (
     (RUN, "chat", "chat:chat", "Chat with an agent in one session."),
     (RUN, "submit", "submit:submit", "Add a task to the queue and print its id."),
     (RUN, "worker", "worker:worker", "Start a worker that runs queued tasks."),
-    (RUN, "wait", "watch:wait", "Wait for a task and print its result."),
+    (RUN, "wait", "watch:wait", "Wait for tasks and print their results."),
     (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
     (RUN, "stop-all", "cancel:stop_all", "Cancel every open run and task of the workspace."),
     (RUN, "retry", "retry:retry", "Retry a failed, dead or cancelled task."),

@@ -1,7 +1,7 @@
 """`remit watch` and `remit wait`: follow the events of a store, from all processes."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Final
@@ -14,13 +14,14 @@ from remit.cli.drawing import summed_up
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
 from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import Seen, read_task, seen_data
-from remit.cli.terminal import outcome_text
+from remit.cli.terminal import Rows, outcome_text, state_text
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL, Record
 from remit.core.times import SECOND, span
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
 from remit.ports import Span, View, Which
+from remit.report.printable import escaped
 from remit.runtime.finding import MANY, run_of, task_of
 from remit.runtime.workers import Crew
 from remit.runtime.workspace import Workspace
@@ -120,29 +121,57 @@ def _what_is_open(view: View) -> list[Event]:
     return sorted(events, key=lambda event: event.seq)
 
 
-def wait(task: str = "last", *, place: Where = HERE, timeout: float | None = None, json: AsJson = False) -> int:
-    """Wait for a task and print its result. Exits with 1 if there is none, with 124 if the wait times out.
+def wait(*tasks: str, place: Where = HERE, timeout: float | None = None, json: AsJson = False) -> int:
+    """Wait for tasks and print their results. A terminal shows their progress meanwhile.
+
+    Exits with 1 if a task ended without a result, with 124 if a task has not ended in time.
 
     Parameters
     ----------
-    task
-        Id of a run or a task, a unique prefix or suffix of it, or `last`.
+    tasks
+        Ids of runs or tasks, or unique prefixes or suffixes of them. [default: last]
     timeout
-        Maximum time to wait, in seconds. The task continues. [default: no limit]
+        Maximum time to wait for all of them, in seconds. The tasks continue. [default: no limit]
     json
-        Print the task as JSON.
+        Print the task as JSON; several as a list.
     """
     limit = None if timeout is None else span(timeout, "timeout") / SECOND
     with opened(place) as workspace:
-        seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out()))
-    return print_outcome(seen, as_json=json, seconds=timeout)
+        found = asyncio.run(_wait(workspace, tasks or ("last",), limit, None if json else out()))
+    if len(tasks) <= 1:
+        return print_outcome(found[0], as_json=json, seconds=timeout)
+    if json:
+        emit([seen_data(seen, SystemClock().now()) for seen in found])
+    else:
+        names = ("id", "state", "agent", "result")
+        out().print(Rows(names, [_ended_row(seen) for seen in found], left=3, gives_way="result"))
+    return max(map(exit_code, found))
 
 
-async def _wait(workspace: Workspace, task: str, seconds: float | None, console: Console | None) -> tuple[Seen, Screen]:
-    record, crew = await workspace.journal.read(lambda view: (task_of(view, task), Crew(view.workers())))
-    if record.state == "pending" and not crew.workers:
+def _ended_row(seen: Seen) -> list[Text | str]:
+    record, detail = seen.record, seen.detail
+    said = outcome_text(record.state, detail.result, detail.error).plain if record.state in TERMINAL else "it continues"
+    agent = Text(escaped(record.holder, 64), "bold")
+    return [Text(record.id), state_text(record.state), agent, Text(escaped(said, 300))]
+
+
+async def _wait(
+    workspace: Workspace, tasks: Sequence[str], seconds: float | None, console: Console | None
+) -> list[Seen]:
+    """Wait for all tasks, within one time limit."""
+
+    def look(view: View) -> tuple[list[Record], Crew]:
+        return [task_of(view, task) for task in tasks], Crew(view.workers())
+
+    records, crew = await workspace.journal.read(look)
+    if any(record.state == "pending" for record in records) and not crew.workers:
         aside().print(Text(f"no worker is running; start one: `{typed_with_team('worker')}`", "yellow"))
-    return await wait_for_end(workspace, record, seconds, console)
+    until = None if seconds is None else asyncio.get_running_loop().time() + seconds
+    found: list[Seen] = []
+    for record in records:
+        left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
+        found.append((await wait_for_end(workspace, record, left, console))[0])
+    return found
 
 
 async def wait_for_end(
@@ -152,7 +181,11 @@ async def wait_for_end(
     screen = Screen(record.id)
     drawing = console if console is not None and console.is_terminal else None
     try:
-        async with asyncio.timeout(seconds), workspace.journal.follow(after=0, run=record.run) as follow:
+        async with (
+            asyncio.timeout(seconds),
+            workspace.journal.follow(after=0, run=record.run) as follow,
+            _with_progress(workspace, screen, drawing),
+        ):
             with on_screen(screen, drawing):
                 while not await workspace.journal.read(lambda view: _ended(view, record.id)):
                     screen.add(await follow.next())
@@ -184,9 +217,14 @@ def print_outcome(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
         out().print(outcome_text(record.state, seen.detail.result, seen.detail.error))
     else:
         aside().print(Text(f"task {record.id} is {record.state} after waiting {seconds:g} s; it continues", "yellow"))
-    if not ended:
+    return exit_code(seen)
+
+
+def exit_code(seen: Seen) -> int:
+    """Return the exit code of waiting for a task."""
+    if seen.record.state not in TERMINAL:
         return TIMED_OUT
-    return 0 if record.state == "completed" else 1
+    return 0 if seen.record.state == "completed" else 1
 
 
 def print_end(console: Console, seen: Seen, screen: Screen) -> None:
