@@ -126,9 +126,10 @@ def _print_run(root: Node, starter: str, files: list[Text], *, whole: bool) -> N
     console.print()
     console.print(tree_view(root, now, whole=whole))
     console.print()
-    for text in (*refusals(root), *decision_lines(root)):
-        console.print(text)
-    console.print()
+    if said := [*refusals(root), *decision_lines(root)]:
+        for text in said:
+            console.print(text)
+        console.print()
     console.print(Text("What each turn saw", "bold"))
     for text in receipts(root) if whole else receipts_in_short(root):
         console.print(text, no_wrap=not whole, overflow="ellipsis")
