@@ -131,7 +131,7 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "spend": lambda turn, at, _: turn.spend("$0.01", why=at[1]),
     "take in": lambda turn, at, _: turn.mark_untrusted(at[1], "a page"),
     "report": lambda turn, at, _: turn.progress(at[1]),
-    "own": lambda turn, *_: (turn.by, turn.session, turn.attempt, len(turn.id)),
+    "own": lambda turn, *_: (turn.by, turn.session, turn.attempt, turn.tags, turn.meta, len(turn.id)),
     "deps": lambda turn, *_: turn.deps,
     "spawn": lambda turn, _, n: turn.spawn((STRANGER, HELPER)[n % 2], f"work {n}"),
     "pass on/": lambda turn, at, _: turn.delegate(HELPER, f"read {at[0]} {at[1]}", sees=scopes((_area(at),))),
