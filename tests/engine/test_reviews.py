@@ -75,6 +75,16 @@ async def test_a_result_that_is_sent_back_is_made_again_with_the_reason(anywhere
     await sound(anywhere)
 
 
+@pytest.mark.rule("review.sent-back")
+async def test_a_result_that_is_sent_back_counts_as_no_handoff(rt: Runtime):
+    writing(rt)
+    decide = deciding(lambda one: one.reject("shorter"), lambda _: True)
+    outcome = await rt.outcome("writer", "write", on_question=decide, handoffs=False)
+    assert outcome.value == "draft 2"
+    assert await rt.workspace.journal.read(lambda view: view.run(outcome.id).handoffs) == 0
+    await sound(rt)
+
+
 @pytest.mark.rule("review.limit")
 async def test_a_result_is_sent_back_as_often_as_the_policy_says(clock: FakeClock):
     with Runtime(policy=Policy(reviews=1)) as rt:

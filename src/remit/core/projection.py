@@ -54,10 +54,11 @@ def _counts_task(event: Event) -> Count | None:
 
 def _counts_handoff(event: Event) -> Count:
     """Return the count of a handoff. A parallel handoff and the joining of its parts are one, counted when the parts
-    are sent."""
+    are sent; a result that a person sends back to its agent is none."""
     to, more = event.data["to"], cast("int", event.data.get("more_refused", 0))
     joins = isinstance(to, str) and event.data.get("joins")
-    return Count(f" {to}" if joins else "", 0, 0 if event.data.get("of_parts") else 1, 0, more)
+    is_none = event.data.get("of_parts") or "sent_back" in event.data
+    return Count(f" {to}" if joins else "", 0, 0 if is_none else 1, 0, more)
 
 
 def _counts_cost(event: Event) -> Count | None:

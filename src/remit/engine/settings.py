@@ -177,7 +177,7 @@ class Serving:
     heartbeat, other processes take over its tasks. Ended runs are kept forever, unless `keep_days` limits that. Only in
     memory, the newest `keep_events` events are kept, with their runs and messages, and everything that belongs to a run
     with something open (None: all). `channels` deliver questions to people and receive answers, such as `Webhook(...)`
-    of `remit.adapters.webhook`; they are used while the process serves.
+    of `remit.adapters.webhook`; they are used while the process serves or runs a task itself.
     """
 
     concurrency: int = HANDS
