@@ -9,7 +9,8 @@ import pytest
 
 from engine.helping import kinds, quiet, serving, sound
 from remit import Bounds, Card, Runtime, Scope, Turn, Workspace
-from remit.core.kinds.workspace import schedule_set
+from remit.core.events import read
+from remit.core.kinds.workspace import ScheduleFired, ScheduleSkipped, schedule_set
 from remit.core.times import DAY, HOUR, SECOND, Schedule, aware, moment
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision
@@ -32,11 +33,13 @@ async def later(clock: FakeClock, seconds: float) -> None:
 async def planned(rt: Runtime, name: str = "report") -> list[int]:
     """Return the hours after the start for which a schedule started runs, in order."""
     events = await rt.workspace.journal.history(kinds=["schedule.fired"])
-    return [(event.data["last"] - START) // HOUR for event in events if event.data["name"] == name]
+    fired = [read(event, ScheduleFired) for event in events]
+    return [(data["last"] - START) // HOUR for data in fired if data["name"] == name]
 
 
 async def skipped(rt: Runtime) -> list[str]:
-    return [event.data["why"] for event in await rt.workspace.journal.history(kinds=["schedule.skipped"])]
+    events = await rt.workspace.journal.history(kinds=["schedule.skipped"])
+    return [read(event, ScheduleSkipped)["why"] for event in events]
 
 
 async def the(rt: Runtime, name: str = "report") -> Schedule:
@@ -132,7 +135,7 @@ async def test_catching_up_with_all_starts_the_latest_100_runs(rt: Runtime, cloc
         await rt.workspace.schedules.add("report", "* * * * *", "coder", "write it", catch_up="all")
         await later(clock, DAY / SECOND)
     events = await rt.workspace.journal.history(kinds=["schedule.fired"])
-    minutes = [(event.data["last"] - START) // (60 * SECOND) for event in events]
+    minutes = [(read(event, ScheduleFired)["last"] - START) // (60 * SECOND) for event in events]
     assert minutes == [*range(1_341, 1_441)]
     assert events[0].data["missed"] == START + 60 * SECOND
     assert "missed" not in events[1].data
@@ -320,14 +323,28 @@ async def test_a_run_is_what_a_submission_with_the_same_keywords_is(tmp_path: Pa
             await quiet()
         events = await rt.workspace.journal.history(kinds=["task.submitted", "task.started"])
         fired, asked = (dict(event.data) for event in events)
-        own = {"by", "purse", "opens", "worker", "ready_at"}
+        own = {"by", "meta", "purse", "opens", "worker", "ready_at"}
         assert {name: value for name, value in fired.items() if name not in own} == {
             name: value for name, value in asked.items() if name not in own
         }
-        assert fired["by"] == "schedule report"
+        assert (fired["by"], fired["tags"]) == ("schedule report", ["books", "nightly"])
+        assert fired["meta"] == {"planned": "2027-01-15T09:00:00Z", "ticket": 7}
         keywords = (await the(rt)).keywords
         assert (keywords["credits"], keywords["timeout"], keywords["tools"]) == ("$0.25", 300.0, ["look"])
         await sound(rt)
+
+
+@pytest.mark.rule("schedule.run")
+async def test_a_late_run_knows_for_which_time_it_was_planned(rt: Runtime, clock: FakeClock):
+    @rt.agent
+    async def coder(turn: Turn) -> object:
+        return turn.meta["planned"]
+
+    async with serving(rt):
+        await rt.workspace.schedules.add("report", HOURLY, "coder", "write it", catch_up="all")
+        await later(clock, 2 * 3_600 + 300)
+    results = [task.result for task in await rt.workspace.tasks.list()]
+    assert results == ["2027-01-15T10:00:00Z", "2027-01-15T09:00:00Z"]
 
 
 @pytest.mark.rule("schedule.refused")

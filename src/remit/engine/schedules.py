@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, cast
 from remit.core import bounds
 from remit.core.bounds import Bounds
 from remit.core.checks import meant
+from remit.core.events import Labels, MetaValue
 from remit.core.guards import BEGIN_QUEUED
 from remit.core.kinds.tasks import submitted
 from remit.core.kinds.workspace import (
@@ -21,7 +22,7 @@ from remit.core.kinds.workspace import (
 )
 from remit.core.remit import LASTS, expires
 from remit.core.schedule import LATE, MISSED, given_again, operation
-from remit.core.times import SECOND, Schedule, starter
+from remit.core.times import SECOND, Schedule, iso, starter
 from remit.core.values import Json, decode, encode, shown
 from remit.engine import asking
 from remit.engine.acts import ONCE, Act, ActContent
@@ -208,7 +209,7 @@ class Scheduler:
     async def _start(self, schedule: Schedule, planned: int, following: int | None) -> bool:
         """Submit the task for a planned time. Return whether this worker did so, or recorded why not."""
         ground = self._ground
-        request = self._request(schedule)
+        request = self._request(schedule, planned)
         child, now = request.proposal.child, request.proposal.now
         missed = schedule.next if planned != schedule.next else None
 
@@ -253,11 +254,14 @@ class Scheduler:
         if await ground.store.tx(operation(schedule.name, due), decide):
             _log.warning("schedule %s starts no run: %s", schedule.name, why)
 
-    def _request(self, schedule: Schedule) -> Request:
+    def _request(self, schedule: Schedule, planned: int) -> Request:
+        """Return the submission for a planned time. The time is in the metadata of the run, because the run may be
+        late."""
         kept = cast("ScheduleRequest", decode(schedule.request))
         how = given_again(kept["keywords"])
         submission, session = asking.submitted(schedule.agent, schedule.task, cast("asking.Submitting", how))
-        labels = submission.labels._replace(by=starter(schedule.name))
+        meta: dict[str, MetaValue] = {**dict(submission.labels.meta), "planned": f"{iso(planned)[:19]}Z"}
+        labels = Labels(starter(schedule.name), submission.labels.tags, tuple(sorted(meta.items())))
         ceiling = bounds.restored(kept["ceiling"])
         proposal = first_proposed(self._ground, submission.wish, ceiling, session, labels)
         return Request(BEGIN_QUEUED, proposal, submission, "", "")
