@@ -21,6 +21,7 @@ from remit import Card, Runtime, Turn
 from remit.adapters.process import program
 from remit.errors import StoreError
 from teams import team
+from workers.clocks import SharedClock
 
 Operation = Callable[[Runtime, Path, dict[str, str]], Awaitable[None]]
 
@@ -257,7 +258,8 @@ async def main(job: Operation, address: str, folder: Path, how: dict[str, str]) 
     if "machine" in how:
         be_on_machine(how["machine"])
     numbers = {name: int(how[name]) for name in ("hands", "concurrency") if name in how}
-    async with team(address, silence=float(how.get("silence", 15)), **numbers) as rt:
+    clock = SharedClock(folder / how["clock"]) if "clock" in how else None
+    async with team(address, silence=float(how.get("silence", 15)), clock=clock, **numbers) as rt:
         join(rt, folder)
         doing = asyncio.ensure_future(job(rt, folder, how))
         alone = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
