@@ -1,5 +1,7 @@
 """The planned times of cron expressions: in time zones, where clocks change, and after a long time."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -128,3 +130,17 @@ def test_an_unknown_time_zone_is_an_error(zone: str):
 
 def test_an_expression_that_never_matches_has_no_next_time():
     assert next_after("0 0 */20 * 1L", "UTC", 0) is None
+
+
+@pytest.mark.rule("schedule.checked")
+def test_without_the_package_an_error_says_what_to_install():
+    code = (
+        "import asyncio, sys\n"
+        "sys.modules['cronsim'] = None\n"
+        "import remit\n"
+        "rt = remit.Runtime()\n"
+        "rt.add(remit.Card('coder'), lambda turn: turn.task)\n"
+        "asyncio.run(rt.workspace.schedules.add('report', '0 * * * *', 'coder', 'write it'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "BadInput: schedules need the cronsim package: pip install 'remit[schedule]'" in done.stderr
