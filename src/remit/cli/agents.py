@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from remit.cli.completing import TeamName
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team
 from remit.cli.terminal import Rows
 from remit.core import scope
@@ -21,7 +22,7 @@ from remit.runtime.workspace import opening_of
 
 
 def agents(
-    runtime: str = "",
+    runtime: TeamName = "",
     *,
     verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), negative="")] = False,
     place: Where = HERE,

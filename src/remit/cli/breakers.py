@@ -4,6 +4,7 @@ import asyncio
 
 from rich.text import Text
 
+from remit.cli.completing import AgentName
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed
 from remit.cli.terminal import COLOURS, Rows
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
@@ -34,7 +35,7 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
         out().print(table(named, now))
 
 
-def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
+def trip(agent: AgentName, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Open an agent's circuit breaker: remit refuses calls to the agent until you reset it.
 
     Parameters
@@ -58,7 +59,7 @@ def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, jso
     )
 
 
-def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
+def reset(agent: AgentName, *, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Close an agent's circuit breaker, so that the agent can be called at once.
 
     Parameters

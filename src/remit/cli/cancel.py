@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
+from remit.cli.completing import TaskId
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed_with_team
 from remit.core.lifecycle import TERMINAL, Record
 from remit.errors import Conflict
@@ -27,7 +28,7 @@ class Stopping(NamedTuple):
 
 
 def cancel(
-    task: str,
+    task: TaskId,
     *,
     place: Where = HERE,
     act: Acting = MYSELF,

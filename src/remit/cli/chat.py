@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 from rich.console import RenderableType
 from rich.text import Text
 
+from remit.cli.completing import TeamWord
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import is_file, load_team
 from remit.cli.options import (
@@ -60,7 +61,7 @@ class Talk(NamedTuple):
     where: str  # the team, as the user named it
 
 
-def chat(*request: str, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
+def chat(*request: TeamWord, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
     """Chat with an agent in one session. Ctrl-D or `/quit` ends the chat; Ctrl-C cancels the current answer.
 
     `/new` starts a new session, `/undo` takes back the last message and its answer, `/help` lists the commands. A

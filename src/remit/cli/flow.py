@@ -5,12 +5,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.cli.completing import TaskId
 from remit.cli.options import HERE, Where
 from remit.cli.show import Form, draw
 
 
 def flow(
-    run: str = "last",
+    run: TaskId = "last",
     *,
     place: Where = HERE,
     format: Form = "text",

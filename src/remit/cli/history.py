@@ -5,8 +5,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from cyclopts import Parameter
+
+from remit.cli.completing import ids
 from remit.cli.options import HERE, AsJson, Where, json_list, opened, out
 from remit.core.checks import limit as checked_limit
 from remit.core.events import Event, is_blob
@@ -23,7 +26,7 @@ PAGE: Final = 1_000
 def history(
     *,
     place: Where = HERE,
-    run: str | None = None,
+    run: Annotated[str | None, Parameter(completer=ids)] = None,
     session: str | None = None,
     agent: str | None = None,
     limit: int = 1_000,

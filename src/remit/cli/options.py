@@ -34,7 +34,13 @@ _WITHOUT_WORKSPACE: Final = frozenset(("backup", "chat", "db", "run", "worker"))
 TOML: Final = ".toml"
 STORE_NAMES: Final = ("--store", "--database", "-s")
 
-OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
+
+def _stores(_: object) -> list[str]:
+    """Offer the SQLite files in this folder, for completion."""
+    return sorted(str(file) for file in Path().glob("*.db"))
+
+
+OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE", completer=_stores)]
 InWorkspace: TypeAlias = Annotated[str | None, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
 # A shell may turn "$0.50" into `-bash.50`, see `with_unit`.
 Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]

@@ -6,13 +6,14 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from remit.cli.completing import TaskId
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
 from remit.runtime.finding import task_of
 from remit.runtime.workspace import Workspace
 
 
 def retry(
-    task: str,
+    task: TaskId,
     *,
     restart: Annotated[bool, Parameter(negative="")] = False,
     place: Where = HERE,

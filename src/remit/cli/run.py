@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from remit.cli.completing import TeamWord
 from remit.cli.drawing import answer, summed_up
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_team, is_file, load_team
@@ -126,7 +127,7 @@ class Ask(NamedTuple):
 
 
 def run(
-    *request: str,
+    *request: TeamWord,
     limits: Limits = _OPEN,
     labels: LabelOptions = NO_LABELS,
     store: OwnStore = None,

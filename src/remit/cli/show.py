@@ -10,8 +10,8 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from remit.cli.completing import TaskId
 from remit.cli.drawing import answer, decision_lines, receipts, receipts_in_short, refusals, summed_up, tree_view
-from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_beside
 from remit.cli.terminal import colour, moment
 from remit.core.events import Event, read
@@ -39,7 +39,7 @@ Form: TypeAlias = Literal["text", "mermaid", "svg"]
 
 
 def show(
-    run: str = "last",
+    run: TaskId = "last",
     *,
     follow: Annotated[bool, Parameter(negative="")] = False,
     trace: Annotated[bool, Parameter(negative="")] = False,
@@ -179,6 +179,8 @@ def coloured(picture: str) -> Text:
 
 
 def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
+    from remit.cli.history import long_answers
+
     def look(view: View) -> tuple[str, list[TaskTalk]]:
         record = run_of(view, typed)
         events = view.events(Span(run=record.run))

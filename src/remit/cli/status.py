@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from remit.cli.completing import TaskId
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.ps import took, where
 from remit.cli.terminal import moment, outcome_text, state_text
@@ -38,7 +39,7 @@ class Seen(NamedTuple):
         return self.detail.record
 
 
-def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> None:
+def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) -> None:
     """Show a task: its state, attempts, subtasks and result.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Annotated, Final, cast
 from cyclopts import Parameter
 from rich.text import Text
 
+from remit.cli.completing import TeamWord
 from remit.cli.loading import has_team, lasting, load_team
 from remit.cli.options import (
     AsJson,
@@ -71,7 +72,7 @@ USUAL = InQueue()
 
 
 def submit(
-    *request: str,
+    *request: TeamWord,
     store: OwnStore = None,
     workspace: InWorkspace = None,
     key: str = "",

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from remit.cli.completing import TaskId
 from remit.cli.drawing import summed_up
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
 from remit.cli.screen import Screen, on_screen, show
@@ -31,7 +32,7 @@ _PROGRESS_SECONDS: Final = 1.0  # between two reads of the heartbeats
 
 
 def watch(
-    run: str = "last",
+    run: TaskId = "last",
     *,
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
@@ -121,7 +122,7 @@ def _what_is_open(view: View) -> list[Event]:
     return sorted(events, key=lambda event: event.seq)
 
 
-def wait(*tasks: str, place: Where = HERE, timeout: float | None = None, json: AsJson = False) -> int:
+def wait(*tasks: TaskId, place: Where = HERE, timeout: float | None = None, json: AsJson = False) -> int:
     """Wait for tasks and print their results. A terminal shows their progress meanwhile.
 
     Exits with 1 if a task ended without a result, with 124 if a task has not ended in time.

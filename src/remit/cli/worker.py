@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load_team
 from remit.cli.options import OwnStore, out, usual_team, where_is
@@ -36,7 +37,7 @@ _QUEUED: Final = ("submit", "spawn", "async")
 
 
 def worker(
-    runtime: str = "",
+    runtime: TeamName = "",
     *,
     store: OwnStore = None,
     concurrency: int | None = None,
