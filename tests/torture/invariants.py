@@ -31,6 +31,9 @@ class Death(NamedTuple):
     cancelled: frozenset[str]
 
 
+LONG_AGO = 10_000  # days
+
+
 def recorded(path: Path) -> list[tuple[str, str, str, str]]:
     """Read a journal as any program would, without remit: kind, task, agent and data."""
     with closing(sqlite3.connect(path)) as connection:
@@ -101,6 +104,7 @@ def final(found: Seen) -> Any:
 async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) -> list[str]:
     """A sentence for each promise that does not hold."""
     await _looked_after(rt)
+    await rt.workspace.prune(LONG_AGO)  # which sweeps what dead processes were writing
     found = await rt.workspace.journal.read(seen)
     health = await rt.workspace.check()
     return [

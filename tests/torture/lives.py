@@ -15,6 +15,7 @@ import gc
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -112,7 +113,10 @@ class Files(NamedTuple):
 
     def remove(self) -> None:
         for path in self.folder.glob(f"{self.name}.*"):
-            path.unlink()
+            if path.is_dir():  # of its artifacts
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 async def live(scenario: Scenario, rt: remit.Runtime, world: World) -> None:

@@ -8,7 +8,7 @@ what is done can be counted outside of the store.
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -147,6 +147,35 @@ class Tree(Scenario):
 
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "lead", "a house")
+
+
+class Files(Scenario):
+    """A file is written part by part, read by its asker, kept in an entry and handed on to one that reads it again."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["author", "binder"], reads=["shelf"], writes=["shelf"])
+        async def press(turn: Turn) -> object:
+            book = await turn.delegate("author", "write it")
+            read = await (await turn.artifacts.open(book)).text()
+            await turn.context.set("shelf", "book", {"file": book})
+            return Command("binder", {"artifacts": {"book": book}, "context": {"letters": len(read)}})
+
+        @world.agent(rt)
+        async def author(turn: Turn) -> object:
+            async def pages() -> AsyncIterator[bytes]:
+                for number in range(3):
+                    world.at("effect.before")
+                    yield f"page {number}\n".encode() * 1_000
+
+            return await turn.artifacts.save(pages(), "book.txt")
+
+        @world.agent(rt)
+        async def binder(turn: Turn) -> object:
+            book = turn.handoff.state.artifacts["book"]
+            return Command(END, result=[book, (await (await turn.artifacts.open(book)).text())[-7:]])
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await world.submit(rt, "press", "a book")
 
 
 class Handoff(Scenario):
@@ -644,6 +673,7 @@ Side: TypeAlias = Callable[[Workspace, World, Inquiry, str], Callable[[], Awaita
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "submit": Submit,
     "tree": Tree,
+    "files": Files,
     "handoff": Handoff,
     "spawn": Spawn,
     "cancel": Cancel,
