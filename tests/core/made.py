@@ -4,7 +4,7 @@ from core.make import NOW, entry, remit_along
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
-from remit.core.events import Gap, Labels, Place, Unsealed
+from remit.core.events import Gap, Head, Labels, Place, Unsealed, seal
 from remit.core.identity import UsedKey
 from remit.core.kinds.models import (
     TalkRestarted,
@@ -59,6 +59,7 @@ from remit.core.kinds.workspace import (
     schedule_skipped,
     step_ended,
     team_planned,
+    work_kept,
     work_left,
 )
 from remit.core.plan import Lead, Plan, Step, whole
@@ -256,6 +257,7 @@ MADE = [
     model_waiting(CODER, ModelTry("openai:gpt-5", "A", 2, 7_000_000), 2, NOW),
     model_waiting(CODER, ModelTry("openai:gpt-5", wait=7_000_000), 2, NOW),
     work_left(CODER, ["$0.01 paid for stamps"], NOW),
+    work_kept(seal(effect_done(CODER, "charge", "abc", [1], NOW), "{}", "one", Head()), HERE, NOW),
     tool_begun(CODER, {"tool": "look", "call": "c1", "given": "{}"}, NOW),
     talk_restarted(CODER, RESTARTED, NOW),
     tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),

@@ -128,7 +128,7 @@ async def test_what_is_no_name_is_refused_without_showing_it(rt: Runtime, name):
 async def test_a_workspace_keeps_so_many_keys(rt: Runtime):
     rows = [KeyRow(f"k{number}", Sealed("x", "y"), 1) for number in range(MOST)]
     told = (key_set("k0", "x", "", 1),)
-    await opening_of(rt.workspace).ground.store.tx("many", lambda _: Decision(None, told, vault=KeyChange(puts=rows)))
+    await opening_of(rt.workspace).ground.store.tx("many", lambda _: Decision(None, told, besides=KeyChange(puts=rows)))
 
     with pytest.raises(BadInput, match="keeps at most 1,000 keys"):
         await rt.workspace.keys.set("openai", Secret(CANARY))

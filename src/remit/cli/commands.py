@@ -41,6 +41,7 @@ _COMMANDS: Final = (
     (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
     (RUN, "stop-all", "cancel:stop_all", "Cancel every open run and task of the workspace."),
     (RUN, "retry", "retry:retry", "Retry a failed, dead or cancelled task."),
+    (RUN, "fork", "fork:fork", "Start a new run from an event of another one."),
     (RUN, "approve", "approvals:approve", "Approve an agent's request."),
     (RUN, "reject", "approvals:reject", "Reject an agent's request."),
     (RUN, "answer", "approvals:answer", "Answer an agent's question."),

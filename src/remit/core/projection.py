@@ -498,6 +498,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "notice.sent": _no_table,
     "effect.done": _no_table,
     "work.left": _no_table,
+    "work.kept": _no_table,
     "model.answered": _no_table,
     "model.failed": _no_table,
     "model.waiting": _no_table,

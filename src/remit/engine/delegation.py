@@ -28,7 +28,7 @@ from remit.engine.approvals import Said
 from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
-from remit.engine.attempt.replay import Resumed, asked, next_of, origin_of, resume
+from remit.engine.attempt.replay import Resumed, asked, forked_from, next_of, origin_of, resume
 from remit.engine.attempt.slots import ALONE, Attempted, Batch, Ticket
 from remit.engine.attempt.turns import Superseded
 from remit.engine.directory import Agent
@@ -403,7 +403,7 @@ class Delegations:
                     # Of an earlier try only a completed task counts. Anything else is retried, under the same lineage.
                     if (finished := _finished(view, record, asker.operations)) is not None:
                         return Known(endings.of_record(view, finished), earlier=True)
-            return Known(origin=origin, op=now)
+            return Known(origin=origin or forked_from(view, now), op=now)
 
         known = await self._services.ground.store.read(look)
         if known.outcome is not None and known.earlier:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
+from remit.core.values import Json
 from remit.ports.services import KeyChange
 from remit.ports.views import Beat, Tallied, View
 
@@ -29,13 +30,21 @@ Fault: TypeAlias = Callable[[str], object]
 no_fault: Final[Fault] = bool
 
 
+class DoneBefore(NamedTuple):
+    """An operation that is recorded as done, with its answer: it was done under another id."""
+
+    op: str
+    answer: Json
+    event: Unsealed
+
+
 class Decision(NamedTuple, Generic[T]):
     """The result of a decision function.
 
     `answer` must be JSON and is recorded: the same operation returns it again. `events` are the changes. `aside` goes
     to the caller in this process and is not recorded; it is None if the operation had been done before. `beat` and
-    `tally` are written in the same transaction without an event. So is `vault`, but only together with events that
-    report it.
+    `tally` are written in the same transaction without an event. So is a change of provider keys in `besides`, but only
+    together with events that report it; `besides` can also be operations to record as done.
     """
 
     answer: T
@@ -43,7 +52,7 @@ class Decision(NamedTuple, Generic[T]):
     beat: Beat | None = None
     aside: Any = None
     tally: Tallied | None = None
-    vault: KeyChange | None = None
+    besides: KeyChange | Sequence[DoneBefore] | None = None
 
 
 class Decided(NamedTuple, Generic[T]):

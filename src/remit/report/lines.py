@@ -50,6 +50,7 @@ from remit.core.kinds.workspace import (
     ScheduleSkipped,
     StepEnded,
     TeamPlanned,
+    WorkKept,
     WorkLeft,
 )
 from remit.core.money import spelled
@@ -383,6 +384,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "hop.refused": _refused,
     "tokens.used": lambda event: f": {read(event, TokensUsed)['tokens']:,}",
     "effect.done": lambda event: f": {read(event, EffectDone)['key']}",
+    "work.kept": lambda event: f": {read(event, WorkKept)['kind']}, from event {read(event, WorkKept)['of']}",
     "work.left": lambda event: f": {'; '.join(read(event, WorkLeft)['left'])}",
     "model.answered": _model_answered,
     "model.failed": _model_failed,

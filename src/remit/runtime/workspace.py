@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
+from types import EllipsisType
 from typing import TYPE_CHECKING, Never, Self, Unpack, cast
 
 from remit.core import checks
@@ -12,7 +13,7 @@ from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import of_type
 from remit.core.plan import Plan
 from remit.core.times import DAY, SECOND, span
-from remit.core.values import canonical
+from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain
 from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
@@ -207,6 +208,35 @@ class Workspace:
         from remit.report.tree import tree
 
         return tree(await self.journal.history(run=run))
+
+    async def fork(
+        self,
+        run: str,
+        at: int | None = None,
+        *,
+        task: str | None = None,
+        answer: Json | EllipsisType = ...,
+        op: str = "",
+        by: str = "",
+    ) -> Task:
+        """Start a new run that has everything that another one had recorded up to an event, and goes on from there.
+        Nothing before is asked, done or paid again, and the original is unchanged.
+
+        `at` is the number of the event; without it, all that was recorded counts. `task` is another text. `answer`
+        replaces the result that the event recorded, of an effect or a tool. Agents and their models are those of the
+        worker that runs the fork.
+        """
+        from remit.engine.acts import act_of
+        from remit.engine.queue.forking import Given
+        from remit.engine.queue.task import Task
+        from remit.runtime.tasks import id_of
+
+        checks.whole(at, "at", least=1)
+        text = None if task is None else plain(task, "a task", TASK_LIMIT)
+        given = None if isinstance(answer, EllipsisType) else Given(checked(answer, "answer"))
+        control = self._opening.engine.control
+        forked = await control.fork(id_of(run, "a run's id"), at, act_of(op, by), task=text, given=given)
+        return Task(control, forked)
 
     async def wait_all(self, run: str) -> None:
         """Wait until all tasks that a run submitted or spawned have ended, in any process."""

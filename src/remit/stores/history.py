@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 from remit.codec import decode
 from remit.core.change import COLUMNS, KEYS, Key, Row, Table
 from remit.core.events import Chapter, Event, Gap, Head, Mark, is_blob, joined
+from remit.core.kinds.workspace import as_first_recorded
 from remit.core.lifecycle import Record
 from remit.core.projection import Tables
 from remit.core.values import Json
@@ -107,7 +108,8 @@ class JournalQueries(Queries):
 
     def done_under(self, prefix: str) -> list[Event]:
         after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        events = (event_of(row) for row in self._rows("done_under", prefix=prefix, after=after))
+        rows = self._rows("done_under", prefix=prefix, after=after)
+        events = (as_first_recorded(event_of(row)) for row in rows)
         return sorted(events, key=lambda event: event.seq)
 
     def events(self, span: Span) -> list[Event]:

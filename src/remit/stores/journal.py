@@ -29,7 +29,7 @@ from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, Count, changes
 from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import NOTHING, Beat, Decide, Decided, Fault, KeyChange, Sink, Tallied, Wants
+from remit.ports import NOTHING, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants
 from remit.stores.cached import CachedView
 from remit.stores.queries import queries
 
@@ -310,7 +310,7 @@ class Journal:
         """
         view = self._views.get(workspace) or self.view(workspace)
         try:
-            answer, unsealed, beat, aside, tally, vault = decide(view)
+            answer, unsealed, beat, aside, tally, besides = decide(view)
             for event in unsealed:
                 if event.kind in _CHECKED:
                     _check_moves(view, unsealed)
@@ -334,8 +334,8 @@ class Journal:
             events = self._append_all(view, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction must be rolled back
             raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
-        if vault is not None and events:  # a repeated operation has no events and changes nothing
-            self._change_keys(workspace, vault)
+        if besides is not None and events:  # a repeated operation has no events and changes nothing
+            events += self._record(view, besides)
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
 
     def _beat(self, workspace: str, beat: Beat) -> None:
@@ -354,6 +354,17 @@ class Journal:
                 state, at, agent = known.root or ("", 0, "")
                 self._sql.write("tally_task_put", (workspace, task, state, at, agent, encode(known.data())))
         self._sql.write("tally_mark_put", (workspace, tally.upto))
+
+    def _record(self, view: CachedView, besides: KeyChange | Sequence[DoneBefore]) -> list[Event]:
+        """Write what comes with the events of an operation, and return further events."""
+        if isinstance(besides, KeyChange):
+            self._change_keys(view.workspace, besides)
+            return []
+        events: list[Event] = []
+        for op, answer, event in besides:
+            stamp = Stamp(op, None if answer is None else encode(answer))
+            events += self._append_all(view, (event,), [encode(event.data)], stamp)
+        return events
 
     def _change_keys(self, workspace: str, change: KeyChange) -> None:
         for name, sealed, set_at in change.puts:

@@ -59,11 +59,18 @@ class Queued(NamedTuple):
     content: str = ""
 
 
+class ForkedData(TypedDict):
+    """The run that a fork continues, and the last event of it that counts."""
+
+    run: str
+    at: int
+
+
 class FirstData(RemitData, Opens, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of the retry lineage. `lead` is the
     plan or team that the engine leads in the holder's place. `metered` is there if the task counts for limits on tasks,
     `restart` if conversations that cannot be continued may restart. `position` is where in its asker's turn the task
-    was requested, if the operation id does not tell."""
+    was requested, if the operation id does not tell. `forked` is the run that it continues from one of its events."""
 
     worker: str
     step: str
@@ -84,6 +91,7 @@ class FirstData(RemitData, Opens, total=False):
     restart: bool
     position: str
     priority: int
+    forked: ForkedData
 
 
 BEGUN: Final = Begun()

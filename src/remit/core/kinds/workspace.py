@@ -4,7 +4,7 @@ from typing import Final, Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.events import INLINE, Place, Unsealed
+from remit.core.events import INLINE, Event, Place, Unsealed, read
 from remit.core.plan import PlanWhole
 from remit.core.remit import Remit
 from remit.core.times import Schedule
@@ -275,6 +275,28 @@ def schedule_skipped(after: Schedule, planned: int, why: str, now: int) -> Unsea
     return Unsealed("schedule.skipped", now, data, agent=after.agent)
 
 
+class WorkKept(TypedDict):
+    """The data of `work.kept`: the event of another run that recorded the operation first."""
+
+    of: int
+    kind: str
+    data: dict[str, Json]
+
+
+def work_kept(first: Event, place: Place, now: int) -> Unsealed:
+    """Return the event of an operation that a fork takes over from another run. It changes no table."""
+    data: dict[str, Json] = {"of": first.seq, "kind": first.kind, "data": first.data}
+    return Unsealed("work.kept", now, data, place.run, place.session, place.task, first.agent)
+
+
+def as_first_recorded(event: Event) -> Event:
+    """Return the event of an operation as the run recorded it that did the work."""
+    if event.kind != "work.kept":
+        return event
+    kept = read(event, WorkKept)
+    return event._replace(kind=kept["kind"], data=kept["data"])
+
+
 class OwnerActed(TypedDict):
     """The data of `owner.acted`: an owner's action that has an operation id of its own. Its changes are in the events
     that follow."""
@@ -293,6 +315,7 @@ def owner_acted(verb: str, target: str, by: str, now: int) -> Unsealed:
 SHAPES: Final[dict[str, type]] = {
     "effect.done": EffectDone,
     "work.left": WorkLeft,
+    "work.kept": WorkKept,
     "plan.started": PlanStarted,
     "team.planned": TeamPlanned,
     "step.ended": StepEnded,

@@ -37,9 +37,9 @@ class Attempt(NamedTuple):
 
     @property
     def is_rerun(self) -> bool:
-        """Whether there was an earlier attempt. The fence tells: a release lowers the number of attempts but never the
-        fence."""
-        return self.fence > 1 or self.failures > 0
+        """Whether there was an earlier attempt, of this task or of one whose work it continues. The fence tells: a
+        release lowers the number of attempts but never the fence."""
+        return self.fence > 1 or self.origin != ""
 
 
 FIRST: Final = Attempt()
@@ -316,16 +316,20 @@ class Operations:
         """Name the operations of the current code after the tool call that it is part of. In a rerun, recorded calls
         are skipped, so the operations of the others must not be counted from the start of the turn."""
         self.has_tools = True
-        place, position = digest(tool), digest(self.position_of(tool))
+        place, position = self._named(tool), digest(self.position_of(tool))
         token = _INSIDE.set((self, f"{self._restart}/tool/{place}", f"{self._restart}/tool/{position}"))
         try:
             yield
         finally:
             _INSIDE.reset(token)
 
+    def _named(self, tool: str) -> str:
+        """Return the name of a tool call in the ids of what it does: without the origin, which a fork replaces."""
+        return digest(tool.removeprefix(f"{self._origin}/"))
+
     def inside_of(self, tool: str) -> str:
         """Return the place of conversations inside a tool call."""
-        return f"{self._turn}{self._restart}/tool/{digest(tool)}"
+        return f"{self._turn}{self._restart}/tool/{self._named(tool)}"
 
     def position_of(self, op: str) -> str:
         """Return the position of an operation in its task, without any random part: neither the task's id, nor the try,
@@ -352,7 +356,7 @@ class Operations:
 
     def effects_inside(self, tool: str) -> str:
         """Return the prefix of the ids of all effects inside a tool call."""
-        return f"{self.effects}{self._turn}{self._restart}/tool/{digest(tool)}/"
+        return f"{self.effects}{self._turn}{self._restart}/tool/{self._named(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
         """Return the id of the next payment of this kind; like an effect, the same in every try."""

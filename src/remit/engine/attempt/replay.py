@@ -78,9 +78,19 @@ def origin_of(record: Record) -> str:
 
 
 def next_of(view: View, origin: str) -> Lineage:
-    """Return the lineage of one more try."""
-    tried = [first] if (first := view.record(origin)) is not None else []
-    return Lineage(origin, 1 + max((one.failures for one in (*tried, *view.lineage(origin))), default=0))
+    """Return the lineage of one more try, or of the first one of a task that a fork continues."""
+    first = view.record(origin)
+    tries = [*([first] if first is not None else ()), *view.lineage(origin)]
+    if not tries and (forked := view.done(f"{origin}/forked")) is not None:
+        return Lineage(origin, cast("int", forked[0]))
+    return Lineage(origin, 1 + max((one.failures for one in tries), default=0))
+
+
+def forked_from(view: View, op: str) -> str:
+    """Return the origin of the task that a fork continues when it requests this operation, or "": the operation had
+    started a task of the original that was still open there."""
+    done = view.done(f"{op}/forked")
+    return "" if done is None else str(done[0])
 
 
 def resume(view: View, record: Record, fence: int, number: int) -> Resumed:

@@ -7,7 +7,7 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
-from remit.core.events import Event, Unsealed, read
+from remit.core.events import Event, Place, Unsealed, read
 from remit.core.kinds.tasks import FirstData, Lineage, moved
 from remit.core.lifecycle import Outcome, Record
 from remit.core.remit import ATTEMPT_TIME, LASTS, expires
@@ -24,14 +24,15 @@ from remit.engine.door import funded_again, place_of
 from remit.engine.ground import Ground
 from remit.engine.plans import PlanOutcome, steps_told
 from remit.engine.presence.bell import Bell
+from remit.engine.queue.forking import Given, fork_of
 from remit.engine.queue.takeover import Succession
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
-from remit.errors import Conflict, NotFound, StoreError
+from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
 
 # Fields that a retried task does not inherit.
-_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "restart"))
+_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "restart", "forked"))
 
 
 class TaskControl:
@@ -192,19 +193,43 @@ class TaskControl:
                 asker.must_hold(view)
             record = self._record(view, task, asker)
             began, lineage = _retried_from(view, record)
-            data = _once_more(began, record, lineage, ground.clock.now(), until)
-            funds = funded_again(view, record, read(began, FirstData), again).data
-            data = {name: said for name, said in data.items() if name not in _OF_ITS_OWN} | (funds or {})
-            if act.by:
-                data["by"] = act.by
+            now = ground.clock.now()
+            data = _funded_once_more(view, record, _once_more(began, record, lineage, now, until), again, act)
             if restart:
                 data["restart"] = True
             run = record.run if record.parent else again
-            now = ground.clock.now()
             return Decision(again, (Unsealed("task.submitted", now, data, run, record.session, again, began.agent),))
 
         self.lend()
         content = ActContent("retry", task, {"restart": True} if restart else None)
+        return (await act.perform(ground, content, decide)).answer
+
+    async def fork(
+        self, run: str, at: int | None = None, act: Act = ONCE, *, task: str | None = None, given: Given | None = None
+    ) -> str:
+        """Start a new run that has everything that this one had recorded up to event `at`, and goes on from there;
+        with `task`, with another text. Return its id."""
+        ground = self._ground
+        again = ground.ids.new()
+
+        def decide(view: View) -> Decision[str]:
+            root = self._record(view, run)
+            if root.parent:
+                raise BadInput(f"task {root.id} is a part of run {root.run}, and only a whole run can be forked")
+            if root.led_by_program:
+                raise Conflict(f"run {root.id} was a {root.led_as} run by a program; start it again there")
+            began, now = view.event(root.began), ground.clock.now()
+            assert began is not None  # a row points at the event that made it
+            fork = fork_of(view, root, at, given, ground.ids, Place(again, root.session, again), now)
+            data = _funded_once_more(view, root, _once_more(began, root, fork.lineage, now, None), again, act)
+            data["forked"] = {"run": root.id, "at": fork.at}
+            if task is not None:
+                data["task"] = task
+            first = Unsealed("task.submitted", now, data, again, root.session, again, began.agent)
+            return Decision(again, (first,), besides=fork.done)
+
+        self.lend()
+        content = ActContent("fork", run, {"at": at, "task": task, "answer": None if given is None else [given.answer]})
         return (await act.perform(ground, content, decide)).answer
 
     # -- inside -----------------------------------------------------------------------------------------------
@@ -274,6 +299,15 @@ def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
     if (other := next((retry for retry in retries if retry.state not in lifecycle.GONE), None)) is not None:
         raise Conflict(f"task {task} was retried already, as {other.id}, which is {other.state}")
     return began, next_of(view, origin)
+
+
+def _funded_once_more(view: View, record: Record, data: dict[str, Json], again: str, act: Act) -> dict[str, Json]:
+    """Return the first event's data of a task that runs once more, with what it pays with."""
+    began = view.event(record.began)
+    assert began is not None
+    funds = funded_again(view, record, read(began, FirstData), again).data
+    data = {name: said for name, said in data.items() if name not in _OF_ITS_OWN} | (funds or {})
+    return {**data, "by": act.by} if act.by else data
 
 
 def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: int | None) -> dict[str, Json]:

@@ -28,7 +28,7 @@ from remit.core.values import Json, shown
 from remit.engine.approvals import said_under
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.replay import next_of, origin_of
+from remit.engine.attempt.replay import forked_from, next_of, origin_of
 from remit.engine.delegation import proposed
 from remit.engine.directory import PLANNER
 from remit.engine.door import LIMIT, Admitted, Proposal, deadline, first_proposed
@@ -192,7 +192,7 @@ class TaskQueue:
                     return record.id, ""
                 if record is not None:
                     origin = origin or origin_of(record)
-            return "", origin
+            return "", origin or forked_from(view, ops[0])
 
         return await self._ground.store.read(look)
 

@@ -44,7 +44,7 @@ class Keys(NamedTuple):
             if view.secret(named) is None and len(view.secrets()) >= MOST:
                 raise BadInput(f"a workspace keeps at most {MOST:,} keys; remove those that nobody needs")
             told = (_told_of(row, act.by), *_rested(view, named, now))
-            return Decision([named, row.sealed.key_id, now], told, vault=KeyChange(puts=(row,)))
+            return Decision([named, row.sealed.key_id, now], told, besides=KeyChange(puts=(row,)))
 
         told = _fingerprint(self.ground.store.workspace, act.op, secret) if act.op else ""
         content = ActContent("keys.set", named, told)
@@ -57,7 +57,7 @@ class Keys(NamedTuple):
         def decide(view: View) -> Decision[bool]:
             if view.secret(named) is None:
                 return Decision(False)
-            return Decision(True, (key_removed(named, act.by, now),), vault=KeyChange(drops=(named,)))
+            return Decision(True, (key_removed(named, act.by, now),), besides=KeyChange(drops=(named,)))
 
         return (await act.perform(self.ground, ActContent("keys.remove", named), decide)).answer
 
@@ -77,7 +77,7 @@ class Keys(NamedTuple):
                 raise Conflict("a key was changed while the keys were being encrypted again; rotate again")
             puts = [fresh[row] for row in rows]
             told = [_told_of(row, act.by) for row in puts]
-            return Decision(len(puts), told, vault=KeyChange(puts=puts) if puts else None)
+            return Decision(len(puts), told, besides=KeyChange(puts=puts) if puts else None)
 
         return (await act.perform(self.ground, ActContent("keys.rotate", ""), decide)).answer
 

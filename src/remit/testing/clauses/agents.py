@@ -205,7 +205,7 @@ def _keys(view: View) -> tuple[KeyRow | None, list[KeyInfo]]:
 
 def _keeping(*rows: KeyRow) -> Decide[Json]:
     told = [key_set(row.name, row.sealed.key_id, "ann", row.set_at) for row in rows]
-    return lambda _view: Decision(None, told, vault=KeyChange(puts=rows))
+    return lambda _view: Decision(None, told, besides=KeyChange(puts=rows))
 
 
 async def a_key_is_kept_as_it_was_last_sealed_and_is_no_event(database: Database) -> None:
@@ -224,7 +224,7 @@ async def a_key_is_kept_as_it_was_last_sealed_and_is_no_event(database: Database
     _, within = await store.transact("look", lambda view: Decision(None, aside=(view.secret("zed"), view.secrets())))
     equal(within, (zed, expected), "the keys, within a decision")
     equal(await look(database.store("two"), _keys), NO_KEYS, "the keys of another workspace")
-    await store.tx("drop", lambda _: Decision(None, (key_removed("zed", "", NOW),), vault=KeyChange(drops=("zed",))))
+    await store.tx("drop", lambda _: Decision(None, (key_removed("zed", "", NOW),), besides=KeyChange(drops=("zed",))))
     equal(await look(store, lambda view: view.secret("zed")), None, "a key that was removed")
     equal([event.kind for event in await journal(store)], ["key.set"] * 3 + ["key.removed"], "what tells of keys")
     told = " ".join(event.text for event in await journal(store))
@@ -239,11 +239,11 @@ async def keys_change_with_their_events_or_not_at_all(database: Database) -> Non
 
     def fails(_view: View) -> Decision[Json]:
         begun = (key_set("openai", "m2", "", NOW), Unsealed("task.started", NOW, {"nothing": "of what it needs"}))
-        return Decision(None, begun, vault=KeyChange(puts=(other,)))
+        return Decision(None, begun, besides=KeyChange(puts=(other,)))
 
     answer = await answer_or_error(store, "fails", fails)
     must(isinstance(answer, Exception), "an event that no table can take is refused")
-    await store.tx("no event", lambda _: Decision(None, vault=KeyChange(drops=("openai",))))
+    await store.tx("no event", lambda _: Decision(None, besides=KeyChange(drops=("openai",))))
     equal(await look(store, lambda view: view.secret("openai")), kept, "a key after changes that were not written")
     await append(store, "more", key_removed("another", "", NOW))  # the rolled-back operation removed nothing
     equal(len(await journal(store)), 2, "the number of events")

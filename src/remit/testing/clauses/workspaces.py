@@ -288,7 +288,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             1, [TallyRow(HOUR_WIDE, 0, "helper", 1, 1, figures)], {"root": UnderWay(root=Root(mark, 0, "a"))}
         )
         keys = KeyChange(puts=(KeyRow("openai", Sealed(mark, mark), NOW),))
-        return Decision(mark, events, Beat("worker", mark, 1), tally=tally, vault=keys)
+        return Decision(mark, events, Beat("worker", mark, 1), tally=tally, besides=keys)
 
     await store.tx("fill", decide)
     await _cut_and_answer(store, mark)

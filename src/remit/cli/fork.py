@@ -1,0 +1,65 @@
+"""`remit fork`: go on from an event of a run, in a new run."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
+from remit.codec import decode
+from remit.core.values import Json
+from remit.errors import BadInput
+from remit.runtime.finding import task_of
+from remit.runtime.workspace import Workspace
+
+
+def fork(
+    run: str,
+    *,
+    at: int | None = None,
+    task: str | None = None,
+    answer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    place: Where = HERE,
+    act: Acting = MYSELF,
+    json: AsJson = False,
+) -> None:
+    """Start a new run that has everything that another one had recorded up to an event, and goes on from there.
+
+    Nothing before is asked, done or paid again, and the original is unchanged. A worker runs the new run.
+
+    Parameters
+    ----------
+    run
+        Id of a run, a unique prefix or suffix of it, or `last`.
+    at
+        Number of the last event that counts; `remit history --run RUN` lists them. The default is all of them.
+    task
+        Another task text.
+    answer
+        Another result of the effect or tool that the event recorded, as JSON.
+    json
+        Print the id of the new run as JSON.
+    """
+    other = {} if answer is None else {"answer": _read(answer)}
+    with opened(place) as workspace:
+        forked = asyncio.run(_fork(workspace, run, at, task, other, act))
+    if json:
+        emit({"run": forked})
+        return
+    out().print(Text(forked))
+    aside().print(Text(typed(f"remit wait {forked}"), "dim"))
+
+
+def _read(answer: str) -> Json:
+    try:
+        return decode(answer)
+    except ValueError as error:
+        raise BadInput(f"--answer takes JSON, such as '\"yes\"' or '[1, 2]': {error}") from error
+
+
+async def _fork(
+    workspace: Workspace, typed: str, at: int | None, task: str | None, answer: dict[str, Json], act: Acting
+) -> str:
+    record = await workspace.journal.read(lambda view: task_of(view, typed))
+    return (await workspace.fork(record.id, at, task=task, **answer, **act.said)).id
