@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
-from types import EllipsisType
 from typing import TYPE_CHECKING, Never, Self, Unpack, cast
 
 from remit.core import checks
@@ -13,7 +12,7 @@ from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import of_type
 from remit.core.plan import Plan
 from remit.core.times import DAY, SECOND, span
-from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain
+from remit.core.values import TASK_LIMIT, canonical, checked, plain
 from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
@@ -215,7 +214,7 @@ class Workspace:
         at: int | None = None,
         *,
         task: str | None = None,
-        answer: Json | EllipsisType = ...,
+        answer: object = ...,
         op: str = "",
         by: str = "",
     ) -> Task:
@@ -233,7 +232,7 @@ class Workspace:
 
         checks.whole(at, "at", least=1)
         text = None if task is None else plain(task, "a task", TASK_LIMIT)
-        given = None if isinstance(answer, EllipsisType) else Given(checked(answer, "answer"))
+        given = None if answer is ... else Given(checked(answer, "answer"))
         control = self._opening.engine.control
         forked = await control.fork(id_of(run, "a run's id"), at, act_of(op, by), task=text, given=given)
         return Task(control, forked)
