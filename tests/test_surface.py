@@ -166,7 +166,7 @@ def test_public_methods_have_a_docstring(kind: type):
 
 
 def test_a_workspace_has_groups_and_few_names_of_its_own():
-    own = "check close edges name prune stats submit submit_plan submit_team tree wait_all"
+    own = "check close edges fork name prune stats submit submit_plan submit_team tree wait_all"
     groups = "agents artifacts context journal keys money questions schedules tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
     assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"

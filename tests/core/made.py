@@ -96,7 +96,12 @@ BEGUN = Begun("w1", "draft", "plan", True, NOW + 9, 10, lead=LEAD, funds=FUNDS, 
 FAILED = {"error": "no disk", "type": "OSError"}
 ENDED = ("failed", "cancelled", "died")
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
-RETRIED = {"origin": "t0", "failures": 1, "restart": True}  # what a person's retry adds to the first event before
+RETRIED = {
+    "origin": "t0",
+    "failures": 1,
+    "restart": True,
+    "forked": {"run": "r0", "at": 7},
+}  # what a retry or a fork of a person adds to the first event before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
 KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}
 PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"]}

@@ -327,6 +327,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
         "notice.sent",
         "notice.claimed",
         "effect.done",
+        "work.kept",
         "work.left",
         "model.waiting",
         "tool.begun",

@@ -82,6 +82,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ),
         ("schedule.skipped", ": nightly of 2023-11-14T22:13:20Z starts nothing: no worker ran"),
         ("work.left", ": $0.01 paid for stamps"),
+        ("work.kept", ": effect.done, from event 1"),
         ("owner.acted", ": cancel t1 (by ann)"),
         ("key.removed", ": openai (by ann)"),
         ("entry.set", ": codebase/auth v1"),

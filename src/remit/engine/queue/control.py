@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
@@ -24,12 +24,14 @@ from remit.engine.door import funded_again, place_of
 from remit.engine.ground import Ground
 from remit.engine.plans import PlanOutcome, steps_told
 from remit.engine.presence.bell import Bell
-from remit.engine.queue.forking import Given, fork_of
 from remit.engine.queue.takeover import Succession
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
+
+if TYPE_CHECKING:
+    from remit.engine.queue.forking import Given
 
 # Fields that a retried task does not inherit.
 _OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "restart", "forked"))
@@ -209,6 +211,8 @@ class TaskControl:
     ) -> str:
         """Start a new run that has everything that this one had recorded up to event `at`, and goes on from there;
         with `task`, with another text. Return its id."""
+        from remit.engine.queue.forking import fork_of
+
         ground = self._ground
         again = ground.ids.new()
 

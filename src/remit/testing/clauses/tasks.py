@@ -29,7 +29,7 @@ from remit.core.remit import Pass, Remit, place
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.errors import Conflict
-from remit.ports import NOTHING, Beat, Database, Decide, Decision, Store, View, Wants, Which
+from remit.ports import NOTHING, Beat, Database, Decide, Decision, Store, TaskLine, View, Wants, Which
 from remit.testing.clauses.making import (
     NOW,
     Content,
@@ -406,7 +406,7 @@ async def tasks_and_runs_are_found_by_their_labels(database: Database) -> None:
     every = await look(store, lambda view: view.task_lines(Which(limit=10_000)))
     equal(len(every), 1_403, "all tasks")
     must(len(await look(store, lambda view: view.chapters(0, 100))) > 0, "the journal is long enough for chapters")
-    for which, fits in (
+    cases: tuple[tuple[Which, Callable[[TaskLine], bool]], ...] = (
         (Which(by="p3"), lambda line: line.by == "p3"),
         (Which(tag="odd"), lambda line: "odd" in line.labels.tags),
         (Which(by="once"), lambda line: line.by == "once"),
@@ -415,7 +415,8 @@ async def tasks_and_runs_are_found_by_their_labels(database: Database) -> None:
         (Which(text="RUN69", by="p0"), lambda line: "run69" in line.task and line.by == "p0"),
         (Which(since=NOW + 1), lambda _: False),
         (Which(until=NOW + 1, tag="seldom"), lambda line: "seldom" in line.labels.tags),
-    ):
+    )
+    for which, fits in cases:
         expected = [line for line in every if fits(line)]
         found = await look(store, lambda view, which=which: view.task_lines(replace(which, limit=10_000)))
         equal(found, expected, f"the tasks of {which}")
