@@ -90,7 +90,8 @@ def _submitted(event: Event) -> str:
     ready_at = data.get("ready_at", 0)
     how = " (spawn)" if data.get("asked_how") == "spawn" else ""
     due = f"; due {iso(ready_at)[:19]}Z" if ready_at > event.at else ""
-    return f": {data['task']}{how}{due}"
+    fork = f"; a fork of {data['forked']['run']} at event {data['forked']['at']}" if "forked" in data else ""
+    return f": {data['task']}{how}{due}{fork}"
 
 
 def _claimed(event: Event) -> str:
