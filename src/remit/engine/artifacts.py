@@ -388,7 +388,7 @@ async def examined(store: Store, contents: Contents) -> tuple[list[str], list[st
         if what:
             wrong[digest] = f"the content of artifact {shown(name)} ({digest}) {what}"
     # Another process may have pruned it meanwhile.
-    gone = await store.read(lambda view: {digest for digest in wrong if not view.artifact_rows(digest)})
+    gone = await store.browse(lambda view: {digest for digest in wrong if not view.artifact_rows(digest)})
     sentences = [sentence for digest, sentence in wrong.items() if digest not in gone]
     unused = [size for digest, size in stored.items() if digest not in named]
     drafts = await to_thread.run_sync(contents.unfinished)
