@@ -138,6 +138,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
         "tree": ({"run": "x"}, ()),
         "wait_all": ({"run": "x"}, ()),
+        "fork": ({"run": "x"}, ()),
         "stats": ({}, (StatsFilter,)),
         "edges": ({}, (StatsFilter,)),
         "prune": ({"days": 4}, ()),

@@ -14,7 +14,7 @@ from remit.runtime.workspace import opening_of
 from remit.stores.journal import BATCH, READERS
 from remit.stores.queries import queries
 from remit.stores.sqlite.database import SqliteDatabase
-from remit.testing.clauses.making import first_remit, starting
+from remit.testing.clauses.making import NOW, ending, first_remit, starting
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -120,3 +120,19 @@ async def test_in_memory_an_id_that_is_taken_is_noticed_at_once(between: int):
         assert len(await store.read(lambda view: view.events(Span()))) == between + 2
         assert database.faulty() == []
         assert database.workspaces() == ["one"]
+
+
+@pytest.mark.rule("memory.flat", "store.op")
+async def test_in_memory_ids_are_known_after_thousands_were_dropped():
+    with closing(SqliteDatabase()) as database:
+        database.keep(10)
+        store = database.store("one")
+        for number in range(130 * BATCH):
+            await store.tx(f"begin {number}", starting(first_remit(f"t{number}", session="s")))
+            await store.tx(f"end {number}", ending(first_remit(f"t{number}", session="s"), at=NOW))
+        assert len(await store.read(lambda view: view.events(Span()))) < 8 * BATCH
+        await store.tx(f"begin {number}", starting(first_remit("another", session="s")))  # the same operation
+        assert await store.read(lambda view: view.record("another")) is None
+        await store.tx("begin 0", starting(first_remit("t0", session="s")))  # it was dropped
+        assert await store.read(lambda view: view.record("t0")) is not None
+        assert database.faulty() == []

@@ -30,6 +30,7 @@ from remit.stores.threads import OneLoop
 # ends. Runs with something open are kept whole, and so is every entry.
 
 _STEP: Final = 1_000  # events dropped in one step
+_LOOK: Final = 128  # steps after which the ids in use are looked up again
 _SWEEP: Final = 16  # steps after which events that were kept earlier are checked again
 
 _QUERIES: Final = queries("?", "sqlite")
@@ -70,13 +71,14 @@ class Forgetting:
         try:
             kept = {row[0] for name in ("open_runs", "ended_later") for row in self._run(name, values)}
             values["kept"] = encode(sorted(kept))
-            self._connection.unused(workspace, (row[0] for row in self._run("forgotten_ids", values)))
             for name in _FORGET:
                 self._run(name, values)
         except sqlite3.Error as error:
             self._connection.rollback()
             raise translated(error, MEMORY) from error
         self._connection.commit()
+        if self._steps % _LOOK == 0:
+            self._connection.has_only(row[0] for row in self._run("used_ids", values))
 
     def _run(self, name: str, values: dict[str, object]) -> list[tuple[str]]:
         query = _QUERIES[name]

@@ -197,33 +197,38 @@ _DELAYED: Final = frozenset(
 )
 
 
+_SLOTS: Final = 1 << 20
+
+
 class MemoryConnection(WritingConnection):
     """The connection to a database in memory. It carries out the commonest statements some hundred at a time, because
     SQLite needs about half the time for a statement that follows another one directly."""
 
     def __init__(self, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
         self._waiting: list[tuple[str, Sequence[Any]]] = []
-        # Ids of operations and tasks that may be in the database. Some that a rollback or a cut removed may remain;
-        # then SQLite decides.
-        self.used_ids: set[tuple[str, str]] = set()
+        # One byte for the ids of operations and tasks with the same hash: not 0 if one of them may be in the database.
+        # Then SQLite decides. Other ids are certainly new. Unlike a set of ids, it does not grow.
+        self._used = bytearray(_SLOTS)
         super().__init__(MEMORY, connection, fault, known)
 
     def carry_out(self) -> None:
         deque(starmap(self._execute, self._waiting), maxlen=0)  # a loop without its bytecodes
         self._waiting.clear()
 
-    def unused(self, workspace: str, ids: Iterable[str]) -> None:
-        """Note that the database no longer has these ids."""
-        self.used_ids.difference_update((workspace, id_) for id_ in ids)
+    def has_only(self, ids: Iterable[str]) -> None:
+        """Note which ids are in the database, after many were removed."""
+        self._used = used = bytearray(_SLOTS)
+        for id_ in ids:
+            used[hash(id_) % _SLOTS] = 1
 
     def append(self, event: Event) -> bool:
         row = event[:-1]
         if event.op is not None:
-            id_ = (event.workspace, event.op)
-            if id_ in self.used_ids:
+            slot = hash(event.op) % _SLOTS
+            if self._used[slot]:
                 self.carry_out()
                 return self._execute(_APPEND, row).rowcount > 0
-            self.used_ids.add(id_)
+            self._used[slot] = 1
         self._waiting.append((_APPEND, row))
         return True
 
@@ -235,8 +240,8 @@ class MemoryConnection(WritingConnection):
     def write(self, name: str, row: Sequence[Any]) -> None:
         if name in _DELAYED:
             self._waiting.append((_STATEMENTS[name], row))
-        elif name == "task_add" and (id_ := (row[0], row[1])) not in self.used_ids:
-            self.used_ids.add(id_)
+        elif name == "task_add" and not self._used[slot := hash(row[1]) % _SLOTS]:
+            self._used[slot] = 1
             self._waiting.append((_STATEMENTS[name], row))
         else:
             self.carry_out()

@@ -52,13 +52,9 @@ DELETE FROM ask WHERE workspace = :workspace AND run IN (
       AND t.run NOT IN (SELECT value FROM json_each(:kept))
 );
 
--- name: forgotten_ids
--- Ids that `forget_tasks` and `forget_events` will remove.
-SELECT id FROM task WHERE workspace = :workspace AND began > :after AND began <= :upto
-  AND run NOT IN (SELECT value FROM json_each(:kept))
-UNION ALL
-SELECT op FROM event WHERE workspace = :workspace AND seq > :after AND seq <= :upto
-  AND run NOT IN (SELECT value FROM json_each(:kept)) AND op IS NOT NULL;
+-- name: used_ids
+-- Ids of operations and tasks, of every workspace.
+SELECT op FROM event WHERE op IS NOT NULL UNION ALL SELECT id FROM task;
 
 -- name: forget_tasks
 DELETE FROM task WHERE workspace = :workspace AND began > :after AND began <= :upto
