@@ -181,6 +181,64 @@ async def test_a_run_that_is_still_open_can_be_forked(rt: Runtime):
     await sound(rt)
 
 
+@pytest.mark.rule("fork.nothing-again")
+async def test_tasks_that_were_submitted_and_spawned_are_found_by_a_fork(rt: Runtime):
+    done: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        first, second = await turn.submit("part", "first"), await turn.spawn("part", "second")
+        return f"{await first.result()} {await second.result()}"
+
+    @rt.agent
+    async def part(turn: Turn) -> str:
+        done.append(turn.task)
+        return turn.task
+
+    run = await rt.submit("lead", "go")
+    assert await run.result(PATIENCE) == "first second"
+    await rt.workspace.wait_all(run.id)
+    events = await history(rt, run.id)
+    for event in events:
+        done.clear()
+        fork = await rt.workspace.fork(run.id, event.seq)
+        assert await fork.result(PATIENCE) == "first second", event
+        await rt.workspace.wait_all(fork.id)
+        before = [
+            one for one in events if one.seq <= event.seq and one.kind == "task.completed" and one.agent == "part"
+        ]
+        assert len(done) == 2 - len(before), event
+    await sound(rt)
+
+
+@pytest.mark.rule("fork.nothing-again")
+async def test_a_plan_and_a_team_are_forked_at_any_event(rt: Runtime):
+    done: list[str] = []
+
+    @rt.agent(asks="*")
+    async def boss(turn: Turn) -> object:
+        done.append(turn.phase)
+        steps = [{"id": "a", "title": "A", "agent": "part"}, {"id": "b", "title": "B", "agent": "part", "after": ["a"]}]
+        return {"steps": steps} if turn.phase == "plan" else "done"
+
+    @rt.agent
+    async def part(turn: Turn) -> str:
+        done.append("step")
+        return "done"
+
+    run = await rt.submit_team("a cake", "boss")
+    assert (await run.wait(PATIENCE)).ok
+    assert len(done) == 4
+    events = await history(rt, run.id)
+    for event in events:
+        done.clear()
+        assert (await (await rt.workspace.fork(run.id, event.seq)).wait(PATIENCE)).ok
+        before = [one.kind for one in events if one.seq <= event.seq]
+        steps = before.count("task.completed") - (event is events[-1])
+        assert len(done) == 4 - before.count("team.planned") - steps, event
+    await sound(rt)
+
+
 @pytest.mark.rule("fork.refused")
 async def test_what_cannot_be_forked_is_refused_with_the_reason(rt: Runtime):
     @rt.agent(asks="*")

@@ -81,9 +81,31 @@ def next_of(view: View, origin: str) -> Lineage:
     """Return the lineage of one more try, or of the first one of a task that a fork continues."""
     first = view.record(origin)
     tries = [*([first] if first is not None else ()), *view.lineage(origin)]
-    if not tries and (forked := view.done(f"{origin}/forked")) is not None:
-        return Lineage(origin, cast("int", forked[0]))
+    if not tries and (fork := _forked(view, origin)) is not None:
+        return Lineage(origin, fork.failures)
     return Lineage(origin, 1 + max((one.failures for one in tries), default=0))
+
+
+class _Forked(NamedTuple):
+    """How often a task had failed that a fork continues, and its origin in the original."""
+
+    failures: int
+    origin: str
+
+
+def _forked(view: View, origin: str) -> _Forked | None:
+    done = view.done(f"{origin}/forked")
+    return None if done is None else _Forked(*cast("tuple[int, str]", done[0]))
+
+
+def continues(view: View, origin: str, other: str) -> bool:
+    """Whether a task is of this lineage, or of one that it is a fork of."""
+    while origin != other:
+        fork = _forked(view, origin)
+        if fork is None:
+            return False
+        origin = fork.origin
+    return True
 
 
 def forked_from(view: View, op: str) -> str:

@@ -17,7 +17,7 @@ from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt import endings
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask, LiveTasks
-from remit.engine.attempt.replay import next_of, origin_of
+from remit.engine.attempt.replay import continues, next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.door import funded_again, place_of
@@ -266,11 +266,11 @@ def _has_ended(view: View, task: str) -> bool:
 
 
 def _is_below(view: View, record: Record, asker: LiveTask) -> bool:
-    """Whether a task was requested by the asker's task, by one it is a retry of, or by a subtask of these."""
+    """Whether a task was requested by the asker's task, by one it is a retry or a fork of, or by a subtask of these."""
     origin = asker.attempt.origin or asker.remit.id
     above = view.record(record.parent) if record.parent else None
     while above is not None:
-        if origin_of(above) == origin:
+        if continues(view, origin, origin_of(above)):
             return True
         above = view.record(above.parent) if above.parent else None
     return False

@@ -49,7 +49,7 @@ def fork_of(view: View, root: Record, at: int | None, given: Given | None, ids: 
         kept[-1:] = [_answered_otherwise(kept[-1:], events[-1], given.answer)]
     tries = {task: past.tries(task) for task in origins}
     marks = [
-        DoneBefore(f"{origin}/forked", tries[task], work_kept(past.began[task], place, now))
+        DoneBefore(f"{origin}/forked", [tries[task], past.origins[task]], work_kept(past.began[task], place, now))
         for task, origin in origins.items()
     ]
     return Fork(events[-1].seq, Lineage(origins[root.id], tries[root.id]), [*marks, *kept])
@@ -76,7 +76,7 @@ class _Past:
         ended = {event.task for event in events if event.kind in _ENDS}
         self.began = {event.task: event for event in events if event.kind in BEGINNINGS}
         self.open = [task for task in self.began if task not in ended or task == root.id]
-        self._origins = {task: self._origin(task) for task in self.open}
+        self.origins = {task: self._origin(task) for task in self.open}
         self._unanswered = self._questions("question.asked") - self._questions("question.answered")
         self._finished = {f"{event.op}/begun" for event in events if event.kind == "tool.done"}
 
@@ -89,7 +89,7 @@ class _Past:
 
     def kept(self, origins: dict[str, str], place: Place, now: int) -> Iterator[DoneBefore]:
         """Yield the operations of the open tasks, under their new origins."""
-        of = {self._origins[task]: origin for task, origin in origins.items()}
+        of = {self.origins[task]: origin for task, origin in origins.items()}
         for event in self._events:
             first, _, rest = (event.op or "").partition("/")
             if first not in of or self._is_own(event):
@@ -110,7 +110,7 @@ class _Past:
 
     def tries(self, task: str) -> int:
         """Return how often a task had failed: operations name the try that they belong to."""
-        prefix = f"{self._origins[task]}/"
+        prefix = f"{self.origins[task]}/"
         names = (event.op.removeprefix(prefix).partition("/")[0] for event in self._of(prefix) if event.op)
         return max((int(name) for name in names if name.isdecimal()), default=0)
 
