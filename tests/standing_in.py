@@ -76,7 +76,8 @@ def _do(asker: socket.socket) -> None:
             ready, _, _ = select.select([asker, fork.sentinel], [], [])
             if asker in ready:
                 number = asker.recv(1)
-                os.kill(fork.pid, number[0] if number else signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has ended just now
+                    os.kill(fork.pid, number[0] if number else signal.SIGKILL)
                 if not number:
                     fork.wait()
         asker.sendall(struct.pack("!i", fork.wait()))
