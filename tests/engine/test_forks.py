@@ -81,6 +81,9 @@ async def test_a_fork_at_any_event_asks_does_and_pays_only_what_came_after_it(an
             paid = kinds(await history(rt, fork.id)).count("credits.spent")
             assert paid == 1 - kinds(before).count("credits.spent"), event
         assert await history(rt, run.id) == events
+        desk.asked, desk.done = 0, []
+        again = await rt.workspace.fork((await rt.workspace.fork(run.id)).id)  # of a fork that has done nothing itself
+        assert (await again.result(PATIENCE), desk.asked, desk.done) == (result, 0, [])
         await sound(rt)
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from remit.core.events import Event, Place
 from remit.core.kinds.tasks import Lineage
-from remit.core.kinds.workspace import work_kept
+from remit.core.kinds.workspace import as_first_recorded, work_kept
 from remit.core.lifecycle import BEGINNINGS, Record
 from remit.core.values import Json, shown
 from remit.engine.attempt.replay import origin_of
@@ -92,12 +92,12 @@ class _Past:
         of = {self.origins[task]: origin for task, origin in origins.items()}
         for event in self._events:
             first, _, rest = (event.op or "").partition("/")
-            if first not in of or self._is_own(event):
+            if first not in of or rest == "forked" or self._is_own(event):
                 continue
             op, answer = f"{of[first]}/{rest}", self._answer(event)
             if event.kind in BEGINNINGS and event.task in origins:
                 op, answer = f"{op}/forked", origins[event.task]
-            yield DoneBefore(op, answer, work_kept(event, place, now))
+            yield DoneBefore(op, answer, work_kept(as_first_recorded(event), place, now))
 
     def _is_own(self, event: Event) -> bool:
         """Whether an operation is none that the fork takes over: it moves the task itself, asks a question that nobody
