@@ -16,11 +16,13 @@ from remit.core.lifecycle import Outcome, Record, RunFacts
 from remit.core.limits import Limit, LimitUse, Metered
 from remit.core.match import Match
 from remit.core.recovery import Cooling, what_rests
+from remit.core.times import Schedule
 from remit.core.values import checked
 from remit.errors import Failed
 from remit.ports import KeyInfo, RunLine
 from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, Failure
+from remit.report.edges import AskEdge
 from remit.report.tree import tree
 from report.events import CODER, LEAD, RECEIPT, completed, failed, handed, planned, refused, run_of, runs
 
@@ -363,3 +365,16 @@ def test_how_much_of_a_limit_is_used_is_told_with_its_unit():
     used = wire.limit_use(LimitUse(Limit("day", tasks=100), "tasks", Metered("workspace", ""), 60))
     assert (used["per"], used["scope"], used["unit"], used["most"]) == ("day", "workspace", "tasks", 100)
     assert (used["used"], used["left"], used["room_at"]) == (60, 40, None)
+
+
+def test_a_schedule_and_an_edge_are_told_with_their_figures():
+    request = '{"keywords":{"priority":1},"ceiling":{}}'
+    nightly = Schedule(
+        *("nightly", "active", "0 3 * * *", "UTC", "latest", "cleaner", "tidy up", request),
+        *(7, None, "", 0, "ann", 5, 1, 1),
+    )
+    told = wire.schedule(nightly)
+    assert (told["name"], told["next"], told["last"], told["keywords"]) == ("nightly", 7, None, {"priority": 1})
+    assert (told["set_by"], told["set_at"]) == ("ann", 5)
+    edge = wire.edge(AskEdge("lead", "coder", asked=3, completed=2, failed=1, tokens=9))
+    assert (edge["asker"], edge["agent"], edge["asked"], edge["failed"], edge["tokens"]) == ("lead", "coder", 3, 1, 9)
