@@ -127,11 +127,12 @@ async def test_in_memory_ids_are_known_after_thousands_were_dropped():
     with closing(SqliteDatabase()) as database:
         database.keep(10)
         store = database.store("one")
-        for number in range(130 * BATCH):
+        many = 130 * BATCH
+        for number in range(many):
             await store.tx(f"begin {number}", starting(first_remit(f"t{number}", session="s")))
             await store.tx(f"end {number}", ending(first_remit(f"t{number}", session="s"), at=NOW))
         assert len(await store.read(lambda view: view.events(Span()))) < 8 * BATCH
-        await store.tx(f"begin {number}", starting(first_remit("another", session="s")))  # the same operation
+        await store.tx(f"begin {many - 1}", starting(first_remit("another", session="s")))  # the same operation
         assert await store.read(lambda view: view.record("another")) is None
         await store.tx("begin 0", starting(first_remit("t0", session="s")))  # it was dropped
         assert await store.read(lambda view: view.record("t0")) is not None
