@@ -67,6 +67,8 @@ def _answer(desk: socket.socket) -> None:
 def _do(asker: socket.socket) -> None:
     with asker, suppress(ConnectionError):
         head, streams, _, _ = socket.recv_fds(asker, 4, 3)
+        if len(head) < 4:  # whoever connected has gone, such as a fork of the tests
+            return
         words, folder, environment = json.loads(_read(asker, struct.unpack("!I", head)[0]))
         ends = [Connection(stream) for stream in streams]
         fork = Forked(tuple(words), folder, environment, *ends)
