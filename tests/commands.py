@@ -8,9 +8,9 @@ from programs import PATIENCE, Said, ran
 __all__ = ["Said", "command"]
 
 
-def command(folder: Path, *words: str, seconds: float = PATIENCE) -> Said:
-    """Run `remit` with these words in a folder, with no settings of its environment."""
-    return ran("-m", "remit.cli", *words, cwd=folder, env=plain_environment(), timeout=seconds)
+def command(folder: Path, *words: str, seconds: float = PATIENCE, **env: str) -> Said:
+    """Run `remit` with these words in a folder, with no settings of its environment but those given."""
+    return ran("-m", "remit.cli", *words, cwd=folder, env={**plain_environment(), **env}, timeout=seconds)
 
 
 def plain_environment() -> dict[str, str]:

@@ -4,11 +4,12 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from commands import Said, plain_environment
+from commands import Said, command, plain_environment
 from programs import Program, ran, running
 from terminals import in_terminal
 
@@ -53,10 +54,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cli(folder: Path) -> Cli:
-    def run(*words: str, **env: str) -> Said:
-        return ran("-m", "remit.cli", *words, cwd=folder, env={**plain_environment(), **env})
-
-    return run
+    return partial(command, folder)
 
 
 def hints(text: str) -> list[list[str]]:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cli(folder: Path) -> Cli:
-    def run(*words: str, **env: str) -> Said:
-        return ran("-m", "remit.cli", *words, cwd=folder, env={**plain_environment(), **env})
-
-    return run
+    return partial(command, folder)
 
 
 def tasks(cli: Cli) -> tuple[str, str]:
