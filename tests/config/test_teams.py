@@ -16,6 +16,7 @@ import remit
 from remit.config.description import STEP, TABLES, Setting, TableKind
 from remit.config.schema import schema
 from remit.config.teams import Team, check_team, team
+from remit.config.trusting import powers_of
 from remit.core.allow import ANY
 from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
@@ -39,6 +40,21 @@ def find_order(number: int) -> str:
 
 async def hello(turn):
     return "hello, " + turn.task
+
+async def lead(turn):
+    return await turn.delegate("desk", turn.task)
+
+async def timing(turn, go):
+    return f"timed {await go()}"
+
+async def checking(turn, go):
+    return f"checked {await go()}"
+
+def only_oncall(hop):
+    return None if hop.by == "ann" else "only Ann asks this week"
+
+def short_tasks(hop):
+    return len(hop.task) < 20
 
 async def bound(turn):
     return str(turn.remit.bounds.handoffs)
@@ -166,6 +182,48 @@ def test_a_file_may_have_tiers_chosen_by_rules(write: Callable[..., Path]):
     made = team(write("[agents.desk]\nfunction = 'MODULE:bound'\n[policy]\nclassify = 'rules'"))
     tasks = ("fix a typo", "design a system for our platform")
     assert [asyncio.run(answered(made, task)) for task in tasks] == ["0", "5"]
+
+
+FUNCTIONS = {"timing", "checking", "only_oncall", "short_tasks", "lead"}
+
+
+@pytest.mark.rule("file.around", "around.kinds")
+def test_a_file_names_functions_around_every_turn_and_guards_in_their_order(write: Callable[..., Path]):
+    file = write(
+        """
+        [agents.desk]
+        model = "script:script.toml"
+
+        [agents.lead]
+        function = "MODULE:lead"
+        asks = ["desk", "shout"]
+
+        [agents.shout]
+        program = ["tr", "a-z", "A-Z"]
+
+        [policy]
+        around = ["MODULE:timing", "MODULE:checking"]
+        guards = ["MODULE:only_oncall", "MODULE:short_tasks"]
+        """,
+        "[[desk]]\nsay = 'yes'",
+    )
+    made = team(file).runtime
+    for name in ("desk", "lead", "shout"):
+        assert made.stack(name).around == ("timing", "checking")
+        assert made.stack(name).guards == ("only_oncall", "short_tasks")
+
+    async def answers() -> list[str]:
+        async with made.at(":memory:") as runtime:
+            return [str(await runtime.run(name, "hi", by="ann")) for name in ("shout", "lead")]
+
+    assert asyncio.run(answers()) == ["timed checked HI", "timed checked timed checked yes"]
+    for task, by, rule in (("hi", "bob", "guard.only_oncall"), ("a" * 30, "ann", "guard.short_tasks")):
+        with pytest.raises(remit.Refused) as refused:
+            asyncio.run(made.run("lead", task, by=by))
+        assert refused.value.rule == rule
+    assert {one.partition(":")[2] for one in powers_of(file).modules} == FUNCTIONS
+    seen = team(file, runs=False, trusted=False).runtime.stack("lead")  # without an import
+    assert (seen.around, seen.guards) == (("timing", "checking"), ("only_oncall", "short_tasks"))
 
 
 def test_a_file_may_define_groups_of_tools(write: Callable[..., Path]):
@@ -340,10 +398,29 @@ WRONG = {
     f"{AGENT}[agents.Coder]\nmodel = 'test'": (
         "3: agents.Coder: this is the same agent as coder; give it another name"
     ),
-    "[agents.coder]\nfunction = 'MODULE:nothing'": "1: agents.coder: module 'MODULE' has no 'nothing'",
+    "[agents.coder]\nfunction = 'MODULE:nothing'": "2: agents.coder.function: module 'MODULE' has no 'nothing'",
+    "[agents.coder]\nfunction = 'MODULE:led'": (
+        "2: agents.coder.function: module 'MODULE' has no 'led'; did you mean lead?"
+    ),
+    f"{AGENT}[policy]\naround = ['MODULE:timng']": (
+        "4: policy.around: module 'MODULE' has no 'timng'; did you mean timing?"
+    ),
+    f"{AGENT}[policy]\naround = ['MODULE:only_oncall']": "4: policy.around: the function around a turn must be async",
+    f"{AGENT}[policy]\naround = ['MODULE:timing', 'MODULE:timing']": "4: policy.around: timing is around every turn",
+    f"{AGENT}[policy]\nguards = 'MODULE:only_oncal'": (
+        "4: policy.guards: module 'MODULE' has no 'only_oncal'; did you mean only_oncall?"
+    ),
+    f"{AGENT}[policy]\nguards = 'MODULE:timing'": "4: policy.guards: a guard is a plain function, not an async one",
+    f"{AGENT}[policy]\nguards = ['only_oncall']": (
+        "4: policy.guards: say where it is as module:name, such as tools:read_file"
+    ),
+    f"around = ['MODULE:timing']\n{AGENT}": "1: around: there is no such table; it belongs below [policy]",
+    f"{AGENT}guards = ['MODULE:only_oncall']": (
+        "3: agents.coder.guards: there is no such setting; it belongs below [policy]"
+    ),
     "[agents.coder]\nfunction = 'MODULE:__name__'": "1: agents.coder: agent 'coder' needs a function of a turn",
     "[agents.coder]\nfunction = 'no_such_module:f'": (
-        "1: agents.coder: module 'no_such_module' cannot be imported: No module named 'no_such_module'"
+        "2: agents.coder.function: module 'no_such_module' cannot be imported: No module named 'no_such_module'"
     ),
     "[agents.coder]\nfunction = 'hello'": (
         "2: agents.coder.function: say where it is as module:name, such as tools:read_file"

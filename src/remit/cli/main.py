@@ -29,6 +29,8 @@ def _end(error: Exception, code: int, given: Sequence[str], sentence: str = "") 
     from remit.stores.addresses import redacted
 
     text = redacted(sentence or str(error)).strip()
+    if isinstance(error, Refused) and error.rule.startswith("guard.") and not _wants_json(given):
+        text = f"{text} ({error.rule})"  # the owner looks for the guard by its name
     if not isinstance(error, StoreError):  # a hint may need the store
         text = completed(text)
     if _wants_json(given):

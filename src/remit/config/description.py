@@ -596,6 +596,10 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "needs_approval": Setting(
                 "The function that says which hops a person must approve, as module:name.", TEXT, _place
             ),
+            "around": Setting("Functions around every turn, the outermost first, as module:name.", NAMES, _places),
+            "guards": Setting(
+                "Guards of your own, in the order in which they judge a hop, as module:name.", NAMES, _places
+            ),
             "classify": Setting(
                 'The classifier that chooses the tier of a run without one: "rules", or a function as module:name.',
                 TEXT,

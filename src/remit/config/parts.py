@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn, cast
 
 from remit.config.places import text_in
 from remit.config.variables import fill_variables
+from remit.core.checks import meant
 from remit.core.values import NAME_LIMIT, shown
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
@@ -48,19 +49,34 @@ def found_at(where: str, folder: Path) -> Any:
     found: Any = import_from(module_name, folder)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise BadInput(f"module {shown(module_name)} has no {shown(name)}")
+            raise _without(module_name, name, part, dir(found))
         found = getattr(found, part)
     return found
+
+
+def _without(module: str, name: str, part: str, known: Iterable[str]) -> BadInput:
+    """Return the error for a name that a module does not have, with the nearest one."""
+    hint = meant(part, [one for one in known if not one.startswith("_")])
+    return BadInput(f"module {shown(module)} has no {shown(name)}{hint}")
 
 
 class NotImported:
     """Stands for an object of a module that was not imported, because its folder is not trusted."""
 
     def __init__(self, where: str) -> None:
-        self.__name__ = where.rpartition(":")[2].rpartition(".")[2]
+        self.__name__ = self.__qualname__ = where.rpartition(":")[2].rpartition(".")[2]
 
     async def __call__(self, *_: object, **__: object) -> NoReturn:
         raise BadInput(f"{self.__name__} was not imported: its folder is not trusted")
+
+    def as_guard(self) -> Callable[[object], str]:
+        """Return a guard of this name that refuses every hop."""
+
+        def guard(_hop: object) -> str:
+            return f"the guard {self.__name__} was not imported, because its folder is not trusted"
+
+        guard.__name__ = self.__name__
+        return guard
 
 
 def named_at(where: str, folder: Path) -> Any:
@@ -83,7 +99,7 @@ def named_at(where: str, folder: Path) -> Any:
         raise BadInput(f"module {shown(module_name)} cannot be imported: {error}") from error
     made = _names_in(tree.body)
     if name.partition(".")[0] not in made and not made & {"*", "__getattr__"}:
-        raise BadInput(f"module {shown(module_name)} has no {shown(name)}")
+        raise _without(module_name, name, name.partition(".")[0], made)
     return NotImported(where)
 
 

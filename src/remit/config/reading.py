@@ -381,7 +381,16 @@ def _setting(problems: Problems, path: KeyPath, given: object, setting: Setting 
 def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Mapping[str, object], word: str) -> None:
     for name in given:
         if name not in known:
-            problems.add((*path, name), f"there is no such {word}{problems.near_or_all(name, known)}")
+            # Settings of the whole team are tried at the top of the file, or for one agent.
+            hint = _elsewhere(name) if path[:1] in ((), ("agents",)) else ""
+            hint = hint or problems.near_or_all(name, known)
+            problems.add((*path, name), f"there is no such {word}{hint}")
+
+
+def _elsewhere(name: str) -> str:
+    """Return "; it belongs below [policy]" for a setting that another table has, or ""."""
+    tables = [f"[{one}]" for one, kind in TABLES.items() if name in kind.settings and not (kind.many or kind.listed)]
+    return f"; it belongs below {' or '.join(tables)}" if tables else ""
 
 
 def _value(problems: Problems, path: KeyPath, given: object, setting: Setting) -> None:

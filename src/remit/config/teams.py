@@ -116,6 +116,7 @@ class _Building:
     def runtime(self) -> Runtime:
         store = self._tables.get("store", {})
         policy = dict(self._tables.get("policy", {}))
+        around, guards = (texts(policy.pop(key, ())) for key in ("around", "guards"))
         secrets = [os.environ[name] for name in policy.pop("secrets", ()) if os.environ.get(name)]
         made = Runtime(
             store_in(store, self._folder) or MEMORY,
@@ -128,6 +129,10 @@ class _Building:
         )
         for name, tool in tables_or_texts(self._tables, "tools").items():
             self._part(("tools", name), partial(self._put_tool, made, name, tool))
+        for where in around:
+            self._part(("policy", "around"), lambda where=where: made.around(self._find(where, self._folder)))
+        for where in guards:
+            self._part(("policy", "guards"), lambda where=where: made.guard(self._guard(where)))
         self._add_servers(made)
         if right(self._tables, self._problems):  # otherwise every agent with that tool would report the problem again
             for name, table in self._agents.items():
@@ -156,7 +161,7 @@ class _Building:
             said["last_word"] = Bounds(credits=said["last_word"])
         for key in ("needs_approval", "classify"):
             if said.get(key, RULES) != RULES:
-                said[key] = self._part(("policy", key), lambda key=key: self._find(said[key], self._folder))
+                said[key] = self._named(("policy", key), said[key])
         said["certainty"] = Certainty(**self._tables.get("certainty", {}))
         said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
@@ -165,6 +170,10 @@ class _Building:
         if groups := self._tables.get("groups"):
             said["groups"] = groups
         return Policy(**said)
+
+    def _guard(self, where: str) -> Any:
+        found = self._find(where, self._folder)
+        return found.as_guard() if isinstance(found, NotImported) else found
 
     def _serving(self) -> Serving:
         given = tables_or_texts(self._tables, "channels")
@@ -241,11 +250,13 @@ class _Building:
             about["fallback"] = [self._model(model, name) for model in about.get("fallback", ())]
             made.model_agent(name, self._model(table["model"], name), retry=retry, **about)
         elif "guest" in table:
-            self._add_guest(made, name, self._find(table["guest"], self._folder), retry=retry, **about)
-        else:
+            guest = self._named(("agents", name, "guest"), table["guest"])
+            if guest is not None:
+                self._add_guest(made, name, guest, retry=retry, **about)
+        elif (answer := self._answer(("agents", name, "function"), table)) is not None:
             rules = USUAL_RULES._replace(memory=memory(about.pop("memory", None)))
             output = about.pop("output", None)
-            made.add(Card(name, **about), self._answer(table), retry=retry, rules=rules, output=output)
+            made.add(Card(name, **about), answer, retry=retry, rules=rules, output=output)
 
     def _add_guest(self, made: Runtime, name: str, guest: Any, **about: Any) -> None:
         if isinstance(guest, NotImported):
@@ -253,9 +264,13 @@ class _Building:
         else:
             made.add(guest, name=name, **about)
 
-    def _answer(self, table: Mapping[str, Any]) -> Any:
+    def _named(self, path: tuple[str, ...], where: str) -> Any:
+        """Return the object at `module:name`, or None if there is none, which is a problem of this setting."""
+        return self._part(path, lambda: self._find(where, self._folder))
+
+    def _answer(self, path: tuple[str, ...], table: Mapping[str, Any]) -> Any:
         if "function" in table:
-            return self._find(table["function"], self._folder)
+            return self._named(path, table["function"])
         return import_module("remit.adapters.process").program(table["program"], cwd=self._folder)
 
     def _model(self, model: str, agent: str) -> Any:

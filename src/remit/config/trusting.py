@@ -24,7 +24,7 @@ from remit.stores.addresses import is_server, redacted
 VARIABLE: Final = "REMIT_TRUSTED"
 
 _AGENT_KEYS: Final = ("function", "guest", "before", "after", "deps", "output")
-_POLICY_KEYS: Final = ("needs_approval", "classify")
+_POLICY_KEYS: Final = ("needs_approval", "classify", "around", "guards")
 
 
 class Powers(NamedTuple):
@@ -127,9 +127,9 @@ def _modules(tables: Mapping[str, Any]) -> Iterator[str]:
     """Yield every `module:name` of a file."""
     for table in ("tools", "channels"):
         yield from (one for one in tables_or_texts(tables, table).values() if isinstance(one, str))
-    yield from (one for key, one in texts_of(tables.get("policy")).items() if key in _POLICY_KEYS and ":" in one)
-    for table in tables_of(tables, "agents").values():
-        for key in _AGENT_KEYS:
+    policy = dict(tables_or_texts(tables, "policy"))
+    for table, keys in ((policy, _POLICY_KEYS), *((one, _AGENT_KEYS) for one in tables_of(tables, "agents").values())):
+        for key in keys:
             yield from (one for one in texts(table.get(key)) if ":" in one)
 
 
