@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
-from typing import Any, ForwardRef, Never, Unpack, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, ForwardRef, get_args, get_type_hints
 
 import lives
 from refusals import refusals_page
@@ -364,12 +364,13 @@ A `Failed` is retryable if the agent's error is: connection and timeout errors, 
 
 
 def _members(kind: type, called: str, heading: str = "##") -> str:
-    """Every public member in the order of the code, what it has from parts of ours behind its own: how it is written,
-    and its docstring."""
+    """Every public member in the order of the code, what it has from other modules of ours behind its own: how it is
+    written, and its docstring."""
     parts: list[str] = []
     ours = [one for one in kind.__mro__ if one.__module__.startswith("remit.")]
     found = {name: member for one in reversed(ours) for name, member in vars(one).items()}
-    for name, member in sorted(found.items(), key=lambda item: item[0] not in vars(kind)):
+    own = {name for one in ours if one.__module__ == kind.__module__ for name in vars(one)}
+    for name, member in sorted(found.items(), key=lambda item: item[0] not in own):
         if name.startswith("_"):
             continue
         if isinstance(member, property | cached_property):
@@ -395,23 +396,21 @@ def _prefix(function: Callable[..., object]) -> str:
 
 
 def _signature(function: Callable[..., object]) -> str:
-    """Like `(agent, task, *, session, tier)`: keywords of a TypedDict are spelled out, types are left to the editor."""
+    """Like `(agent, task, *, session, tier)`: types, and defaults that `...` stands for, are left to the editor."""
     names: list[str] = []
     star = False
     for name, parameter in inspect.signature(function, globals=_names(function), eval_str=True).parameters.items():
-        if parameter.annotation is Never:  # taken only to be refused with a sentence
-            continue
         if name == "self":
             continue
         if parameter.kind is parameter.VAR_KEYWORD:
-            spelled = _spelled(parameter)
-            names += [*([] if star or len(spelled) == 1 else ["*"]), *spelled]
+            names.append(f"**{name}")
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not star:
             names.append("*")
             star = True
         prefix = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
-        default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
+        left_out = parameter.default is parameter.empty or repr(parameter.default) == "..."
+        default = "" if left_out else f"={_default(parameter.default)}"
         names.append(f"{prefix}{name}{default}")
         star = star or bool(prefix)
     return f"({', '.join(names)})"
@@ -421,13 +420,6 @@ def _names(where: Any) -> dict[str, Any]:
     """The names in annotations: those of its module, and types that it does not import when it runs."""
     inner = inspect.unwrap(where)
     return {**vars(types), **vars(approvals), **vars(finding), **vars(asking), **vars(sys.modules[inner.__module__])}
-
-
-def _spelled(parameter: inspect.Parameter) -> list[str]:
-    hint = parameter.annotation
-    if get_origin(hint) is Unpack and is_typeddict(get_args(hint)[0]):
-        return [*get_args(hint)[0].__annotations__]
-    return [f"**{parameter.name}"]
 
 
 def _default(value: object) -> str:

@@ -1,6 +1,8 @@
 """The public surface, pinned: a name appears or goes only on purpose, and whatever is given back can be named."""
 
+import importlib
 import inspect
+import pydoc
 import subprocess
 import sys
 import types
@@ -14,6 +16,7 @@ import remit
 import remit.errors
 import remit.ports
 import remit.settings
+import remit.testing
 import remit.types
 from remit.core import values
 from remit.engine import asking
@@ -163,6 +166,57 @@ def annotations(kind: type) -> dict[str, object]:
 def test_public_methods_have_a_docstring(kind: type):
     silent = [f"{kind.__name__}.{name}" for name, function in members(kind) if not function.__doc__]
     assert silent == []
+
+
+# They take as many as you like: the arguments of a function, agents by their names, answers one after the other.
+ANY_NUMBER = {"Turn.once": "args", "Runtime.override": "agents", "Scripted": "answers"}
+OF_ADAPTERS = "files mcp_tools prices process program_tools slack telegram vault webhook"
+
+
+def callables() -> Iterator[tuple[str, typing.Any]]:
+    """Everything public that can be called: functions, classes, and the methods of these."""
+    adapters = [importlib.import_module(f"remit.adapters.{name}") for name in OF_ADAPTERS.split()]
+    public = [remit, remit.settings, remit.types, remit.testing]
+    named = {name: getattr(module, name) for module in public for name in module.__all__}
+    for module in adapters:
+        own = {name: one for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__}
+        named |= {name: one for name, one in own.items() if not name.startswith("_")}
+    for name, one in named.items():
+        if not isinstance(one, type):
+            yield from [(name, one)] if inspect.isfunction(one) else []
+        elif (
+            not issubclass(one, Exception) and not typing.is_typeddict(one) and not getattr(one, "_is_protocol", False)
+        ):
+            yield name, one
+            for method in dir(one):
+                found = inspect.getattr_static(one, method)
+                if not method.startswith("_") and inspect.isfunction(found):
+                    yield f"{name}.{method}", found
+
+
+@pytest.mark.rule("surface.signatures")
+def test_help_and_completion_show_the_parameters_of_everything_that_can_be_called():
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    caught = {
+        name: parameter.name
+        for name, one in callables()
+        for parameter in inspect.signature(one).parameters.values()
+        if parameter.kind in many
+    }
+    assert caught == ANY_NUMBER
+
+
+@pytest.mark.rule("surface.signatures")
+def test_every_keyword_that_is_taken_is_shown():
+    shown = inspect.signature(remit.Runtime().run).parameters
+    assert [*shown][:3] == ["agent", "task", "returns"]
+    assert shown.keys() - {"agent", "task", "returns"} == set(asking.Running.__annotations__)
+    assert str(shown["by"]) == "by: str = ..."
+    assert "key" in inspect.signature(remit.Workspace().submit).parameters
+    assert "timeout" in inspect.signature(remit.Turn.delegate).parameters
+    assert {"secrets", "deps"} <= inspect.signature(remit.Runtime).parameters.keys()
+    assert {"model", "can", "fallback"} <= inspect.signature(remit.Runtime.agent).parameters.keys()
+    assert "busy_timeout: " in pydoc.render_doc(remit.Turn.delegate)
 
 
 def test_a_workspace_has_groups_and_few_names_of_its_own():

@@ -1,5 +1,8 @@
 """Checks of what callers give: each says what is wrong and what to write instead."""
 
+import inspect
+from typing import Any, TypedDict
+
 import pytest
 
 from remit.core.bounds import Bounds
@@ -8,6 +11,7 @@ from remit.core.checks import (
     callable_,
     counted,
     items,
+    keywords,
     limit,
     meant,
     of_type,
@@ -99,3 +103,36 @@ def test_a_number_that_must_be_there_is_not_none():
 def test_a_slip_of_the_fingers_is_asked_about_and_nothing_else_is():
     assert meant("faild", ("open", "failed")) == "; did you mean failed?"
     assert [meant(given_, ("failed",)) for given_ in ("quite another", 7, None, "failed" * 100)] == [""] * 4
+
+
+class Posting(TypedDict, total=False):
+    """The keywords of a letter."""
+
+    stamp: str
+    late: "Later"  # pyright: ignore[reportUndefinedVariable] # noqa: F821 - imported for type checkers alone
+
+
+class Weighing(TypedDict, total=False):
+    grams: int
+
+
+@pytest.mark.rule("surface.signatures")
+def test_the_keywords_of_a_function_are_shown_as_its_parameters():
+    @keywords(Posting, lambda: Weighing)
+    def post(to: str, *strange: object, fast: bool = False, **how: Any) -> int:
+        return 1
+
+    shown = "(to: str, *, fast: bool = False, stamp: str = ..., late: 'Later' = ..., grams: int = ...) -> int"
+    assert str(inspect.signature(post)) == shown
+    assert post("ann", stamp="blue") == 1
+
+
+@pytest.mark.rule("surface.signatures")
+def test_a_method_is_shown_without_its_self():
+    class Office:
+        @keywords(Weighing)
+        def post(self, to: str, **how: Any) -> None:
+            """Post it."""
+
+    assert str(inspect.signature(Office().post)) == "(to: str, *, grams: int = ...) -> None"
+    assert str(inspect.signature(Office.post)) == "(self, to: str, *, grams: int = ...) -> None"

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypedDict, Unpack
 import anyio
 
 from remit.adapters.process import GRACE, LIMIT, ending, last_words, located, printed, run_process
-from remit.core.checks import items, patience, refuse_strange
+from remit.core.checks import items, keywords, patience, refuse_strange
 from remit.core.trust import quoted
 from remit.core.values import TASK_LIMIT, line, plain, shown
 from remit.errors import BadInput
@@ -44,6 +44,7 @@ class ProgramOptions(TypedDict, total=False):
     grace: float
 
 
+@keywords(ProgramOptions)
 def program_tool(
     name: str,
     command: Sequence[str],

@@ -1,13 +1,17 @@
-"""Argument checks. Each raises `BadInput` with a message that says what is wrong and what to pass instead."""
+"""Argument checks. Each raises `BadInput` with a message that says what is wrong and what to pass instead. Also the
+signatures of functions whose keywords a `TypedDict` lists."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final, TypeVar, cast
+from inspect import Parameter, Signature
+from types import FunctionType, MappingProxyType
+from typing import Any, Final, TypeVar, cast
 
 from remit.core.values import INT_LIMIT, plain, shown
 from remit.errors import BadInput
 
 T = TypeVar("T")
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 _TYPED: Final = 100  # characters; a longer word is no typo
 
@@ -125,3 +129,57 @@ def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str])
         word = _ELSEWHERE.get(strange[0], "")
         hint = f"; did you mean {word}?" if word in takes else meant(strange[0], takes) or "."
         raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(takes))}")
+
+
+def keywords(*takes: type | Callable[[], type]) -> Callable[[AnyFunction], AnyFunction]:
+    """Return a decorator for a function with `**how: Unpack[Takes]`: `help()`, completion and `inspect.signature` show
+    each keyword of these `TypedDict` classes as a parameter. A default is shown as
+    `...`. A class that is imported late
+    is given as a function that returns it."""
+
+    def spell_out(function: AnyFunction) -> AnyFunction:
+        cast("Any", function).__signature__ = _SpelledOut(cast("FunctionType", function), takes)
+        return function
+
+    return spell_out
+
+
+class _LeftOut:
+    """The default of a keyword that may be left out. In signatures it is shown as in stubs of types."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_LEFT_OUT: Final = _LeftOut()
+
+
+class _SpelledOut(Signature):
+    """A signature that is computed when it is read: to define a function must cost next to nothing."""
+
+    __slots__ = ("_function", "_takes")
+
+    def __init__(self, function: FunctionType, takes: tuple[type | Callable[[], type], ...]) -> None:
+        super().__init__(return_annotation=function.__annotations__.get("return", Signature.empty))
+        self._function = function
+        self._takes = takes
+
+    @property
+    def parameters(self) -> MappingProxyType[str, Parameter]:
+        """The parameters as written, without the `*` and `**` that catch mistakes, and the keywords."""
+        ours = self._function
+        bare = FunctionType(ours.__code__, ours.__globals__, ours.__name__, ours.__defaults__, ours.__closure__)
+        bare.__kwdefaults__, bare.__annotations__ = ours.__kwdefaults__, ours.__annotations__
+        caught = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        written = Signature.from_callable(bare).parameters.values()
+        found = {one.name: one for one in written if one.kind not in caught}
+        for listed in self._takes:
+            typed = listed if isinstance(listed, type) else listed()
+            for name, hint in typed.__annotations__.items():
+                kind = getattr(hint, "__forward_arg__", hint)  # a name that is only imported for type checkers
+                found.setdefault(name, Parameter(name, Parameter.KEYWORD_ONLY, default=_LEFT_OUT, annotation=kind))
+        return MappingProxyType(found)
+
+    def replace(self, **changes: Any) -> Signature:
+        """Return an ordinary signature, changed: `inspect` takes the `self` of a method away with it."""
+        return Signature([*self.parameters.values()], return_annotation=self.return_annotation).replace(**changes)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
-from remit.core.checks import between, of_type, refuse_strange, yes_or_no
+from remit.core.checks import between, keywords, of_type, refuse_strange, yes_or_no
 from remit.core.events import Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.tasks import tokens_used
@@ -595,6 +595,7 @@ class MoneyVerbs:
         """
         await self._money.paying.spend(self._live, billed(amount, 0, why, "", provider))
 
+    @keywords(Calling)
     def paid_call(self, amount: CreditsGiven = None, **about: Unpack[Calling]) -> PaidCall:
         """Hold the highest cost of a call while it is made: `async with turn.paid_call("$0.05", why="photo") as call`.
 

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from remit.core.allow import ANY, spelled
 from remit.core.card import Card
-from remit.core.checks import between, callable_, items, of_type, whole
+from remit.core.checks import between, callable_, items, keywords, of_type, whole
 from remit.core.command import Command, Send, Update
 from remit.core.entry import Message
 from remit.core.identity import question
@@ -115,22 +115,10 @@ class Toolset:
         return f"<tools: {f'any{denied}' if self.any else spelled(self._names)}>"
 
 
-class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
-    """The handle of one call of an agent. The engine keeps the agent's rights, not this object.
+class TurnFacts:
+    """The task of a turn, and what remit says about it."""
 
-    `Turn[Deps]` says of which type the `deps` of the runtime are.
-    """
-
-    def __init__(self, services: TurnServices, live: LiveTask) -> None:
-        self._services = services
-        self._money = services.money
-        self._people = services.people
-        self._live = live
-
-    def __repr__(self) -> str:
-        return f"<Turn of {self.agent}: {shown(self.task)}>"
-
-    # -- input ------------------------------------------------------------------------------------------
+    _live: LiveTask
 
     @property
     def task(self) -> str:
@@ -168,14 +156,6 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         return self._live.attempt.number
 
     @property
-    def deps(self) -> Deps:
-        """What `Runtime(deps=...)` was given: clients, settings, anything of this process. Raise `BadInput` if it was
-        given nothing. remit does not store it."""
-        if self._services.deps is None:
-            raise BadInput("this runtime has no deps: pass Runtime(deps=...) what its agents need")
-        return cast("Deps", self._services.deps)
-
-    @property
     def agent(self) -> str:
         """The name of this agent."""
         return self._live.remit.holder
@@ -195,18 +175,44 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """The tools that this agent may use in this turn: `"read_file" in turn.tools`, `for tool in turn.tools`."""
         return Toolset(self._live.kit)
 
+    @property
+    def phase(self) -> str:
+        """For the coordinator of a team: "plan" when it must write the plan, "synthesis" when it must combine the
+        results."""
+        return self._live.phase
+
+
+class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
+    """The handle of one call of an agent. The engine keeps the agent's rights, not this object.
+
+    `Turn[Deps]` says of which type the `deps` of the runtime are.
+    """
+
+    def __init__(self, services: TurnServices, live: LiveTask) -> None:
+        self._services = services
+        self._money = services.money
+        self._people = services.people
+        self._live = live
+
+    def __repr__(self) -> str:
+        return f"<Turn of {self.agent}: {shown(self.task)}>"
+
+    # -- input ------------------------------------------------------------------------------------------
+
+    @property
+    def deps(self) -> Deps:
+        """What `Runtime(deps=...)` was given: clients, settings, anything of this process. Raise `BadInput` if it was
+        given nothing. remit does not store it."""
+        if self._services.deps is None:
+            raise BadInput("this runtime has no deps: pass Runtime(deps=...) what its agents need")
+        return cast("Deps", self._services.deps)
+
     @cached_property
     def handoff(self) -> Handoff:
         """How the task came to this agent. `sender` is empty if it was not handed over; `refused` is why it could not
         be handed over, `results` are those of a parallel handoff, and `failed` is why the other agent failed if the
         task came back for that. It is a copy: changing it has no effect."""
         return self._live.handoff.copied()
-
-    @property
-    def phase(self) -> str:
-        """For the coordinator of a team: "plan" when it must write the plan, "synthesis" when it must combine the
-        results."""
-        return self._live.phase
 
     @cached_property
     def context(self) -> Context:
@@ -242,6 +248,7 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         returns: object = None,
         **how: Unpack[Delegating],
     ) -> Any: ...
+    @keywords(Delegating)
     async def delegate(
         self,
         to: str | None = None,
@@ -265,6 +272,7 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
             return unwrapped(await self.outcome(to, task, capability=capability, **how), form)
         return (await self.outcome(to, task, capability=capability, **how)).unwrap()
 
+    @keywords(Delegating)
     async def outcome(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
     ) -> Outcome:
@@ -278,6 +286,7 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
             self._live.take(outcome.trust)
         return outcome
 
+    @keywords(Delegating)
     async def delegate_all(
         self, wishes: Iterable[Wish], *, concurrency: int | None = None, **how: Unpack[Delegating]
     ) -> list[Outcome]:
@@ -311,6 +320,7 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         await checkpoint()
         return answers
 
+    @keywords(AlongHandoff)
     async def hand_off(
         self,
         to: str | list[Send] | None = None,
@@ -363,12 +373,14 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         live.progress = progress_of(live.remit.id, live.remit.holder, text, fraction, live.control.clock.now())
         tell_progress(live.progress)
 
+    @keywords(Planning)
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Run a plan with the agents that this agent may ask, and return the outcome of every step."""
         wanted = asking.plan_options("run_plan", options)
         with self._live.verb():
             return await self._services.plans.run(self._live, plan, wanted)
 
+    @keywords(DelegatingTeam)
     async def run_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[DelegatingTeam]
     ) -> Any:
@@ -398,6 +410,7 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         found = (directory.get(name) for name in directory.roster(live.remit, live.card))
         return [agent.card for agent in found if agent is not None]
 
+    @keywords(Queueing)
     async def submit(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
     ) -> Task:
@@ -410,6 +423,7 @@ class Turn(MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """
         return await self._queued("submit", (to, capability), task, how)
 
+    @keywords(Queueing)
     async def spawn(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
     ) -> Task:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, Self, TypeVar, Unpack
 
 from remit.core import checks
+from remit.core.checks import keywords
 from remit.core.events import Event, apart
 from remit.ports import Clock, Sink, Span, Store, View
 from remit.runtime.filters import EventFilter, HistoryFilter, which_events
@@ -25,12 +26,14 @@ class WorkspaceJournal:
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
 
+    @keywords(HistoryFilter)
     async def history(self, **which: Unpack[HistoryFilter]) -> list[Event]:
         """Return the events that match all conditions, in order: all of them, or the first `limit`; with `latest=True`,
         the last."""
         span = which_events("history", which, HistoryFilter)
         return await self._opening.records.browse(lambda view: view.events(span))
 
+    @keywords(EventFilter)
     def follow(self, *, live: bool = True, **which: Unpack[EventFilter]) -> "Follow":
         """Follow the events that match all conditions, written by any process, in lists of at most `limit` [default:
         200].

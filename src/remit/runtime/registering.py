@@ -11,7 +11,7 @@ from remit.core import checks
 from remit.core.allow import NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card
-from remit.core.checks import of_type
+from remit.core.checks import keywords, of_type
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
 from remit.core.toolgroups import Repeat, expanded
@@ -60,6 +60,19 @@ class About(TypedDict, total=False):
     output: Any
 
 
+class Modelled(TypedDict):
+    """The keyword that makes a model the agent."""
+
+    model: object
+
+
+class AboutAdded(AboutGuest, total=False):
+    """The keywords of a card with a function, and those of a guest."""
+
+    name: str
+    rules: AgentRules
+
+
 class HasTeam:
     """Agents: functions, models, and guests from other frameworks; and tools that they may use by name."""
 
@@ -74,6 +87,7 @@ class HasTeam:
     def agent(
         self, name: str = "", /, *, model: object, **about: Unpack[AboutModel]
     ) -> Callable[[AnyTool], AnyTool]: ...
+    @keywords(About, AboutModel, Modelled)
     def agent(self, what: Any = "", /, **about: Any) -> Any:
         """Register a function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`. A plain function
         runs in a thread. With `output`, a type or a JSON Schema, a result that does not fit fails the task.
@@ -102,6 +116,7 @@ class HasTeam:
     ) -> None: ...
     @overload
     def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutGuest]) -> None: ...
+    @keywords(AboutAdded)
     def add(self, card: Any, answer: GivenFunction | None = None, **about: Any) -> None:
         """Register a card with a function of a turn, or with an object that has `__call__`, plain or async.
 
@@ -133,6 +148,7 @@ class HasTeam:
         for one in (agent, *fresh):
             self._opening.directory.add(Agent(*one))
 
+    @keywords(AboutModel)
     def model_agent(self, name: str, model: object, **about: Unpack[AboutModel]) -> None:
         """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
 

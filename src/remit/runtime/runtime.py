@@ -9,7 +9,7 @@ import anyio
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
-from remit.core.checks import of_type
+from remit.core.checks import keywords, of_type
 from remit.core.lifecycle import Outcome
 from remit.core.plan import Plan
 from remit.core.secret import Redaction
@@ -50,6 +50,7 @@ class Runtime(HasTeam):
     `rt.workspace`.
     """
 
+    @keywords(Private)
     def __init__(
         self,
         store: StoreGiven | Opening = MEMORY,
@@ -89,6 +90,7 @@ class Runtime(HasTeam):
     async def run(
         self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]
     ) -> Any: ...
+    @keywords(Running)
     async def run(self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]) -> Any:
         """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
 
@@ -105,11 +107,13 @@ class Runtime(HasTeam):
             shortened(error)
             raise
 
+    @keywords(Running)
     async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Run a task with an agent and return its outcome, with the id of the run."""
         asking.nothing_more("outcome", "an agent and a task", strange)
         return await self._begun(agent, task, how)
 
+    @keywords(Running)
     def stream(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
         """Run a task with an agent, and yield what happens as it happens: `async for one in rt.stream("coder", "x")`.
 
@@ -133,6 +137,7 @@ class Runtime(HasTeam):
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)
         return await Leader(self._opening.engine, self._ceiling).begin(asking.asked("run", agent, task, how))
 
+    @keywords(StartingPlan)
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan for a person and return the outcome of every step."""
         asking.nothing_more("run_plan", "a plan", strange)
@@ -141,6 +146,7 @@ class Runtime(HasTeam):
         asked, options = await self._planned("run_plan", "plan", plan.goal or NO_GOAL, how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
+    @keywords(StartingPlan)
     async def run_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
     ) -> Any:
@@ -149,6 +155,7 @@ class Runtime(HasTeam):
         asking.nothing_more("run_team", "goal and coordinator", strange)
         return (await self._team(goal, coordinator, plan, how)).unwrap()
 
+    @keywords(StartingPlan)
     def stream_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> AsyncGenerator[Streamed]:
         """Run a plan, and yield what happens as it happens, like `stream`. The outcome has the state of each step."""
         asking.nothing_more("stream_plan", "a plan", strange)
@@ -162,6 +169,7 @@ class Runtime(HasTeam):
 
         return stream_of(self._opening.ground.store, begun)
 
+    @keywords(StartingPlan)
     def stream_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
     ) -> AsyncGenerator[Streamed]:
@@ -180,6 +188,7 @@ class Runtime(HasTeam):
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)
         return asking.planned(verb, agent, task, how)
 
+    @keywords(Submitting)
     async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
         """Queue a task and return its handle at once; it outlives this process if the store does.
 
@@ -191,11 +200,13 @@ class Runtime(HasTeam):
         asking.nothing_more("submit", "an agent and a task", strange)
         return await self.workspace.submit(agent, task, **how)
 
+    @keywords(SubmittingPlan)
     async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
         """Queue a plan and return its handle at once; the plan and its finished steps outlive this process if the store
         does. `await task.plan_outcome()` returns the outcome of every step."""
         return await self.workspace.submit_plan(plan, *strange, **how)
 
+    @keywords(SubmittingPlan)
     async def submit_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
     ) -> Task:
@@ -309,6 +320,7 @@ class Runtime(HasTeam):
 def run(runtime: Runtime, agent: str, task: str, *, returns: type[Result], **how: Unpack[Running]) -> Result: ...
 @overload
 def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any: ...
+@keywords(Running)
 def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any:
     """Run a task from a script: start an event loop, wait, and return the result, with `returns=Review` as a
     `Review`."""

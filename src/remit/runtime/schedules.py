@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from remit.core.bounds import Bounds
-from remit.core.checks import yes_or_no
+from remit.core.checks import keywords, yes_or_no
 from remit.core.schedule import catch_up_of, kept, schedule_name
 from remit.core.times import Schedule
 from remit.core.values import canonical, plain
@@ -32,6 +32,7 @@ class WorkspaceSchedules:
     def _schedules(self) -> Schedules:
         return Schedules(self._opening.ground, self._opening.settings.calendar)
 
+    @keywords(Scheduling)
     async def add(
         self,
         name: str,

@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from remit.core import checks
-from remit.core.checks import of_type
+from remit.core.checks import keywords, of_type
 from remit.core.entry import Message
 from remit.core.lifecycle import TERMINAL, Progress
 from remit.core.values import NAME_LIMIT, line
@@ -27,6 +27,7 @@ class WorkspaceTasks:
         """Return the handle of a task by its id."""
         return Task(self._opening.engine.control, id_of(task))
 
+    @keywords(RunFilter)
     async def runs(self, limit: int = 100, **which: Unpack[RunFilter]) -> list[RunLine]:
         """Return the runs that match all conditions, newest first; `before` is the `began` of the last run on the
         previous page."""
@@ -66,6 +67,7 @@ class WorkspaceTasks:
         most = checks.limit(limit)
         return await self._opening.records.read(lambda view: view.orphans(most))
 
+    @keywords(TaskFilter)
     async def list(self, **which: Unpack[TaskFilter]) -> list[Status]:
         """Return the tasks that match all conditions, newest first."""
         return await self._opening.engine.control.listed(which_tasks(which))

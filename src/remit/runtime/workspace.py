@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
+from types import ModuleType
 from typing import TYPE_CHECKING, Never, Self, Unpack, cast
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
-from remit.core.checks import of_type
+from remit.core.checks import keywords, of_type
 from remit.core.plan import Plan
 from remit.core.times import DAY, SECOND, span
 from remit.core.values import TASK_LIMIT, canonical, checked, plain
@@ -54,6 +55,7 @@ class Workspace:
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
     """
 
+    @keywords()
     def __init__(
         self,
         store: StoreGiven | Opening = MEMORY,
@@ -147,6 +149,7 @@ class Workspace:
 
     # -- tasks ------------------------------------------------------------------------------------------
 
+    @keywords(lambda: _keywords().Submitting)
     async def submit(
         self, agent: str, task: str, *, asker: str = "", under: str = "", **how: Unpack[Submitting]
     ) -> Task:
@@ -171,6 +174,7 @@ class Workspace:
             accepted = await engine.queue.begin(submission, self._ceiling, session)
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
+    @keywords(lambda: _keywords().SubmittingPlan)
     async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
         """Queue a plan, and return its handle. A worker that has all the agents of its steps carries it out, and
         another continues if that one dies. `await task.plan_outcome()` returns the outcome of every step."""
@@ -182,6 +186,7 @@ class Workspace:
         how = await asking.classified(plan.goal or asking.NO_GOAL, how, self._opening.settings.policy.classifier)
         return await self._led(*asking.submitted_plan(plan, how))
 
+    @keywords(lambda: _keywords().SubmittingPlan)
     async def submit_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
     ) -> Task:
@@ -245,6 +250,7 @@ class Workspace:
 
     # -- journal ------------------------------------------------------------------------------------------
 
+    @keywords(StatsFilter)
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
         """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost
         hardly depends on the length of the journal."""
@@ -255,6 +261,7 @@ class Workspace:
         found = await figures(self._opening.records, window, agent)
         return sum_of_agents(found.figures, found.open_runs, agent or "")
 
+    @keywords(StatsFilter)
     async def edges(self, **which: Unpack[StatsFilter]) -> list[AskEdge]:
         """Return who asks whom: for each asker and agent how many tasks were requested, how many ended and how, how
         many requests were refused, and what was spent: of all, of a period, or of the edges of one agent. The events
@@ -308,3 +315,9 @@ def opening_of(workspace: Workspace) -> Opening:
 def subscribe(workspace: Workspace, sink: Sink) -> Callable[[], None]:
     """Pass every event that this process commits to `sink`. Return a function that stops it."""
     return subscribe_sink(opening_of(workspace).ground.store, sink)
+
+
+def _keywords() -> ModuleType:
+    from remit.engine import asking
+
+    return asking
