@@ -41,7 +41,7 @@ class Known:
     most_spawned: int = bounds.SPAWNED
     repetition: Repetition = ONCE
     repeats: bool = False
-    unpaid: tuple[str, str] = ("", "")
+    payment: Verdict = ALLOW
     approval: Verdict = ALLOW
 
 
@@ -167,7 +167,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         guards.affordable,
         _remit("lead", "coder", within=Bounds(tokens=25_000)),
         Pass("reviewer", "x"),
-        replace(_FACTS, unpaid=("tier", _USED)),
+        replace(_FACTS, payment=deny("tier", _USED)),
         "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.report_tokens`",
         "finish with the results so far, or start the run with more tokens",
     ),
@@ -175,7 +175,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         guards.affordable,
         _CODER,
         Pass("reviewer", "x"),
-        replace(_FACTS, unpaid=("credits", _UNPAID)),
+        replace(_FACTS, payment=deny("credits", _UNPAID)),
         "the reservation is not available, or all money is spent",
         "reserve less, or finish with the results so far",
     ),
@@ -183,7 +183,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         guards.affordable,
         _CODER,
         Pass("reviewer", "x"),
-        replace(_FACTS, unpaid=("limit", _USED_UP)),
+        replace(_FACTS, payment=deny("limit", _USED_UP)),
         'a limit on tasks, such as `Limit("day", tasks=100)`, is used up',
         "wait until there is room, or raise the limit; `remit money limits` lists them",
     ),

@@ -141,13 +141,16 @@ HOLDS = [
     ("reconciled", RECONCILED),
     ("reconciled", {**RECONCILED, "back": {"credits": [5, ["account"]]}, "steps": STEPS_UP, **BILLED}),
 ]
+MORE = {"question": "q1", "unit": "credits", "amount": 9, "adds": [["t1", 9]], "takes": [["account", 9]]}
 SPENT = {"costs": {"credits": 3}, "steps": STEPS_UP, "why": "photo"}
 CARRIED = {"leases": [], "holds": [], "meters": [], "forgotten": "2026-10-15T02"}
 ASKED = {"question": "q1", "kind": "hop", "text": "may I?", "choices": [], "digest": "d", "until": NOW + 9}
 ANSWERED = {"question": "q1", "state": "approved", "by": "ann", "channel": "terminal", "why": ""}
+LACKS = {"unit": "credits", "wanted": 5, "kept": 0, "adds": 2}
 QUESTIONS = [
     ("asked", {**ASKED, "expires": "reject"}),
     ("asked", {**ASKED, "expires": "default", "default": "red", "shows": {"agent": "coder"}}),
+    ("asked", {**ASKED, "kind": "money", "expires": "reject", "raises": LACKS}),
     ("answered", ANSWERED),
     ("answered", {**ANSWERED, "value": "go"}),
     ("used", {"question": "q1"}),
@@ -242,6 +245,7 @@ MADE = [
     tokens_used(CODER, 7, NOW, [["t1", 5, 2]]),
     *(ledger_event(f"account.{kind}", Place(), "", NOW, data) for kind, data in ACCOUNT),
     *(ledger_event(f"hold.{kind}", HERE, "coder", NOW, data) for kind, data in HOLDS),
+    ledger_event("lease.raised", HERE, "coder", NOW, {**MORE, "why": "", "by": "ann"}),
     ledger_event("credits.spent", HERE, "coder", NOW, {**SPENT}),
     ledger_event("credits.spent", HERE, "coder", NOW, {**SPENT, **BILLED}),
     ledger_event("ledger.carried", Place(), "", NOW, CARRIED),

@@ -28,6 +28,7 @@ from remit.core.money import (
     shared,
 )
 from remit.core.projection import fold, fold_in
+from remit.core.raising import Want, lacking, raising
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.remit import place as place_event
 from remit.core.values import decode, encode
@@ -173,6 +174,21 @@ class Desk:
         data = {"costs": {unit: amount}, "steps": {unit: book.charge(path, unit, amount)}, "why": "x"}
         self.append(self.tell("credits.spent", place_event(job.remit), data))
         self._bill({unit: amount})
+        return True
+
+    def give(self, task: str, unit: Unit, amount: int, wanted: int) -> bool:
+        """Give a task more for what it lacks, as far as the account has it; then the payment is possible."""
+        path = self.jobs[task].purse.get(unit, ())
+        want = Want(unit, wanted, task)
+        needed = lacking(Book(self.lease), path, want)
+        given = raising(Book(self.lease), path, want, amount)
+        if needed <= 0 or amount < needed or given.lacks:
+            return False
+        data: dict[str, Any] = {"question": "q", "unit": unit, "amount": amount, "adds": given.adds}
+        data |= {"takes": given.takes, "why": "", "by": ""}
+        self.append(self.tell("lease.raised", place_event(self.jobs[task].remit), data))
+        assert max(amount_ for _, amount_ in given.adds) <= amount
+        assert not Book(self.lease).shorts(path, unit, wanted)
         return True
 
     def use(self, task: str, tokens: int) -> None:

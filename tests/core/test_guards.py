@@ -75,7 +75,7 @@ class Looked(NamedTuple):
     most_spawned: int = SPAWNED
     repetition: Repetition = ONCE
     repeats: bool = False
-    unpaid: tuple[str, str] = ("", "")
+    payment: Verdict = ALLOW
     approval: Verdict = ALLOW
 
 
@@ -401,7 +401,7 @@ def test_no_one_joins_a_run_that_has_all_its_agents():
 def test_no_one_is_asked_when_what_it_costs_cannot_be_paid():
     spent = ("tier", "this part of the run has used 10,000 of 10,000 tokens; 'coder' was not asked; finish")
 
-    assert refusal(affordable, first_remit(), "coder", facts_of(NOW, unpaid=spent)) == deny(*spent)
+    assert refusal(affordable, first_remit(), "coder", facts_of(NOW, payment=deny(*spent))) == deny(*spent)
     assert allows(affordable, first_remit(), "coder", CALM)
 
 
@@ -612,7 +612,7 @@ WRONG_IN_EVERY_WAY = facts_of(
     sends=SENDS + 1,
     repetition=Repetition(20),
     repeats=True,
-    unpaid=("credits", "there is no money"),
+    payment=deny("credits", "there is no money"),
     approval=deny("approval", "nobody said yes"),
 )
 TIGHT = Bounds(agents=["lead", "coder"], depth=1, handoffs=1, members=1, tasks=1)

@@ -35,6 +35,7 @@ from remit.core.money import (
     spelled,
 )
 from remit.core.projection import PROJECTION, changes
+from remit.core.raising import Raise, Want, lacking, raising, tightest
 
 # -- the law --------------------------------------------------------------------------------------------------
 
@@ -90,6 +91,11 @@ class Ledger(RuleBasedStateMachine):
     @rule(data=st.data(), unit=units, amount=st.integers(1, 40))
     def spend(self, data: st.DataObject, unit: Unit, amount: int) -> None:
         self.desk.spend(self.one(data, self.desk.jobs), unit, amount)
+
+    @precondition(lambda self: self.desk.jobs)
+    @rule(data=st.data(), unit=units, amount=st.integers(1, 80), wanted=st.integers(1, 80))
+    def give(self, data: st.DataObject, unit: Unit, amount: int, wanted: int) -> None:
+        self.desk.give(self.one(data, self.desk.jobs), unit, amount, wanted)
 
     @precondition(lambda self: self.desk.jobs)
     @rule(data=st.data(), tokens=amounts)
@@ -238,6 +244,41 @@ def test_who_shares_from_the_queue_is_counted_because_it_may_outlive_the_owner_b
     assert moves(queued) == [LeaseMove("a", "credits", users=1)]
     capped = told("task.submitted", purse={"credits": [["t", "account"]]}, opens=[["credits", "cap", 7]])
     assert moves(capped) == []
+
+
+@pytest.mark.rule("money.short")
+def test_money_that_is_added_comes_out_of_the_lines_above_as_far_as_they_have_it():
+    cap, own = lease("cap", 40, kind="cap", spent=30), lease("own", 60, spent=40)
+    above, top = lease("above", 100, spent=95), lease(ACCOUNT, 500, kind="account", lent=100)
+    path = (("cap", "own"), ("above",), (ACCOUNT,))
+    books, want = book(cap, own, above, top), Want("credits", 25, "t1")
+    assert (tightest(books, path, want), lacking(books, path, want)) == (cap, 15)
+    given = raising(books, path, want, 30)
+    assert given == Raise([["cap", 30], ["own", 20], ["above", 15]], [["above", 20], [ACCOUNT, 15]], 0)
+    data = {"unit": "credits", "adds": given.adds, "takes": given.takes}
+    books.move(moves(told("lease.raised", **data)))
+    left = {one: books.lease(one, "credits") for one in ("cap", "own", "above", ACCOUNT)}
+    assert {name: one.available for name, one in left.items() if one} == {
+        "cap": 40,
+        "own": 40,
+        "above": 0,
+        ACCOUNT: 385,
+    }
+    assert all(one.is_balanced for one in left.values() if one)
+
+
+@pytest.mark.rule("money.short")
+def test_money_that_is_added_is_never_more_than_the_account_has():
+    own, top = lease("own", 60, spent=60), lease(ACCOUNT, 100, kind="account", lent=60)
+    want = Want("credits", 10, "t1")
+    assert raising(book(own, top), (("own",), (ACCOUNT,)), want, 45).lacks == 5
+    assert raising(book(lease("own", 60, kind="cap", spent=60), top), (("own", ACCOUNT),), want, 45).lacks == 5
+    assert raising(book(own, top._replace(state="frozen")), (("own",), (ACCOUNT,)), want, 10).lacks == 10
+    assert raising(book(own), (("own",), ("gone",)), want, 45) == Raise([["own", 45]], [], 0)
+    assert tightest(book(top), ((ACCOUNT,),), want) is None
+    assert lacking(book(top), ((ACCOUNT,),), want) == 0
+    kept = Want("credits", 10, "own", kept=7)
+    assert lacking(book(own, top), (("own",), (ACCOUNT,)), kept) == 17
 
 
 def test_money_out_of_nothing_has_no_line_above():

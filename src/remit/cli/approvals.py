@@ -25,7 +25,7 @@ from remit.runtime.workspace import opening_of
 
 CHANNEL: Final = "terminal"
 _LISTED: Final = 2_000  # characters of a question in a list
-_WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval", "review": "result"}
+_WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval", "review": "result", "money": "more money"}
 _DIFF: Final = {"added": "green", "removed": "red", "place": "cyan"}
 _COLOURS: Final = {"approved": "green", "answered": "green", "rejected": "red", "expired": "yellow"}
 
@@ -111,7 +111,7 @@ def approve(
     question
         Question id from `remit approvals`, or a unique prefix or suffix of it.
     edit
-        Approve this task or result instead of the agent's.
+        Approve this task or result instead of the agent's, or give this amount of money, such as 0.20USD.
     args
         Approve these arguments, or this result, instead of the agent's. A JSON object.
     why
@@ -163,7 +163,7 @@ def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSE
     question
         Question id from `remit approvals`, or a unique prefix or suffix of it.
     value
-        The answer. If the question has choices, one of them.
+        The answer. If the question has choices, one of them. If it asks for money, an amount such as 0.20USD.
     json
         Print JSON.
     """
@@ -223,7 +223,7 @@ def how_to(inquiry: Inquiry, where: str) -> str:
     if inquiry.kind == "ask":
         word = "CHOICE" if inquiry.choices else "ANSWER"
         return f"remit answer {inquiry.id} {word}{where}"
-    edit = " [--edit TEXT]" if inquiry.kind == "review" else ""
+    edit = {"review": " [--edit TEXT]", "money": " [--edit AMOUNT]"}.get(inquiry.kind, "")
     return f"remit approve {inquiry.id}{edit}{where}, or: remit reject {inquiry.id} --why ...{where}"
 
 

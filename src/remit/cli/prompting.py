@@ -120,7 +120,7 @@ async def decided_by(
 
 def _hint(question: Inquiry) -> str:
     if question.kind != "ask":
-        what = {"hop": "the task", "review": "the result"}.get(question.kind, "the arguments")
+        what = {"hop": "the task", "review": "the result", "money": "the amount"}.get(question.kind, "the arguments")
         no = "send it back" if question.kind == "review" else "reject"
         return f"y to approve, n to {no}, e to edit {what}: "
     enter = f", Enter for {escaped(str(question.default), 40)}" if question.default is not None else ""
@@ -146,8 +146,9 @@ async def _edited(question: Inquiry, read: Read) -> TypedAnswer | None:
     """Return the approval with the edited task, arguments or result, or None if nothing was typed."""
     if question.kind == "review":
         return await _edited_result(question, read)
-    if question.kind == "hop":
-        text = await read("the task as you approve it: ")
+    if question.kind in ("hop", "money"):
+        what = "the task as you approve it" if question.kind == "hop" else "the amount that you give, such as 0.20USD"
+        text = await read(f"{what}: ")
         return TypedAnswer("approve", text) if text else None
     typed = await read('the arguments as you approve them, a JSON object such as {"env": "prod"}: ')
     return TypedAnswer("approve", arguments(typed)) if typed else None

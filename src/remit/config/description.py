@@ -578,6 +578,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "run_artifact_bytes": _policy(WHOLE, "run_artifact_bytes", "The size of the artifacts that one run saves."),
             "spawns": _policy(WHOLE, "spawns", "The number of unfinished spawned tasks of one task [default: 5]."),
             "last_word": Setting("The part of a run's money that only its first task can spend.", AMOUNT, _amount),
+            "short": _policy(word_of("refuse", "ask"), "short", "Too little money: refuse, or ask a person for more."),
             "reviews": _policy(WHOLE, "reviews", "How often people may send back one result [default: 3]."),
             "unknown_price": _policy(
                 word_of("refuse", "tokens"),

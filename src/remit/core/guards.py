@@ -161,8 +161,9 @@ class Facts(Protocol):
         ...
 
     @property
-    def unpaid(self) -> tuple[str, str]:
-        """The rule and the sentence of the refusal if the hop cannot be paid for; two empty strings if it can."""
+    def payment(self) -> "Verdict":
+        """The verdict of the money rules: allow if the hop can be paid for; ask a person for more, or deny with the
+        figures."""
         ...
 
     @property
@@ -278,9 +279,8 @@ def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def affordable(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
-    """Refuse if the money to reserve is not available, or if the asker has no money left."""
-    rule, sentence = facts.unpaid
-    return deny(rule, sentence) if rule else ALLOW
+    """Refuse, or ask a person, if the money to reserve is not available; refuse if the asker has no money left."""
+    return facts.payment
 
 
 def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:

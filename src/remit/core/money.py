@@ -249,6 +249,12 @@ def _granted(data: Mapping[str, Any]) -> list[LeaseMove]:
     return [LeaseMove(ACCOUNT, data["unit"], granted=data["amount"], available=data["amount"])]
 
 
+def _raised(data: Mapping[str, Any]) -> list[LeaseMove]:
+    unit = data["unit"]
+    adds = [LeaseMove(lease, unit, granted=amount, available=amount) for lease, amount in data["adds"]]
+    return [*adds, *(LeaseMove(lease, unit, available=-amount, lent=amount) for lease, amount in data["takes"])]
+
+
 def _opened(data: Mapping[str, Any]) -> list[LeaseMove]:
     """Return the moves that take a reservation out of the leases above, and count caps and sharing tasks as users of
     the leases they draw on."""
@@ -291,6 +297,7 @@ def closed_moves(data: Mapping[str, Any]) -> list[LeaseMove]:
 
 MOVES: Final[dict[str, Callable[[Mapping[str, Any]], list[LeaseMove]]]] = {
     "account.granted": _granted,
+    "lease.raised": _raised,
     "hold.placed": _hold_placed,
     "hold.settled": _hold_resolved,
     "hold.released": _hold_resolved,

@@ -484,6 +484,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "tokens.used": ledger.tokens_used,
     "account.granted": ledger.leases_begin,
     "account.set": ledger.account_set,
+    "lease.raised": _no_table,  # only adds to leases
     "hold.placed": ledger.hold_placed,
     "hold.started": ledger.hold_started,
     "hold.settled": ledger.hold_settled,

@@ -3,6 +3,7 @@
 An approval is the permission for one action. Its digest binds it to exactly that action, which consumes it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -11,7 +12,7 @@ from remit.core.times import iso
 from remit.core.values import Json, encode, plain, shown, whole_digest
 from remit.errors import BadInput
 
-QuestionKind = Literal["ask", "hop", "tool", "review"]
+QuestionKind = Literal["ask", "hop", "tool", "review", "money"]
 QuestionState = Literal["open", "answered", "approved", "rejected", "expired", "withdrawn"]
 Expiry = Literal["reject", "approve", "default"]
 
@@ -24,6 +25,7 @@ ENDS: Final[dict[QuestionKind, tuple[QuestionState, ...]]] = {
     "hop": ("approved", "rejected", "expired", "withdrawn"),
     "tool": ("approved", "rejected", "expired", "withdrawn"),
     "review": ("approved", "rejected", "expired", "withdrawn"),
+    "money": ("approved", "rejected", "expired", "withdrawn"),
 }
 
 
@@ -68,7 +70,7 @@ class Notice(NamedTuple):
 class Inquiry:
     """A question to a person. `kind` is "ask" for a question that wants an answer, "hop" for the approval of a
     delegation or handoff, "tool" for the approval of an action, "review" for a result that a person approves, edits or
-    sends back. `shows` is the action that an approval permits, or the result; `chain` are
+    sends back, "money" for more money. `shows` is the action that an approval permits, or the result; `chain` are
     the agents that asked each other up to the asking one, `notices` the deliveries. Times are microseconds since 1970.
     """
 
@@ -110,7 +112,8 @@ class Reply(NamedTuple):
 
 class QuestionDraft(NamedTuple):
     """A question that is to be asked. `choices` are the possible answers; none means any text. `shows` is the action
-    that an approval permits. `seconds` is how long it stays open; None means as long as the task may run."""
+    that an approval permits. `seconds` is how long it stays open; None means as long as the task may run. `raises` is
+    the payment that lacks money; `suffix` tells the operation of this question from others of the same action."""
 
     kind: QuestionKind
     text: str
@@ -120,6 +123,8 @@ class QuestionDraft(NamedTuple):
     seconds: float | None = None
     shows: Shows = {}  # noqa: RUF012 - never changed
     about: tuple[str, ...] = ()
+    raises: Mapping[str, Json] = {}
+    suffix: str = ""
 
     @property
     def digest(self) -> str:

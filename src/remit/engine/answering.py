@@ -26,6 +26,7 @@ from remit.ports import View
 CODE: Final = "code"  # the channel of an answer that a function gives
 _ASKED: Final = frozenset(("question.asked",))
 _YES, _NO = ("yes", "y"), ("no", "n")
+_WHY: Final = 500  # characters of a reason
 
 _log = logging.getLogger("remit")
 
@@ -42,7 +43,7 @@ class AskedQuestion(Inquiry):
         await self._decide("answered", by, value=value)
 
     async def approve(self, value: Json = None, *, why: str = "", by: str = "") -> None:
-        """Approve a request; `value` is the changed task or arguments, if they are changed."""
+        """Approve a request; `value` is the changed task or arguments, or another amount of money."""
         await self._decide("approved", by, why, value)
 
     async def reject(self, why: str = "", *, by: str = "") -> None:
@@ -54,7 +55,8 @@ class AskedQuestion(Inquiry):
         await self._answers.answer(self.id, Reply(state, by or self._person, CODE, why, value))
 
 
-# Answers a question: returns a text, or True or False for an approval. None leaves the question open.
+# Answers a question: returns a text, or True or False for an approval; for more money also an amount. None leaves the
+# question open.
 OnQuestion: TypeAlias = Callable[[AskedQuestion], "str | bool | Awaitable[str | bool | None] | None"]
 
 # Starts a run, calls the given function with its id, and returns its outcome.
@@ -180,6 +182,9 @@ class _Attending:
             except (Conflict, NotFound):  # another answer was first, or its task has ended
                 return None
             except BadInput as error:
+                if question.kind == "money" and decision.value is None and decision.state == "approved":
+                    decision = decision._replace(state="rejected", why=str(error)[:_WHY])  # the account has less by now
+                    continue
                 raise OwnersFunctionFailed("on_question", error) from error
             except StoreError as error:
                 _log.warning("the answer to %s could not be recorded, tried again: %s", question.id, error)
@@ -227,6 +232,8 @@ def _decision(question: AskedQuestion, answer: object, by: str) -> Reply | None:
     if question.kind == "ask":
         return Reply("answered", by, CODE, value=_text(question, answer))
     yes = _means(answer)
+    if yes is None and question.kind == "money":
+        return Reply("approved", by, CODE, value=cast("Json", answer))  # an amount, checked where it is recorded
     if yes is None:
         raise BadInput(
             f"on_question answers an approval with True or False, not with {shown(answer)}; "

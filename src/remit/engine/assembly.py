@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remit.engine.artifacts import ArtifactFiles
     from remit.engine.messenger import Messenger
     from remit.engine.models.prompting import ModelServices
+    from remit.engine.more_money import MoreMoney
     from remit.engine.schedules import Scheduler
 
 
@@ -119,7 +120,8 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     ground, policy = services.ground, settings.policy
     limits = tuple(limit for limit in policy.limits if limit.is_of_money)
     wait, last_word = settings.serving.pace.money_timeout, policy.last_word
-    holding = Holding(ground, services.slots, services.insisting, limits, wait, last_word)
+    more = cache(partial(_more_money, services)) if policy.short == "ask" else None
+    holding = Holding(ground, services.slots, services.insisting, limits, wait, last_word, more)
 
     async def has_key(provider: str) -> bool:
         return await ground.store.read(lambda view: view.secret(provider) is not None)
@@ -138,6 +140,12 @@ def _model_services(
 
     keys = Keys(services.ground, settings.vault, settings.redaction)
     return model_services(services, money.paying, keys, entries, inbox, finder, settings.policy.loops)
+
+
+def _more_money(services: Services) -> MoreMoney:
+    from remit.engine.more_money import MoreMoney
+
+    return MoreMoney(services.questions)
 
 
 def _reviews(services: Services, policy: Policy) -> ReviewsResults:
@@ -199,12 +207,12 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
             policy.loops.thresholds,
             policy.loops.same_handoff,
             policy.last_word,
+            policy.short == "ask",
         ),
         Approving(policy.needs_approval, policy.on_no_answer),
     )
-    bell = Bell(ground.store, ground.clock)
+    bell, time = Bell(ground.store, ground.clock), database.server_time
     pulse, silence = database.pulse(ground.store.workspace), serving.heartbeat_timeout
-    time = database.server_time
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=silence, pulse=pulse, server_time=time)
     alive = LiveTasks()
     heartbeat.progress = lambda: settings.redaction.text(progress_json(alive.progress()))

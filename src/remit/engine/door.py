@@ -140,7 +140,7 @@ def _opened(
     view: View, purse: Purse, opens: tuple[LeaseOpening, ...], task: Begins, door: Admission | None = None
 ) -> Funding:
     book = Book(view.lease)
-    rule, lacks = _nothing_left(book, purse, task)
+    rule, lacks = _nothing_left(book, purse, task, asks=door is not None and door.limits.asks_for_money)
     paths: dict[Unit, Path] = {**purse}
     for opening in opens:
         unit = opening.unit
@@ -156,16 +156,21 @@ def _opened(
     return Funding(paths, opens, lacks, rule)
 
 
-def _nothing_left(book: Book, purse: Purse, task: Begins) -> tuple[str, str]:
+def _nothing_left(book: Book, purse: Purse, task: Begins, *, asks: bool) -> tuple[str, str]:
     """Return the rule and the reason if all money is spent, so that the agent could pay for nothing. Held money does
-    not count as spent."""
+    not count as spent. An agent that `asks` people for money can still get some from the account."""
     for unit, path in purse.items():
         for id_ in first_line(path):
             lease = book.lease(id_, unit)
-            if lease is not None and _is_spent(lease):
+            if lease is not None and _is_spent(lease) and not (asks and _can_be_raised(book, lease)):
                 rule = "tier" if unit == "tokens" else "credits"
                 return rule, f"{_spent(lease, task.run)}; '{task.to}' was not asked; finish with what you have"
     return "credits", ""
+
+
+def _can_be_raised(book: Book, lease: Lease) -> bool:
+    account = book.lease(ACCOUNT, lease.unit)
+    return lease.id != ACCOUNT and (account is None or (account.available > 0 and account.state != "frozen"))
 
 
 def _is_spent(lease: Lease) -> bool:
@@ -299,7 +304,7 @@ class TaskLimits(NamedTuple):
     an agent may repeat an answer to a text that only grows; `begun` are the limits on started tasks per period;
     `repeats` are the thresholds for programs that repeat a request, `same_handoff` is the number of latest handoffs
     among which the same one is refused, and `last_word` is the share of a run's money that only its first task can
-    spend."""
+    spend. `asks_for_money` says that people are asked for missing money."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
@@ -309,6 +314,7 @@ class TaskLimits(NamedTuple):
     repeats: Thresholds = USUAL
     same_handoff: int | None = HANDOFF_WINDOW
     last_word: Bounds | None = None
+    asks_for_money: bool = False
 
 
 _LIMITS: Final = TaskLimits()
@@ -502,14 +508,30 @@ class HopFacts:
         return self._funding
 
     @property
-    def unpaid(self) -> tuple[str, str]:
+    def payment(self) -> Verdict:
         funding = self.funding
         if funding.lacks:
-            return funding.rule, funding.lacks
+            asks = self._door.limits.asks_for_money and self._proposal.op != ""
+            return self._asks_for_money(funding) if asks else deny(funding.rule, funding.lacks)
         limits, proposal = self._door.limits.begun, self._proposal
         if limits and proposal.counts and (found := used_up(self._view, limits, proposal.child, self.now)):
-            return LIMIT, refusal(proposal.child, found, self.now, person=proposal.asker is None)
-        return "", ""
+            return deny(LIMIT, refusal(proposal.child, found, self.now, person=proposal.asker is None))
+        return ALLOW
+
+    def _asks_for_money(self, funding: Funding) -> Verdict:
+        from remit.engine.raising import WantedMoney, asks_for_hop  # noqa: PLC0415 - a hop with enough does not need it
+
+        proposal, view, draft = self._proposal, self._view, None
+        under, wish = proposal.under, proposal.wish
+        self._door.refuses_payment(view, (funding.lacks,))
+        if wish.credits is not None:
+            path = purse_in(view, under.id).get("credits", ())
+            wanted = WantedMoney(under, wish.to, wish.credits, proposal.op)
+            draft = asks_for_hop(view, path, wanted, self._door.limits.last_word)
+        if draft is None:
+            return deny(funding.rule, funding.lacks)
+        self.draft = draft
+        return Verdict(Answer.ASK, funding.rule, funding.lacks)
 
     @property
     def repeats(self) -> bool:

@@ -36,13 +36,16 @@ def kept_back(view: View, told: Bounds | None, lease: Lease, wanted: int, own: i
 
 
 def last_share(view: View, told: Bounds | None, lease: Lease) -> int:
-    """Return the last share of a run's lease: as the policy says, or the highest amount that was held for an answer of
-    its first holder's model; at most half."""
+    """Return the last share of a run's lease: at most half."""
+    return min(share_of(view, told, lease), lease.granted // 2)
+
+
+def share_of(view: View, told: Bounds | None, lease: Lease) -> int:
+    """Return the last share of a run that has enough money: as the policy says, or the highest amount that was held for
+    an answer of its first holder's model."""
     if told is not None:
-        wanted = (told.credits if lease.unit == "credits" else told.tokens) or 0
-    else:
-        wanted = max(_answers(view, lease), default=0)
-    return min(wanted, lease.granted // 2)
+        return (told.credits if lease.unit == "credits" else told.tokens) or 0
+    return max(_answers(view, lease), default=0)
 
 
 def _answers(view: View, lease: Lease) -> list[int]:

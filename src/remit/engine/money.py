@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias, TypedDict, Unpack
 
 from remit.core.checks import between, keywords, of_type, refuse_strange, yes_or_no
 from remit.core.events import Unsealed
@@ -84,6 +84,14 @@ _NO_LACK: Final = Lack((), may_pass=False)
 Placing: TypeAlias = Callable[[View, bool], Decision[Json]]  # if patient, returns None while waiting may help
 
 
+class GetsMoney(Protocol):
+    """Asks a person for the money that a payment lacks."""
+
+    async def get(self, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> bool:
+        """Whether the payment is to be tried again; `full` is what it would take if there were enough money."""
+        ...
+
+
 class Holding(NamedTuple):
     """Places and resolves holds. `limits` are those of the workspace; `wait` is how many seconds to wait for other
     holds."""
@@ -94,11 +102,13 @@ class Holding(NamedTuple):
     limits: tuple[Limit, ...]
     wait: float
     last_word: Bounds | None = None
+    more: Callable[[], GetsMoney] | None = None  # set if people are asked for more money
 
     # -- before the call -------------------------------------------------------------------------------------
 
-    async def place(self, live: LiveTask, bill: Bill, *, started: bool) -> str:
-        """Place a hold for a call, and return its id. Raise `Refused` with all figures if it cannot be paid."""
+    async def place(self, live: LiveTask, bill: Bill, *, started: bool, asks: bool = True) -> str:
+        """Place a hold for a call, and return its id. Raise `Refused` with all figures if it cannot be paid; with
+        `asks`, after a person was asked for more money, if the policy says so."""
         live.must_be_at_work()
         # The fence is part of the operation id: a later attempt makes the call again and needs a hold of its own.
         op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
@@ -119,9 +129,22 @@ class Holding(NamedTuple):
             data |= {"fence": live.attempt.fence, "until": now + HELD_FOR, **bill.said, **_person(live)}
             return Decision(hold, (ledger_event("hold.placed", live.place, live.remit.holder, now, data),))
 
-        placed = await self._placed(live, bill, mine, op, decide)
+        placed = ""
+        while not placed:
+            try:
+                placed = await self._placed(live, bill, mine, op, decide)
+            except Refused as no:
+                if not asks or not await self.has_more(live, bill, no):
+                    raise
         _note(live, placed, bill.amounts)
         return placed
+
+    async def has_more(self, live: LiveTask, bill: Bill, no: Refused, full: Amounts | None = None) -> bool:
+        """Whether a person, asked because of a refusal, has given more money. `full` is the amount that the payment
+        would take if there were enough."""
+        if self.more is None or no.rule != RULE:
+            return False
+        return await self.more().get(self, live, bill, bill.amounts if full is None else full)
 
     async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
         """Place the hold. If other calls hold the money, wait for them and try again, up to the time limit."""
@@ -173,6 +196,10 @@ class Holding(NamedTuple):
         from remit.engine.last_share import kept_back  # noqa: PLC0415 - a run that has enough does not need it
 
         return kept_back(view, self.last_word, lease, wanted, own)
+
+    def exceeds(self, view: View, live: LiveTask, bill: Bill) -> bool:
+        """Whether a payment exceeds a limit, whatever pays for it."""
+        return any(self._exceeded(view, live, unit, wanted) for unit, wanted in bill.amounts.items())
 
     def _exceeded(self, view: View, live: LiveTask, unit: Unit, wanted: int) -> list[Exceeded]:
         found: list[Exceeded] = []
@@ -469,7 +496,13 @@ class Paying(NamedTuple):
 
         if live.attempt.is_rerun:
             await must_not_differ(self.ground, live, op, bill.why)
-        await self.ground.store.tx(op, decide, paying_wants(live))
+        paid = False
+        while not paid:
+            try:
+                paid = await self.ground.store.tx(op, decide, paying_wants(live))
+            except Refused as no:
+                if not await self.holding.has_more(live, bill, no):
+                    raise
         live.spends = True
 
     async def report_tokens(self, live: LiveTask, tokens: int) -> None:

@@ -19,6 +19,7 @@ from remit.engine.approvals import Said, answered, not_answered, rejected, said_
 from remit.engine.attempt.control import Control
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
+from remit.engine.door import purse_in
 from remit.engine.ground import Ground
 from remit.engine.timing import While, move_on_after
 from remit.errors import BadInput, Conflict, NotFound, Refused, StoreError
@@ -50,7 +51,10 @@ class Answers(NamedTuple):
             if standing is not None and standing.state == "cancelling":
                 raise Conflict(f"question {question} is not answered any more: its task is being cancelled")
             answer = reply._replace(value=_value(view, found, reply))
-            return self._decided(view, found, answer, _settles(view, found, answer, self.ground.clock.now()))
+            now = self.ground.clock.now()
+            if found.kind == "money":
+                return self._decided(view, found, *_gives(view, found, answer, now))
+            return self._decided(view, found, answer, _settles(view, found, answer, now))
 
         act = act_of(op, reply.by)
         if act.op:
@@ -123,6 +127,8 @@ def _value(view: View, question: Question, reply: Reply) -> Json:
         if reply.state == "approved":
             raise BadInput(f"question {question.id} asks for an answer, not for an approval; say `remit answer`")
         return accepted(question, asked["choices"], reply.value)
+    if question.kind == "money":
+        return None if reply.state == "rejected" else reply.value
     if reply.state == "answered":
         raise BadInput(f"question {question.id} asks for an approval; say `remit approve` or `remit reject`")
     if reply.state == "rejected" or reply.value is None:
@@ -137,6 +143,20 @@ def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Uns
     event = view.event(question.asked)
     assert event is not None  # a row points at the event that made it
     return settled_by_answer(view, read(event, QuestionAsked).get("shows", {}), reply, now)
+
+
+def _gives(view: View, question: Question, reply: Reply, now: int) -> tuple[Reply, list[Unsealed]]:
+    """Return the answer to a question for more money, with the amount that it gives, and the events that give it. An
+    answer with an amount is a yes."""
+    if reply.state == "rejected":
+        return reply, []
+    from remit.engine.raising import given_by  # noqa: PLC0415 - most workspaces never ask for money
+
+    event = view.event(question.asked)
+    assert event is not None  # a row points at the event that made it
+    asked, purse = read(event, QuestionAsked), purse_in(view, question.task)
+    given = given_by(view, purse, question, asked, reply, now)
+    return reply._replace(state="approved", value=given.value), given.events
 
 
 def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
@@ -181,7 +201,7 @@ class Questions(NamedTuple):
         `stepped_back` says that the task waits anyway, as for a task that it delegates.
         """
         live.must_be_at_work()
-        question = await self._asked(live, draft, op)
+        question = await self._asked(live, draft, f"{op}{draft.suffix}")
         said = await self.ground.store.read(lambda view: said_in(view, question))
         if said is not None:
             return said

@@ -38,6 +38,7 @@ _EITHER: Final = {
     "on_no_answer": ("reject", "approve"),
     "on_failed_handoff": ("fail", "back"),
     "unknown_price": ("refuse", "tokens"),
+    "short": ("refuse", "ask"),
 }
 _CHANNEL: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
 
@@ -61,7 +62,8 @@ class Policy:
     the result of one task back, with `Card(review=True)`. `artifact_bytes` limits the size of all artifacts of the
     workspace together, and `run_artifact_bytes` the size of those that the agents of one run save. `last_word` is the
     part of a run's money and tokens that only its first task can spend, at most half, such as `Bounds(credits="$0.05")`
-    [default: the highest cost of one answer of its first holder's model].
+    [default: the highest cost of one answer of its first holder's model]. `short` says what happens to a payment that a
+    task has too little money for: it is refused, or a person is asked for more, within what the account has.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -84,6 +86,7 @@ class Policy:
     artifact_bytes: int | None = None
     run_artifact_bytes: int = 10 * 2**30
     last_word: Bounds | None = None
+    short: Literal["refuse", "ask"] = "refuse"
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")

@@ -21,6 +21,7 @@ from remit.core.kinds.money import (
     HoldPlaced,
     HoldReconciled,
     HoldResolved,
+    LeaseRaised,
     LedgerCarried,
 )
 from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, QuestionNamed
@@ -305,6 +306,12 @@ def _account_set(event: Event) -> str:
     return f": {data['unit']} are {data['state']}{_about(data['why'])}"
 
 
+def _raised(event: Event) -> str:
+    """Return text such as ": $0.20 more (finish it)"."""
+    data = read(event, LeaseRaised)
+    return f": {_amounts({data['unit']: data['amount']})} more{_about(data['why'])}"
+
+
 def _held(event: Event) -> str:
     """Return text such as ": $0.05 held (photo)"."""
     data = read(event, HoldPlaced)
@@ -415,6 +422,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.parked": lambda _: ": waits for a person, without a process",
     "account.granted": _granted,
     "account.set": _account_set,
+    "lease.raised": _raised,
     "hold.placed": _held,
     "hold.started": lambda _: ": the call leaves",
     "hold.settled": _settled,

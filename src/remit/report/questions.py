@@ -23,7 +23,7 @@ ASKING: Final = frozenset(("question.asked", "question.answered", "question.used
 
 @dataclass(slots=True)
 class AskedPerson:
-    """A question to a person, from the journal. `kind` is "ask", "hop" or "tool"; `shows` is the action that an
+    """A question to a person, from the journal. `kind` is that of the question; `shows` is the action that an
     approval permits. `state` is open until it is answered."""
 
     id: str

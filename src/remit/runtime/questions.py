@@ -39,7 +39,7 @@ class WorkspaceQuestions:
     async def approve(
         self, question: str, *, by: str = "", value: Json = None, why: str = "", channel: str = "", op: str = ""
     ) -> None:
-        """Approve a request; `value` is the changed task or arguments, if they are changed."""
+        """Approve a request; `value` is the changed task or arguments, or another amount of money."""
         await self._answer(question, Reply("approved", by, channel, why, value), op)
 
     async def reject(self, question: str, *, why: str = "", by: str = "", channel: str = "", op: str = "") -> None:

@@ -47,6 +47,19 @@ class AccountSet(TypedDict):
     by: NotRequired[str]
 
 
+class LeaseRaised(TypedDict):
+    """The data of `lease.raised`: a person gave a task more money. `adds` has the amount that each lease gets, `takes`
+    the amount that each lease above sets aside for the one below it."""
+
+    question: str
+    unit: str
+    amount: int
+    adds: list[tuple[str, int]]
+    takes: list[tuple[str, int]]
+    why: str
+    by: str
+
+
 class HoldPlaced(TypedDict):
     """The data of `hold.placed`. `own_key` names the provider whose key the workspace brought: nothing is charged.
     `person` started the run, if one is named."""
@@ -155,6 +168,7 @@ def spent_in(event: Event) -> Spent:
 SHAPES: Final[dict[str, type]] = {
     "account.granted": AccountGranted,
     "account.set": AccountSet,
+    "lease.raised": LeaseRaised,
     "hold.placed": HoldPlaced,
     "hold.started": HoldNamed,
     "hold.settled": HoldResolved,

@@ -7,9 +7,19 @@ from remit.core.question import QuestionDraft
 from remit.core.values import Json
 
 
+class LacksMoney(TypedDict):
+    """A payment that lacks money: its unit and amount, the last share of the run that it must leave, and the amount
+    that is proposed."""
+
+    unit: str
+    wanted: int
+    kept: int
+    adds: int
+
+
 class QuestionAsked(TypedDict):
     """The data of `question.asked`. `shows` is the action that an approval permits; `expires` says how the question
-    ends if no one answers in time."""
+    ends if no one answers in time. `raises` is the payment for which more money is asked."""
 
     question: str
     kind: str
@@ -20,6 +30,7 @@ class QuestionAsked(TypedDict):
     expires: str
     default: NotRequired[Json]
     shows: NotRequired[dict[str, Json]]
+    raises: NotRequired[LacksMoney]
 
 
 class QuestionAnswered(TypedDict):
@@ -77,6 +88,8 @@ def question_asked(id_: str, draft: QuestionDraft, until: int, at: Place, agent:
         data["default"] = draft.default
     if draft.shows:
         data["shows"] = draft.shows
+    if draft.raises:
+        data["raises"] = {**draft.raises}
     return question_event("question.asked", at, agent, now, data)
 
 

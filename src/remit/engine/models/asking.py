@@ -89,11 +89,14 @@ class Costs(NamedTuple):
         while True:
             held = bill._replace(amounts={unit: worst(unit, most) for unit in units})
             try:
-                return PaidRequest(attempt, most, await holding.place(live, held, started=True))
-            except Refused:
+                return PaidRequest(attempt, most, await holding.place(live, held, started=True, asks=False))
+            except Refused as no:
                 fewer = await fits(most)  # other calls may have spent some of it while this one waited
                 if fewer == most:
-                    raise
+                    full: dict[Unit, int] = {unit: worst(unit, call.most) for unit in units}
+                    if not await holding.has_more(live, held, no, full):
+                        raise
+                    fewer = await fits(call.most)
             most = fewer
 
     def cost(self, attempt: ModelTry, usage: Usage | None) -> int | None:

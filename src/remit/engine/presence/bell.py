@@ -14,7 +14,9 @@ T = TypeVar("T")
 ANYTHING = ""  # wakes on every task
 MONEY: Final = "$"  # wakes when money is released
 _MOVES: Final = ("task.", "question.")  # prefixes of event kinds that callers may wait for
-_FREES: Final = frozenset(("hold.settled", "hold.released", "hold.reconciled", "account.granted", "account.set"))
+_FREES: Final = frozenset(
+    ("hold.settled", "hold.released", "hold.reconciled", "account.granted", "account.set", "lease.raised")
+)
 _BEHIND: Final = 1_000  # events read at once; after more, every caller checks itself
 
 

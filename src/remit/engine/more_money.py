@@ -1,0 +1,54 @@
+"""Payments that lack money: a person is asked for more. Imported with `Policy(short="ask")` when a payment lacks
+money."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from remit.core.money import Amounts
+from remit.core.raising import Want
+from remit.engine.attempt.live import LiveTask
+from remit.engine.door import purse_in
+from remit.engine.money import Bill, Holding
+from remit.engine.people import Questions
+from remit.engine.raising import Shortage, draft, kept_of, shortage
+from remit.ports import View
+
+
+class MoreMoney(NamedTuple):
+    """Asks people for the money that a payment lacks."""
+
+    questions: Questions
+
+    async def get(self, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> bool:
+        """Ask a person. Return whether the payment is to be tried again: a person has given more, or there is enough by
+        now. A payment that lacks money once more is asked about again, in a question of its own."""
+
+        def look(view: View) -> Shortage | bool:
+            live.must_hold(view)
+            return not holding.lacking(view, live, bill, {}).sentences or _short_of(view, holding, live, bill, full)
+
+        found = await self.questions.ground.store.read(look)
+        if isinstance(found, bool):
+            return found
+        op = live.operations.asking("money", found.want.unit, bill.why)[0]
+        with live.verb():
+            said = await self.questions.ask(live, draft(found, live.remit, bill.why), op)
+        return said.approved
+
+
+def _short_of(view: View, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> Shortage | bool:
+    """Return the first shortage of a payment; False if more money would not make it possible."""
+    remit, purse = live.remit, bill.paid_from(purse_in(view, live.remit.id))
+    if view.disputed(remit.holder) is not None or holding.exceeds(view, live, bill):
+        return False
+    shorts: list[Shortage] = []
+    for unit, amount in bill.amounts.items():
+        if not holding.lacking(view, live, bill._replace(amounts={unit: amount}), {}).sentences:
+            continue
+        kept = kept_of(view, holding.last_word, remit.root, unit) if remit.id != remit.root else 0
+        short = shortage(view, purse.get(unit, ()), Want(unit, amount, remit.root, kept), full.get(unit, 0))
+        if short is None:
+            return False
+        shorts.append(short)
+    return shorts[0]

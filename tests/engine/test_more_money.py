@@ -1,0 +1,379 @@
+"""More money: a task that lacks money asks a person, whose yes raises its lease, within what the account has."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.places import KEY, KEY_NAME, join, priced, served
+from bookkeeping import account, correct, figures
+from engine.helping import sound
+from remit import Bounds, Card, Failed, Refused, Runtime, Turn
+from remit.errors import BadInput
+from remit.settings import Limit, Policy
+from remit.testing.models import Says
+from remit.types import AskedQuestion
+
+pytestmark = pytest.mark.anyio
+
+ASKS = Policy(short="ask")
+
+
+def asking(store: str = ":memory:", **how: Any) -> Runtime:
+    return Runtime(store, policy=Policy(short="ask", **how))
+
+
+async def buyer(turn: Turn) -> str:
+    await turn.spend(turn.task, why="a photo")
+    return "bought"
+
+
+async def caller(turn: Turn) -> str:
+    async with turn.paid_call(turn.task, why="a photo") as call:
+        call.cost(turn.task)
+    return "bought"
+
+
+async def doer(turn: Turn) -> str:
+    return await turn.once("a photo", lambda: "bought", estimate=turn.task)
+
+
+async def raises(rt: Runtime) -> list[dict[str, Any]]:
+    events = await rt.workspace.journal.history(kinds=frozenset(("lease.raised",)))
+    return [dict(event.data) for event in events]
+
+
+PAYERS = {"spend": buyer, "paid_call": caller, "once": doer}
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize("payer", PAYERS.values(), ids=PAYERS)
+@pytest.mark.parametrize("how", [{"credits": "$0.03"}, {"within": Bounds(credits="$0.03")}], ids=["set aside", "cap"])
+async def test_a_yes_adds_what_a_payment_lacks_and_the_payment_goes_on(payer: Any, how: Any):
+    with asking() as rt:
+        rt.add(Card("buyer"), payer)
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[AskedQuestion] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question)
+            return True
+
+        assert await rt.run("buyer", "$0.05", on_question=answer, by="ann", **how) == "bought"
+        [question] = asked
+        assert question.kind == "money"
+        assert question.text == (
+            "'buyer' wants $0.05 for 'a photo', and this run has $0.03 of $0.03 left. Give it $0.02 more?"
+        )
+        assert question.shows == {
+            "for": "a photo",
+            "wants": "$0.05",
+            "this run has": "$0.03 of $0.03 ($0.00 spent, $0.00 set aside)",
+            "needs at least": "$0.02",
+            "a yes gives": "$0.02",
+            "the account has": "$0.97" if "credits" in how else "$1.00",
+            "task": "$0.05",
+            "chain": "buyer",
+        }
+        [decided] = await rt.workspace.questions.list(decided=True)
+        assert (decided.state, decided.value, decided.used) == ("approved", {"credits": "$0.02"}, True)
+        [raised] = await raises(rt)
+        assert (raised["amount"], raised["by"], raised["question"]) == (20_000, "ann", question.id)
+        assert await figures(rt) == (950_000, 0, 50_000)
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize("payer", PAYERS.values(), ids=PAYERS)
+async def test_after_a_no_the_payment_is_refused_as_without_the_question(payer: Any):
+    said: list[str] = []
+    for policy in (Policy(), ASKS):
+        with Runtime(policy=policy) as rt:
+            rt.add(Card("buyer"), payer)
+            with pytest.raises(Failed) as no:
+                await rt.run("buyer", "$0.05", credits="$0.03", on_question=lambda _: False)
+            said.append(str(no.value))
+            assert await raises(rt) == []
+            await sound(rt)
+    assert said[0] == said[1]
+
+
+ANSWERS: dict[str, tuple[Callable[[AskedQuestion], Any], int]] = {
+    "an amount": (lambda _: "$0.20", 200_000),
+    "as a value": (lambda one: one.approve("0.20 USD"), 200_000),
+    "as an answer": (lambda one: one.answer("$0.20"), 200_000),
+    "as it is recorded": (lambda one: one.approve({"credits": "$0.20"}), 200_000),
+    "all that is left": (lambda _: "$0.97", 970_000),
+}
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize(("answer", "given"), ANSWERS.values(), ids=ANSWERS)
+async def test_an_answer_may_give_another_amount(answer: Callable[[AskedQuestion], Any], given: int):
+    with asking() as rt:
+        rt.agent(buyer)
+        await rt.workspace.money.grant("$1", why="for all")
+        assert await rt.run("buyer", "$0.05", credits="$0.03", on_question=answer) == "bought"
+        [raised] = await raises(rt)
+        assert raised["amount"] == given
+        assert await figures(rt) == (950_000, 0, 50_000)
+        await correct(rt)
+
+
+WRONG = {
+    "too little": ("$0.01", "needs at least $0.02, not $0.01"),
+    "more than there is": ("$0.98", "the account has $0.97 left, so it can give $0.97; grant more"),
+    "nothing": ("$0", "more than nothing"),
+    "no amount": ("a lot", "a lot"),
+    "no amount at all": ({"tokens": 3}, "the amount"),
+}
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize(("value", "why"), WRONG.values(), ids=WRONG)
+async def test_an_amount_that_does_not_fit_leaves_the_question_open(value: Any, why: str):
+    with asking() as rt:
+        rt.agent(buyer)
+        await rt.workspace.money.grant("$1", why="for all")
+
+        async def answer(question: AskedQuestion) -> bool:
+            with pytest.raises(BadInput, match=why.replace("$", r"\$")):
+                await question.approve(value)
+            return True
+
+        assert await rt.run("buyer", "$0.05", credits="$0.03", on_question=answer) == "bought"
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+async def test_tokens_are_asked_for_in_the_same_way():
+    with asking() as rt:
+
+        @rt.agent
+        async def reader(turn: Turn) -> str:
+            async with turn.paid_call(tokens=1_500, why="a page") as call:
+                call.cost(tokens=1_200)
+            return "read"
+
+        answers: list[Any] = ["many", "100", "2,000 tokens"]
+
+        async def answer(question: AskedQuestion) -> None:
+            for wrong in answers[:2]:
+                with pytest.raises(BadInput, match=r"number of tokens|at least 500 tokens"):
+                    await question.approve(wrong)
+            await question.approve(answers[2])
+
+        assert await rt.run("reader", "x", within=Bounds(tokens=1_000), on_question=answer) == "read"
+        [decided] = await rt.workspace.questions.list(decided=True)
+        assert decided.value == {"tokens": 2_000}
+        await correct(rt)
+
+
+# -- the chain -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("money.short")
+async def test_all_leases_up_to_the_account_are_raised_in_one_step():
+    with asking() as rt:
+        rt.agent(buyer)
+        rt.add(Card("lead", asks=["middle"]), lambda turn: turn.delegate("middle", turn.task, credits="$0.06"))
+        inner = {"within": Bounds(credits="$0.04")}
+        rt.add(Card("middle", asks=["buyer"]), lambda turn: turn.delegate("buyer", turn.task, **inner))
+        await rt.workspace.money.grant("$1", why="for all")
+        assert await rt.run("lead", "$0.20", credits="$0.07", on_question=lambda _: True) == "bought"
+        [raised] = await raises(rt)
+        cap, carve, run = raised["adds"]
+        assert [cap[1], carve[1], run[1]] == [160_000, 140_000, 130_000]
+        assert raised["takes"] == [[run[0], 140_000], ["account", 130_000]]
+        assert await figures(rt) == (800_000, 0, 200_000)
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize(
+    ("grant", "how"),
+    [
+        ("$0.04", {"credits": "$0.03"}),
+        ("$0.04", {"within": Bounds(credits="$0.03")}),
+        ("$0.04", {}),
+    ],
+    ids=["set aside", "cap", "the account itself"],
+)
+async def test_nobody_is_asked_for_more_than_the_account_has(grant: str, how: Any):
+    with asking() as rt:
+        rt.agent(buyer)
+        await rt.workspace.money.grant(grant, why="for all")
+        with pytest.raises(Failed, match=r"\$0.05 wanted"):
+            await rt.run("buyer", "$0.05", on_question=lambda _: True, **how)
+        assert await rt.workspace.questions.list(decided=True) == []
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+async def test_a_limit_over_time_is_not_raised():
+    with asking(limits=[Limit("day", credits="$0.04")]) as rt:
+        rt.agent(buyer)
+        with pytest.raises(Failed, match="a day"):
+            await rt.run("buyer", "$0.05", credits="$0.03", on_question=lambda _: True)
+        assert await rt.workspace.questions.list(decided=True) == []
+
+
+@pytest.mark.rule("money.short")
+async def test_siblings_do_not_both_get_the_last_money(tmp_path: Path):
+    with asking(str(tmp_path / "team.db")) as rt:
+        rt.agent(buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> list[str]:
+            both = [turn.outcome("buyer", f"$0.0{cents}", credits="$0.01") for cents in (5, 6)]
+            return [str(one.error or one.value) for one in await asyncio.gather(*both)]
+
+        await rt.workspace.money.grant("$0.09", why="for all")
+
+        async def answer(_question: AskedQuestion) -> bool:
+            await asked_in(rt, 2)
+            return True
+
+        said = await rt.run("lead", "go", on_question=answer)
+        assert sorted(one[:6] for one in said) == ["'buyer", "bought"]
+        assert len(await raises(rt)) == 1
+        [no] = [one for one in await rt.workspace.questions.list(decided=True) if one.state == "rejected"]
+        assert "grant more money first" in no.why
+        await correct(rt)
+
+
+async def asked_in(rt: Runtime, number: int) -> AskedQuestion:
+    """Wait until so many questions have been asked, and return the last of them."""
+    decided = await rt.workspace.questions.list(decided=True)
+    seen = {one.id for one in decided}
+    async with aclosing(rt.workspace.questions.asked()) as questions:
+        async for question in questions:
+            seen.add(question.id)
+            if len(seen) >= number:
+                return question
+    raise AssertionError
+
+
+# -- delegations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize("yes", [True, False])
+async def test_money_to_set_aside_for_a_task_is_asked_for_too(yes: bool):
+    with asking() as rt:
+        rt.agent(buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> str:
+            outcome = await turn.outcome("buyer", "$0.05", credits="$0.30")
+            return str(outcome.error or outcome.value)
+
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[AskedQuestion] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question)
+            return yes
+
+        said = await rt.run("lead", "go", credits="$0.10", on_question=answer)
+        [question] = asked
+        assert (question.agent, question.shows["for"], question.shows["a yes gives"]) == (
+            "lead",
+            "a task of 'buyer'",
+            "$0.20",
+        )
+        refusal = (
+            "'buyer' was not asked: $0.30 wanted, this run has $0.10 left of $0.10 ($0.00 spent, $0.00 set aside); "
+            "give it less, or finish with what you have"
+        )
+        assert said == ("bought" if yes else refusal)
+        assert len(await raises(rt)) == yes
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+async def test_a_task_may_be_asked_when_all_is_spent_and_asks_for_money_itself():
+    with asking() as rt:
+        rt.agent(buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> str:
+            await turn.spend("$0.10", why="all of it")
+            return await turn.delegate("buyer", "$0.05")
+
+        await rt.workspace.money.grant("$0.15", why="for all")
+        assert await rt.run("lead", "go", credits="$0.10", on_question=lambda _: True) == "bought"
+        assert (await account(rt)).available == 0
+        with pytest.raises(Refused, match=r"the account has used \$0.15 of \$0.15"):
+            await rt.run("lead", "go")
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short", "money.last-word")
+async def test_the_last_share_of_a_run_stays_when_tasks_below_get_more():
+    with asking(last_word=Bounds(credits="$0.04")) as rt:
+        rt.agent(buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> str:
+            await turn.delegate("buyer", "$0.08")
+            await turn.spend("$0.04", why="the last answer")
+            return "answered"
+
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[AskedQuestion] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question)
+            return True
+
+        assert await rt.run("lead", "go", credits="$0.10", on_question=answer) == "answered"
+        [question] = asked
+        assert (question.shows["kept for the last answer"], question.shows["a yes gives"]) == ("$0.04", "$0.02")
+        await correct(rt)
+
+
+# -- models ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize("kind", ["native", "pydantic-ai", "openai-agents", "langgraph"])
+async def test_a_model_request_asks_for_the_cost_of_a_whole_answer(kind: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(KEY_NAME, KEY)
+    async with served([Says("found")]) as place, priced(policy=ASKS) as rt:
+        join(rt, kind, place, **({"max_tokens": 1_000} if kind == "native" else {}))
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[AskedQuestion] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question)
+            return True
+
+        assert await rt.run("it", "go", credits="$0.0001", on_question=answer) == "found"
+        [question] = asked
+        assert question.shows["a yes gives"] != question.shows["needs at least"]
+        assert len(place.server.requests) == 1
+        await correct(rt)
+
+
+# -- waiting --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("money.short")
+async def test_a_cancelled_task_withdraws_its_question_and_gets_nothing():
+    with asking() as rt:
+        rt.agent(buyer)
+        await rt.workspace.money.grant("$1", why="for all")
+        run = asyncio.ensure_future(rt.run("buyer", "$0.05", credits="$0.03"))
+        question = await asked_in(rt, 1)
+        [task] = await rt.workspace.tasks.list()
+        assert task.state == "waiting"
+        await rt.workspace.tasks.cancel(task.id, why="enough")
+        with suppress(Failed):
+            await run
+        assert (await rt.workspace.questions.get(question.id)).state == "withdrawn"
+        assert await figures(rt) == (1_000_000, 0, 0)
+        await correct(rt)
