@@ -44,6 +44,11 @@ async def hello(turn):
 async def lead(turn):
     return await turn.delegate("desk", turn.task)
 
+def guest():
+    from pydantic_ai import Agent
+    return Agent("test", name="g")
+guest = guest()
+
 async def timing(turn, go):
     return f"timed {await go()}"
 
@@ -226,6 +231,17 @@ def test_a_file_names_functions_around_every_turn_and_guards_in_their_order(writ
     assert (seen.around, seen.guards) == (("timing", "checking"), ("only_oncall", "short_tasks"))
 
 
+@pytest.mark.rule("time.agent", "file.same")
+def test_a_file_sets_time_retries_and_parallel_tasks_of_each_kind_of_agent(write: Callable[..., Path]):
+    how = "timeout = 900\nconcurrency = 2\nretry = { attempts = 7 }\n"
+    ways = ('model = "script:script.toml"', 'function = "MODULE:hello"', 'guest = "MODULE:guest"', 'program = ["cat"]')
+    agents = [f"[agents.{name}]\n{way}\n{how}" for name, way in zip(("desk", "f", "g", "p"), ways, strict=True)]
+    made = team(write("\n".join(agents))).runtime
+    for card in made.cards():
+        stack = made.stack(card.name)
+        assert (stack.timeout, card.concurrency, stack.attempts) == (900, 2, 7)
+
+
 def test_a_file_may_define_groups_of_tools(write: Callable[..., Path]):
     made = team(
         write(
@@ -378,6 +394,8 @@ WRONG = {
     "[agents.coder]\nfunction = 'MODULE:lead'\napprove_tools = ['deploy']": (
         "3: agents.coder.approve_tools: this is for an agent with a model or guest, and this one has a function"
     ),
+    f"{AGENT}timeout = 0": "3: agents.coder.timeout: timeout must be a positive number of seconds, got 0",
+    f"{AGENT}timeout = '10m'": "3: agents.coder.timeout: this is a number, not '10m'",
     f"{AGENT}iterations = 'many'": "3: agents.coder.iterations: this is a whole number, not 'many'",
     f"{AGENT}iterations = 0": "3: agents.coder.iterations: iterations is a whole number of at least 1 or None, not 0",
     f"{AGENT}asks = 3": ('3: agents.coder.asks: this is a list of texts, such as ["a", "b"], or one text, not 3'),

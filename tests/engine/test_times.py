@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, doomed, found, happened, serving, sound, take_over
-from remit import Bounds, Refused, Runtime, Task, Turn
+from remit import Bounds, Card, Outcome, Refused, Runtime, Task, Turn
 from remit.errors import BadInput
 from remit.ports import Which
 from remit.testing import FakeClock
@@ -62,6 +62,71 @@ async def test_a_delegation_has_300_seconds_and_an_attempt_from_the_queue_260(rt
     clock.advance(260)
     assert (await task.wait(PATIENCE)).state == "dead"
     await sound(rt)
+
+
+@pytest.mark.rule("time.agent")
+async def test_the_timeout_of_an_agent_is_the_time_of_each_of_its_attempts(rt: Runtime, clock: FakeClock):
+    begun = asyncio.Event()
+
+    async def slow(turn: Turn) -> None:
+        begun.set()
+        await anyio.Event().wait()
+
+    @rt.agent(asks="*", timeout=5_000)
+    async def lead(turn: Turn) -> str:
+        return (await turn.outcome("long", "x", timeout=4_000)).state
+
+    rt.agent("long", timeout=1_000)(slow)
+    rt.agent("brief", timeout=5)(slow)
+    rt.add(Card("carded"), slow, timeout=7)
+
+    async def ends_after(seconds: float, asking: asyncio.Future[Outcome], *, recorded: bool = True) -> Outcome:
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+        if recorded:
+            last = max(await rt.workspace.tasks.list(), key=lambda one: one.asked)
+            assert last.until == clock.now() + seconds * SECOND
+        clock.advance(seconds - 1)
+        assert not asking.done()
+        clock.advance(1)
+        begun.clear()
+        done = await asking
+        clock.advance(120)  # the breaker closes
+        return done
+
+    for name, seconds in (("long", 1_000), ("brief", 5), ("carded", 7)):
+        assert (await ends_after(seconds, asyncio.ensure_future(rt.outcome(name, "x")))).state == "timed-out"
+    # A caller may set a shorter time, and not a longer one.
+    assert (await ends_after(20, asyncio.ensure_future(rt.outcome("long", "x", timeout=20)))).state == "timed-out"
+    assert (await ends_after(5, asyncio.ensure_future(rt.outcome("brief", "x", timeout=20)), recorded=False)).error
+    # A delegation has the time of its agent; in the queue it is the time of each attempt.
+    assert (await ends_after(1_000, asyncio.ensure_future(rt.outcome("lead", "x")), recorded=False)).value == (
+        "timed-out"
+    )
+    for name, seconds, said in (("long", 1_000, {}), ("long", 300, {"timeout": 300}), ("brief", 5, {"timeout": 300})):
+        task = await rt.submit(name, "x", attempts=1, **said)
+        done = await ends_after(seconds, asyncio.ensure_future(task.wait()), recorded=False)
+        assert done.state == "dead"
+    await sound(rt)
+
+
+@pytest.mark.rule("time.usual")
+async def test_a_caller_may_give_a_delegation_more_than_the_usual_time(rt: Runtime, clock: FakeClock):
+    begun, go = anyio.Event(), anyio.Event()
+
+    @rt.agent
+    async def slow(turn: Turn) -> str:
+        begun.set()
+        await go.wait()
+        return "done"
+
+    asking = asyncio.ensure_future(rt.outcome("slow", "x", timeout=1_000))
+    await happened(begun)
+    [status] = await rt.workspace.tasks.list()
+    assert status.until == clock.now() + 1_000 * SECOND
+    clock.advance(999)
+    go.set()
+    assert (await asking).value == "done"
 
 
 @pytest.mark.rule("time.usual")

@@ -12,10 +12,12 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with
 from remit.cli.terminal import Rows
 from remit.core import scope
 from remit.core.allow import ANY, Names, spelled
+from remit.core.backoff import USUAL
 from remit.core.card import Card
+from remit.core.times import SECOND
 from remit.core.toolgroups import GROUPS
 from remit.report import wire
-from remit.report.figures import age
+from remit.report.figures import age, count, duration
 from remit.report.printable import escaped
 from remit.runtime.stacks import AgentStack
 from remit.runtime.workspace import opening_of
@@ -136,3 +138,7 @@ def _limits(one: AgentStack) -> Iterator[str]:
         yield f"{one.max_tokens:,} tokens an answer"
     if one.card.concurrency is not None:
         yield f"{one.card.concurrency} at a time"
+    if one.timeout is not None:
+        yield f"{duration(round(one.timeout * SECOND))} an attempt"
+    if one.attempts != USUAL.attempts:
+        yield count(one.attempts, "attempt")

@@ -332,6 +332,7 @@ AGENT: Final = TableKind(
         "reads": Setting("The shared context it may read, next to its own memory.", NAMES, _on_card("reads")),
         "writes": Setting("The shared context it may write.", NAMES, _on_card("writes")),
         "concurrency": Setting("The number of tasks it runs at once.", WHOLE, _on_card("concurrency")),
+        "timeout": Setting("The time of one attempt of its tasks, in seconds.", NUMBER, _seconds),
         "ask_person": Setting("Its model may ask a person, and waits for the answer.", YES),
         "trusted_output": Setting("It checks its input: its results count as trusted.", YES),
         "fallback": Setting("Models to try if the first does not answer.", TEXTS, _models, _MODEL),

@@ -255,8 +255,8 @@ class _Building:
                 self._add_guest(made, name, guest, retry=retry, **about)
         elif (answer := self._answer(("agents", name, "function"), table)) is not None:
             rules = USUAL_RULES._replace(memory=memory(about.pop("memory", None)))
-            output = about.pop("output", None)
-            made.add(Card(name, **about), answer, retry=retry, rules=rules, output=output)
+            output, timeout = about.pop("output", None), about.pop("timeout", None)
+            made.add(Card(name, **about), answer, retry=retry, rules=rules, timeout=timeout, output=output)
 
     def _add_guest(self, made: Runtime, name: str, guest: Any, **about: Any) -> None:
         if isinstance(guest, NotImported):

@@ -18,7 +18,7 @@ from remit.core.events import NO_LABELS, Labels, MetaValue
 from remit.core.events import labels_given as labels_of
 from remit.core.plan import STEP_LIMIT, Lead, Plan
 from remit.core.prices import CreditsGiven
-from remit.core.remit import ATTEMPT_TIME, STAND_IN, Pass
+from remit.core.remit import STAND_IN, Pass
 from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers
 from remit.core.times import SpanGiven, delay, span
@@ -246,7 +246,7 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
 def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:
     """Return a person's submission and its session."""
     if not how:
-        return Submission(Pass(agent, task, sees=ANY, writes=ANY), ATTEMPT_TIME), ""
+        return Submission(Pass(agent, task, sees=ANY, writes=ANY), 0), ""
     return _submitted(agent, task, checked("submit", how, Submitting))
 
 
@@ -326,7 +326,7 @@ def _options(given: dict[str, Any]) -> PlanOptions:
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the checked keywords of the queue, and the others."""
     queue: dict[str, Any] = {
-        "timeout": span(timeout, "timeout") if (timeout := how.pop("timeout", None)) is not None else ATTEMPT_TIME,
+        "timeout": span(timeout, "timeout") if (timeout := how.pop("timeout", None)) is not None else 0,
         "attempts": between(how.pop("attempts"), "attempts", 1, MOST_ATTEMPTS) if "attempts" in how else 0,
         "key": how.pop("key", ""),
         "same_within": span(how.pop("same_within"), "same_within") if "same_within" in how else 0,

@@ -21,12 +21,12 @@ from remit.core.loops import GROWN, ONCE, USUAL, Repetition, Sign, Thresholds
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice, kept_back
-from remit.core.remit import NO_RIGHTS, Pass, Remit, expires, known_pass, place
+from remit.core.remit import NO_RIGHTS, Pass, Remit, known_pass, place
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, digest, encode
 from remit.engine.approvals import Said
 from remit.engine.attempt import endings
-from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.live import LiveTask, resumed_until
 from remit.engine.attempt.operations import Operations
 from remit.engine.attempt.replay import Resumed, asked, forked_from, next_of, origin_of, resume
 from remit.engine.attempt.slots import ALONE, Attempted, Batch, Ticket
@@ -241,7 +241,8 @@ class Delegations:
                 proposal = proposal._replace(brought=led.agent.card)
             first = proposal.child
             tell_listener(first.id)
-            begun = Begun(worker, led_as=led_as, until=expires(first.bounds, proposal.now))
+            live = _live(first, agent).limit_time(services.ground.clock, proposal.now, said=wish.microseconds)
+            begun = Begun(worker, led_as=led_as, until=live.expires(proposal.now))
 
             def decide(view: View) -> Decision[Json]:
                 admitted = services.admission.admit(view, BEGIN, proposal)
@@ -251,7 +252,6 @@ class Delegations:
                 events = (started(first, proposal.now, funded), *admitted.events)
                 return Decision(first.id, events, services.heartbeat.first_beat())
 
-            live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
             return Attempted(live, (await services.conductor.admit(live, f"{first.id}/start", decide))[0])
 
         with services.heartbeat.while_working(), services.stops.while_working():
@@ -348,7 +348,7 @@ class Delegations:
             admitted = admission.admit(view, DELEGATE, proposal)
             if not admitted.ok:
                 return _no(admitted, patient=patient)
-            now, until = proposal.now, expires(child.bounds, proposal.now)
+            now, until = proposal.now, live.expires(proposal.now)
             lineage = next_of(view, origin) if origin else None
             begun = wanted.begun(worker, until, lineage, admitted)
             begun = begun._replace(position=position) if position else begun
@@ -373,7 +373,8 @@ class Delegations:
     def _made_alive(self, asker: LiveTask, proposal: Proposal, besides: Besides) -> LiveTask:
         """Return the running task of a delegation, in the asker's line, with a receipt of what is withheld from it."""
         ground, child, wish, step = self._services.ground, proposal.child, proposal.wish, besides.step
-        live = _live(child, ground.directory.get(wish.to)).limit_time(ground.clock, proposal.now, asker.life)
+        live = _live(child, ground.directory.get(wish.to))
+        live.limit_time(ground.clock, proposal.now, asker.life, wish.microseconds)
         live.control.line = asker.control.line
         live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps)
         live.lead = besides.lead
@@ -430,7 +431,7 @@ class Delegations:
             )
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
-            until = expires(resumed.remit.bounds, now)
+            until = resumed_until(ground.directory.get(record.holder), resumed.remit, now)
             passing = services.slots.passing_on(view, asker, now) or ()
             events = (claimed(place_of(record), record.holder, now, claim, until), *admitted.events, *passing)
             return Decision(None, events, aside=resumed)

@@ -33,7 +33,8 @@ class AgentRules(NamedTuple):
     tool call, the number of model requests for one task, what happens to a call of each tool that may have been made
     before a crash, and to a conversation that cannot be continued. `expects` are tools that the owner named before the
     agent's tools were known; `varies` says that its tools differ from request to request. `polls` are tools that ask
-    for the state of something, so equal results are fine."""
+    for the state of something, so equal results are fine. `timeout` is the time of one attempt in microseconds; 0 for
+    the default."""
 
     approve_tools: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
@@ -46,6 +47,7 @@ class AgentRules(NamedTuple):
     varies: bool = False
     memory: Remembers = ""  # default of `remembers`
     polls: frozenset[str] = frozenset()
+    timeout: int = 0
 
     def repeats(self, tool: str) -> Repeat:
         """Return the tool's own setting. The default is "again" for verbs, which are found in the record, and "tell"

@@ -18,6 +18,7 @@ from remit.core.card import TEXT_LIMIT, Card
 from remit.core.checks import callable_, counted, items, meant, of_type, one_of, yes_or_no
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
+from remit.core.times import SpanGiven, span
 from remit.core.toolgroups import GROUP, GROUPS, Repeat, repeat_word
 from remit.core.toolgroups import tools as tools_of
 from remit.core.values import canonical, shown
@@ -49,6 +50,7 @@ class AboutModel(TypedDict, total=False):
     trusted_output: bool
     concurrency: int | None
     retry: RetryPolicy
+    timeout: SpanGiven | None
     instructions: str
     ask_person: bool
     tools: Iterable[Any]
@@ -385,6 +387,7 @@ def _rules(
         expects=expects,
         memory=memory(about.get("memory")),
         polls=polls,
+        timeout=span(timeout, "timeout") if (timeout := about.get("timeout")) is not None else 0,
     )
 
 

@@ -14,6 +14,7 @@ from remit.core.card import Card
 from remit.core.checks import keywords, of_type
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
+from remit.core.times import SpanGiven, span
 from remit.core.toolgroups import Repeat, expanded
 from remit.core.values import canonical, shown
 from remit.engine import asking
@@ -40,7 +41,8 @@ _TOOLS: Final = ("tools", "deny", "approve_tools")  # keywords that name tools
 
 
 class About(TypedDict, total=False):
-    """The fields of a card except its name, how the agent's queued tasks are retried, and the form of its results."""
+    """The fields of a card except its name, how the agent's queued tasks are retried, the time of one attempt, and the
+    form of its results."""
 
     role: str
     can: str | Iterable[str]
@@ -57,6 +59,7 @@ class About(TypedDict, total=False):
     concurrency: int | None
     memory: Literal["session", "whole"] | None
     retry: RetryPolicy
+    timeout: SpanGiven | None
     output: Any
 
 
@@ -90,7 +93,9 @@ class HasTeam:
     @keywords(About, AboutModel, Modelled)
     def agent(self, what: Any = "", /, **about: Any) -> Any:
         """Register a function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`. A plain function
-        runs in a thread. With `output`, a type or a JSON Schema, a result that does not fit fails the task.
+        runs in a thread. With `output`, a type or a JSON Schema, a result that does not fit fails the task. `timeout`
+        is the time of one attempt in seconds, `concurrency` how many of its tasks run at once, and `retry` how its
+        queued tasks are retried.
 
         With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, the function's return
         value is the prompt (None: `turn.prompt()`), and its return annotation is the form of the result. It takes the
@@ -112,6 +117,7 @@ class HasTeam:
         *,
         retry: RetryPolicy = USUAL,
         rules: AgentRules = USUAL_RULES,
+        timeout: SpanGiven | None = None,
         output: Any = None,
     ) -> None: ...
     @overload
@@ -131,8 +137,10 @@ class HasTeam:
             self.add(found.card, found.answer, retry=found.retry, rules=found.rules, output=about.get("output"))
             return
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
-        checks.refuse_strange("add", about, ("retry", "rules", "output"))
+        checks.refuse_strange("add", about, ("retry", "rules", "timeout", "output"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
+        if (timeout := about.get("timeout")) is not None:
+            rules = rules._replace(timeout=span(timeout, "timeout"))
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
         if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve_tools):
             raise BadInput(
@@ -265,10 +273,11 @@ class HasTeam:
     def _register(self, function: Any, name: str, about: About) -> Any:
         rest = {**self._ungrouped(about)}
         retry, rules, output = rest.pop("retry", USUAL), USUAL_RULES, rest.pop("output", None)
+        timeout = rest.pop("timeout", None)
         if word := memory(rest.pop("memory", None)):
             rules = rules._replace(memory=word)
         card = Card(name or getattr(function, "__name__", ""), **rest)
-        self.add(card, function, retry=retry, rules=rules, output=output)
+        self.add(card, function, retry=retry, rules=rules, timeout=timeout, output=output)
         return function
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from remit.core.card import Card
 from remit.core.recovery import Choice
 from remit.core.session import Remembers
+from remit.core.times import SECOND
 from remit.engine.directory import Agent, JudgesHops
 
 
@@ -12,7 +13,9 @@ class AgentStack(NamedTuple):
     """The configuration of an agent. `models` are tried in order, with the keys that `keys` names for each; they are
     empty if they are known only while it runs. `approve_tools` are tools that a person approves each time; `before` and
     `after` are the hooks around each tool, in the order of their calls. `around` are the functions around each turn,
-    the outermost first; `guards` are the owner's guards of this runtime, which judge every hop."""
+    the outermost first; `guards` are the owner's guards of this runtime, which judge every hop.
+    `timeout` is the time of one attempt in seconds, None for the default, and `attempts` the number of attempts of a
+    queued task."""
 
     card: Card
     models: tuple[str, ...]
@@ -25,6 +28,8 @@ class AgentStack(NamedTuple):
     after: tuple[str, ...]
     around: tuple[str, ...]
     guards: tuple[str, ...]
+    timeout: float | None
+    attempts: int
 
 
 def stack_of(agent: Agent, guards: tuple[JudgesHops, ...]) -> AgentStack:
@@ -43,6 +48,8 @@ def stack_of(agent: Agent, guards: tuple[JudgesHops, ...]) -> AgentStack:
         tuple(map(_called, rules.after)),
         tuple(layer.name for layer in agent.around),
         tuple(guard.name for guard in guards),
+        rules.timeout / SECOND if rules.timeout else None,
+        agent.retry.attempts,
     )
 
 

@@ -27,7 +27,7 @@ from remit.core.money import Amounts
 from remit.core.offers import Offers, Room
 from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Slice, Why, kept_back
-from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, place
+from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, expires, place
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json, encode
@@ -195,15 +195,28 @@ class LiveTask:
         self.took: Trust = remit.trust  # the least trusted input so far
         self.refusals = Refusals()
 
-    def limit_time(self, clock: Clock, now: int, above: Life | None = None) -> Self:
-        """Give the task its time: that of one attempt, limited by its deadline and by its asker's time."""
+    def limit_time(self, clock: Clock, now: int, above: Life | None = None, said: int | None = None) -> Self:
+        """Give the task its time: that of one attempt, limited by its deadline and by its asker's time. The time of an
+        attempt is at most the agent's own, if it has one; `said` is what the caller of a delegation asked for."""
         control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
-        usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
+        usual = self.agent.rules.timeout
+        if usual:
+            span = min(attempt.timeout or usual, usual)
+        elif attempt.queued:
+            usual = ATTEMPT_TIME
+            span = attempt.timeout or usual
+        else:
+            usual = DELEGATION_TIME
+            span = said or usual
         control.clock = clock
         self.began = clock.ticks()
         left = None if deadline is None else deadline - now
-        control.first_timer = self.life.begin(self.began, attempt.timeout or usual, usual, left, above)
+        control.first_timer = self.life.begin(self.began, span, usual, left, above)
         return self
+
+    def expires(self, now: int) -> int:
+        """Return when its first attempt expires in the store, if that starts now."""
+        return now + self.life.own - (self.began or 0)
 
     def tried_again(self, lineage: Lineage) -> None:
         """Continue a retry lineage: look up results under the ids that its earlier tasks used."""
@@ -452,6 +465,12 @@ class Elsewhere:
             del tasks[self._task]
         if not tasks and self._live.alone is not None:
             self._live.alone.set()
+
+
+def resumed_until(agent: Agent | None, remit: Remit, now: int) -> int:
+    """Return when a delegation that is resumed now expires in the store."""
+    own = agent.rules.timeout if agent is not None else 0
+    return expires(remit.bounds, now, own or DELEGATION_TIME)
 
 
 _BEAT_PROGRESS: Final = 100  # tasks whose progress goes with one heartbeat; the latest reports win

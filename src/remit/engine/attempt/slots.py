@@ -12,12 +12,12 @@ import anyio
 
 from remit.core.events import Unsealed
 from remit.core.kinds.tasks import Requeue, moved, requeued
-from remit.core.remit import DELEGATION_TIME, LASTS, Pass, expires
+from remit.core.remit import LASTS, Pass, expires
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.attempt.control import Line
 from remit.engine.attempt.endings import AT_ONCE
-from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.live import LiveTask, resumed_until
 from remit.engine.door import Admission
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import Bell
@@ -205,8 +205,9 @@ def _new_expiry(live: LiveTask, now: int) -> dict[str, Json]:
     """Return the new time of expiry of a task whose clock was stopped: the recorded one may be long past."""
     if not live.life.stood_still:
         return {}
-    lasts = DELEGATION_TIME if live.attempt.asked_how == "delegate" else LASTS
-    return {"until": expires(live.remit.bounds, now, lasts)}
+    if live.attempt.asked_how == "delegate":
+        return {"until": resumed_until(live.agent, live.remit, now)}
+    return {"until": expires(live.remit.bounds, now, LASTS)}
 
 
 def _stands(view: View, live: LiveTask, state: str) -> bool:

@@ -10,8 +10,9 @@ from remit.core.guards import CLAIM
 from remit.core.kinds.tasks import Claim, FirstData, claimed
 from remit.core.lifecycle import Record
 from remit.core.plan import lead_restored
-from remit.core.remit import STAND_IN, expires, known_pass
+from remit.core.remit import STAND_IN, known_pass
 from remit.core.values import INT_LIMIT
+from remit.engine.attempt.live import resumed_until
 from remit.engine.attempt.replay import Resumed, resume
 from remit.engine.consequences import ended_unrun
 from remit.engine.directory import Directory
@@ -174,7 +175,7 @@ class Claims:
         admitted = self._services.admission.admit(view, CLAIM, proposal)
         if not admitted.ok:
             return [], []
-        until = expires(resumed.remit.bounds, now) if record.asked_how == "delegate" else 0
+        until = resumed_until(agent, resumed.remit, now) if record.asked_how == "delegate" else 0
         taken = claimed(place_of(record), record.holder, now, claim, until)
         return [taken, *admitted.events], [ClaimedTask(resumed, now, record.losses)]
 

@@ -10,7 +10,7 @@ from remit.core import remit as remits
 from remit.core.events import Event, Place, Unsealed, read
 from remit.core.kinds.tasks import FirstData, Lineage, moved
 from remit.core.lifecycle import Outcome, Record
-from remit.core.remit import ATTEMPT_TIME, LASTS, expires
+from remit.core.remit import LASTS, expires
 from remit.core.times import iso
 from remit.core.values import Json, plain, shown
 from remit.engine.acts import ONCE, Act, ActContent
@@ -329,7 +329,7 @@ def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: 
         "dedup_key": "",
         "content": "",
         "ready_at": AT_ONCE,
-        "timeout": first.get("timeout", ATTEMPT_TIME),
+        "timeout": first.get("timeout", 0),
         "attempts": first.get("attempts", 0),
         **lineage._asdict(),
     }
