@@ -51,16 +51,27 @@ async def test_a_function_answers_what_a_run_asks(anywhere: Runtime):
 
 
 @pytest.mark.rule("ask.code")
-async def test_a_plain_function_answers_in_a_thread(rt: Runtime):
+async def test_a_plain_function_answers_in_a_thread_that_keeps_no_process(rt: Runtime):
     rt.agent(which)
-    threads: list[int] = []
+    threads: list[threading.Thread] = []
+    ended = threading.Event()
 
     def answer(question: AskedQuestion) -> str:
-        threads.append(threading.get_ident())
+        threads.append(threading.current_thread())
         return question.choices[0]
 
+    def wait(question: AskedQuestion) -> bool:
+        threads.append(threading.current_thread())
+        return ended.wait(PATIENCE)
+
     assert await rt.run("which", "paint", on_question=answer) == "red"
-    assert threads != [threading.get_ident()]
+    run = asyncio.create_task(rt.run("which", "paint", on_question=wait))
+    await until(lambda: len(threads) == 2)
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    assert [thread.daemon for thread in threads] == [True, True]
+    ended.set()
+    await asyncio.to_thread(threads[1].join, PATIENCE)
 
 
 class Polite:

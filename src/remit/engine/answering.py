@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, NamedTuple, TypeAlias, cast
-
-from anyio import to_thread
 
 from remit.core.lifecycle import Outcome
 from remit.core.question import Inquiry, Question, Reply
@@ -207,12 +207,31 @@ class _Attending:
 
     async def _call(self, question: AskedQuestion) -> object:
         # In a thread: a plain function that reads a line must not block the event loop.
-        answer: object = (
-            self._function(question)
-            if self._is_async
-            else await to_thread.run_sync(self._function, question, abandon_on_cancel=True)
-        )
+        answer: object = self._function(question) if self._is_async else await _in_thread(self._function, question)
         return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _in_thread(function: OnQuestion, question: AskedQuestion) -> object:
+    """Return what a plain function returns. Its thread is a daemon: after Ctrl-C, a function that reads a line would
+    keep the process until that line is typed."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+    ended = asyncio.Event()
+    value, error = None, None
+
+    def call() -> None:
+        nonlocal value, error
+        try:
+            value = context.run(function, question)
+        except BaseException as raised:  # noqa: BLE001 - raised again below
+            error = raised
+        with suppress(RuntimeError):  # the event loop has ended
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=call, name="remit-question", daemon=True).start()
+    await ended.wait()
+    if error is not None:
+        raise error
+    return value
 
 
 def _is_async(function: OnQuestion) -> bool:
