@@ -1,11 +1,13 @@
 """The journal as an owner reads it: all of it, its latest events, page by page; and beside the event loop."""
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from engine.helping import PATIENCE
 from remit import Card, Runtime
 from remit.errors import BadInput
 from remit.ports import Span, View
@@ -140,3 +142,15 @@ async def test_following_someone_who_does_nothing_reads_only_what_is_new(tmp_pat
             assert [span.after for span in database.spans if span.agent == "rare"] == [10, 12]
             await rt.run("rare", "at last")
             assert [event.agent for event in await follow.next()] == ["rare", "rare"]
+
+
+@pytest.mark.rule("workspace.follow")
+async def test_waiting_for_an_event_goes_on_when_others_are_written(rt: Runtime):
+    rt.agent(echo)
+    async with rt.workspace.journal.follow(kinds=["task.cancelled"]) as follow:
+        waiting = asyncio.create_task(follow.next(PATIENCE))
+        await rt.run("echo", "something else")
+        later = await rt.submit("echo", "later", after=PATIENCE)
+        assert not waiting.done()
+        await later.cancel()
+        assert [event.kind for event in await waiting] == ["task.cancelled"]

@@ -1,5 +1,6 @@
 """Filters for tasks and events, checked before a store sees them."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
@@ -67,7 +68,7 @@ class EventFilter(TypedDict, total=False):
     session: str | None
     agent: str | None
     task: str | None
-    kinds: frozenset[str] | None
+    kinds: Iterable[str] | None
     since: datetime | None
     until: datetime | None
     after: int

@@ -92,15 +92,23 @@ class Follow:
 
     async def next(self, timeout: float = LOOK_SECONDS) -> list[Event]:  # noqa: ASYNC109 - an empty list, no error
         """Wait for events since the last call. Return an empty list if there are none for `timeout` seconds."""
-        events = await self._look()
-        if events:
+        if events := await self._look():
             return events
-        timer = self._clock.call_later(timeout, self.changed.set)
+        is_late = False
+
+        def end() -> None:
+            nonlocal is_late
+            is_late = True
+            self.changed.set()
+
+        timer = self._clock.call_later(timeout, end)
         try:
-            await self.changed.wait()
+            while not events and not is_late:  # events that do not match wake it too
+                await self.changed.wait()
+                events = await self._look()
         finally:
             timer.cancel()
-        return await self._look()
+        return events
 
     async def _events(self) -> AsyncGenerator[list[Event]]:
         self._span = replace(self._span, limit=self._span.limit or PAGE)
