@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
@@ -74,7 +74,7 @@ class Policy:
     spawns: int = SPAWNED
     certainty: Certainty = field(default_factory=Certainty)
     groups: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
-    limits: tuple[Limit, ...] = ()
+    limits: Sequence[Limit] = ()
     unknown_price: Literal["refuse", "tokens"] = "refuse"
     needs_approval: NeedsApproval | None = None
     on_no_answer: Literal["reject", "approve"] = "reject"

@@ -152,7 +152,8 @@ class TurnFacts:
 
     @property
     def attempt(self) -> int:
-        """How often this task has been started, this time included: 2 and more for a retry, or after a crash."""
+        """The number of this attempt: 2 and more for a retry. If another worker takes the task over after a crash, the
+        number stays, unless remit counts the crash as an attempt of the task."""
         return self._live.attempt.number
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import pydantic_ai
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, NativeOutput, RunContext, Tool
@@ -71,6 +72,10 @@ def ask(context: RunContext[None], what: str) -> str:
 
 def shouted(context: RunContext[None], text: str) -> str:
     return text.upper()
+
+
+def test_the_framework_writes_nothing_on_the_screen_of_a_program():
+    assert not pydantic_ai.BANNER_ENABLED
 
 
 @pytest.mark.rule("pydantic.idle")
