@@ -307,7 +307,8 @@ def test_files_that_pages_name_are_there():
 
 def anchors(page: Path) -> set[str]:
     heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    words = [re.sub(r"\[(.+?)\]\(.+?\)", r"\1", head) for head in heads]  # of a link, only its text counts
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in words}
 
 
 def test_the_index_leads_to_every_page():
