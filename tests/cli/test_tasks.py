@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from commands import plain_environment
 from postgres import running
 from programs import Program
-from remit import Runtime
+from remit import Plan, Runtime, Step
 from remit.cli.main import main
 from remit.stores.sqlite.files import advice
 from teams import team
@@ -608,6 +608,37 @@ def test_cancel_and_retry(cli, tmp_path: Path):
     assert json.loads(cli("status", again.out.strip(), "--json").out)["state"] == "pending"
     data = json.loads(cli("cancel", again.out.strip(), "--json").out)
     assert data == {"task": again.out.strip(), "cancelled": 1, "stopping": []}
+
+
+@pytest.mark.rule("retry.from-step", "retry.from-step-refused")
+def test_retry_runs_a_plan_again_from_a_step(cli, tmp_path: Path):
+    steps = [Step("taste", "Taste", agent="quick"), Step("label", "Label", agent="quick", after=["taste"])]
+
+    async def plan(rt: Runtime) -> str:
+        handle = await rt.submit_plan(Plan(steps))
+        await handle.wait(30)
+        return handle.id
+
+    run = done(tmp_path, plan, hands=10)
+    wrong = cli("retry", "last", "--from", "labl", "--json")
+    assert wrong.code == 2
+    assert "there is no step 'labl' in the plan of run" in str(json.loads(wrong.out)["error"])
+    assert "did you mean label?" in cli("retry", "last", "--from", "labl").err
+    again = json.loads(cli("retry", "last", "--from", "label", "--json").out)["task"]
+    assert f"run {again} is pending; cancel it or wait" in " ".join(cli("retry", again, "--from", "label").err.split())
+
+    async def finish(rt: Runtime) -> str:
+        return (await rt.workspace.tasks.get(again).wait(30)).state
+
+    assert done(tmp_path, finish, hands=10) == "completed"
+    shown = " ".join(cli("show", again).out.split())
+    assert f"runs {run} again from step 'label'" in shown
+    assert "plan 2 of 2 steps completed" in shown
+    assert "Taste quick kept from task" in shown
+    assert f"; runs {run} again from step 'label'" in " ".join(cli("history", "--run", again).out.split())
+    fork = cli("fork", run).out.strip()
+    assert f"a fork of {run} at event" in " ".join(cli("show", fork).out.split())
+    assert "Taste · quick · kept from task" in " ".join(cli("flow", again).out.split())
 
 
 def test_prune_takes_away_what_ended_long_ago(cli, tmp_path: Path):

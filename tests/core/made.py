@@ -46,6 +46,7 @@ from remit.core.kinds.tasks import (
 )
 from remit.core.kinds.upkeep import journal_cut, keys_kept, runs_pruned
 from remit.core.kinds.workspace import (
+    KeptTask,
     breaker_set,
     cards_published,
     effect_done,
@@ -266,6 +267,7 @@ MADE = [
     model_waiting(CODER, ModelTry("openai:gpt-5", "A", 2, 7_000_000), 2, NOW),
     model_waiting(CODER, ModelTry("openai:gpt-5", wait=7_000_000), 2, NOW),
     work_left(CODER, ["$0.01 paid for stamps"], NOW),
+    work_kept(seal(started(CODER, NOW), "{}", "two", Head()), HERE, NOW, KeptTask(task=CODER.id, state="completed")),
     work_kept(seal(effect_done(CODER, "charge", "abc", [1], NOW), "{}", "one", Head()), HERE, NOW),
     tool_begun(CODER, {"tool": "look", "call": "c1", "given": "{}"}, NOW),
     talk_restarted(CODER, RESTARTED, NOW),

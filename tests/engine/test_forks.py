@@ -5,9 +5,10 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, sound
+from engine.helping import PATIENCE, ends, sound
 from remit import Command, Runtime, Turn
 from remit.errors import BadInput, Conflict, NotFound
+from remit.testing import FakeClock
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says, model_server
 from remit.types import Event
 
@@ -240,6 +241,103 @@ async def test_a_plan_and_a_team_are_forked_at_any_event(rt: Runtime):
         steps = before.count("task.completed") - (event is events[-1])
         assert len(done) == 4 - before.count("team.planned") - steps, event
     await sound(rt)
+
+
+@pytest.mark.rule("fork.nothing-again")
+async def test_a_fork_of_a_retry_has_what_the_earlier_tries_finished(rt: Runtime):
+    did: list[str] = []
+    broken = {"late"}
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> list[object]:
+        charged = await turn.once("charge", lambda: did.append("charge") or 5)
+        found = await turn.delegate("part", "early")
+        task = await turn.submit("part", "queued")
+        return [charged, found, await task.result(PATIENCE), await turn.delegate("part", "late")]
+
+    @rt.agent
+    async def part(turn: Turn) -> str:
+        await turn.once("begin", lambda: did.append(f"begin {turn.task}"))
+        did.append(turn.task)
+        if turn.task in broken:
+            raise ValueError("no")
+        return turn.task
+
+    run = await rt.submit("lead", "go", attempts=1)
+    assert not (await run.wait(PATIENCE)).ok
+    broken.clear()
+    retried = await rt.workspace.tasks.retry(run.id)
+    result = await retried.result(PATIENCE)
+    events = await history(rt, retried.id)
+    for event in events:
+        did.clear()
+        fork = await rt.workspace.fork(retried.id, event.seq)
+        assert await fork.result(PATIENCE) == result, event
+        late = any(one.kind == "task.completed" and one.agent == "part" for one in events if one.seq <= event.seq)
+        assert did == ([] if late else ["late"]), event
+    await sound(rt)
+
+
+@pytest.mark.rule("fork.original")
+async def test_a_fork_continues_what_failed_without_being_met_by_a_retry_of_the_original(rt: Runtime):
+    did: list[str] = []
+    broken = [True]
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        first = await turn.outcome("part", "x")
+        if not first.ok:
+            return await turn.delegate("part", "x")
+        raise ValueError("the part was done for another run")
+
+    @rt.agent
+    async def part(turn: Turn) -> str:
+        await turn.once("begin", lambda: did.append("begin"))
+        did.append("part")
+        if broken[0]:
+            raise ValueError("no")
+        return "done"
+
+    run = await rt.submit("lead", "go", attempts=1)
+    assert not (await run.wait(PATIENCE)).ok
+    broken[0] = False
+    first = next(event for event in await history(rt, run.id) if event.kind == "task.failed")
+    assert await (await rt.workspace.fork(run.id, first.seq)).result(PATIENCE) == "done"
+    assert did == ["begin", "part", "part", "part"]
+    broken[0] = True
+    await rt.workspace.agents.reset("part")
+    assert not (await (await rt.workspace.tasks.retry(run.id)).wait(PATIENCE)).ok
+    assert did == ["begin", *["part"] * 5]
+    await sound(rt)
+
+
+@pytest.mark.rule("fork.refused")
+async def test_a_fork_whose_original_was_pruned_says_so_and_does_nothing_twice(rt: Runtime, clock: FakeClock):
+    did: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        if turn.task == "queued":
+            part = await turn.submit("part", "x")
+            return await part.result(PATIENCE)
+        return await turn.delegate("part", "x")
+
+    @rt.agent
+    async def part(turn: Turn) -> str:
+        did.append("part")
+        return "done"
+
+    runs = [await rt.submit("lead", "delegated"), await rt.submit("lead", "queued")]
+    for run in runs:
+        await run.result(PATIENCE)
+    await rt.workspace.agents.trip("lead", "not now")
+    forks = [await rt.workspace.fork(run.id) for run in runs]
+    clock.advance(100)
+    await rt.workspace.prune(0.0001)
+    await rt.workspace.agents.reset("lead")
+    for fork in forks:
+        assert "of the run that this one is a fork of was pruned" in str((await ends(clock, fork)).error)
+    assert did == ["part", "part"]
 
 
 @pytest.mark.rule("fork.refused")

@@ -23,7 +23,7 @@ from engine.helping import (
     take_over,
 )
 from remit import Card, Command, Plan, Refused, Runtime, Step, Task, Turn, Workspace
-from remit.errors import BadInput, Cancelled, Conflict
+from remit.errors import BadInput, Cancelled, Conflict, Failed
 from remit.settings import System
 from remit.testing import FakeClock
 from teams import echo, team
@@ -349,17 +349,40 @@ async def test_what_is_no_plan_has_no_steps(rt: Runtime):
         await task.plan_outcome(PATIENCE)
 
 
-async def test_what_a_program_led_is_told_afterwards_too_and_is_not_retried(rt: Runtime):
-    async def fail(turn: Turn) -> str:
-        raise ValueError("no")
+@pytest.mark.rule("plan.retried")
+async def test_what_a_program_led_is_told_afterwards_too_and_is_retried_unless_it_has_functions(rt: Runtime):
+    tried: list[str] = []
 
-    rt.add(Card("ann"), fail)
-    await rt.run_plan(Plan([Step("a", "A", agent="ann")]))
+    async def fail_once(turn: Turn) -> str:
+        tried.append(turn.agent)
+        if tried.count(turn.agent) == 1:
+            raise ValueError("no")
+        return "done"
+
+    rt.add(Card("ann"), fail_once)
+    rt.add(Card("lead", asks="*"), fail_once)
+    plan = Plan([Step("a", "A", agent="ann")])
+    await rt.run_plan(plan)
     (led,) = await rt.workspace.tasks.list(agent="plan")
     task = rt.workspace.tasks.get(led.id)
     assert (await task.plan_outcome()).steps["a"].reason.startswith("'ann' failed: ValueError: no")
-    with pytest.raises(Conflict, match="was a plan run by a program"):
-        await task.retry()
+    again = await task.retry()
+    assert (await again.plan_outcome(PATIENCE)).steps["a"].value == "done"
+    with pytest.raises(Failed, match="no"):
+        await rt.run_team("go", "lead", plan=plan)
+    (led,) = await rt.workspace.tasks.list(agent="lead")
+    assert await (await rt.workspace.tasks.retry(led.id)).result(PATIENCE) == "done"
+    tried.clear()
+    await rt.run_plan(plan, approve_steps=lambda _: True)
+    (led, *_) = await rt.workspace.tasks.list(agent="plan")
+    with pytest.raises(Conflict, match="was a plan run by a program, with approve_steps="):
+        await rt.workspace.tasks.get(led.id).retry()
+    tried.clear()
+    long = Plan([Step(f"s{number}", "A", "x" * 150_000, agent="ann") for number in range(8)])
+    await rt.run_plan(long)  # longer than one record, and runs nevertheless
+    (led, *_) = await rt.workspace.tasks.list(agent="plan")
+    with pytest.raises(Conflict, match="or too large to record"):
+        await rt.workspace.tasks.get(led.id).retry()
 
 
 # -- teams --------------------------------------------------------------------------------------------------------

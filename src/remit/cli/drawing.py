@@ -33,6 +33,7 @@ from remit.report.words import (
     WAITS,
     attempt_text,
     how_to_answer,
+    kept_from,
     notes,
     progress,
     refused_word,
@@ -125,9 +126,11 @@ def handoff_line(handoff: HandoffMade) -> Text:
 
 
 def step_line(step: PlanStep) -> Text:
-    """Return one line for a step without a task: it waits, was skipped, or a dependency failed."""
+    """Return one line for a step without a task in this run: it waits, was skipped, a dependency failed, or the result
+    of an earlier run counts."""
     line = Text.assemble(_mark(step.state), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
-    return line.append(_after(step), "dim")
+    kept = kept_from(step)
+    return line.append(f"{_after(step)}  {kept}" if kept else _after(step), "dim")
 
 
 def _after(step: PlanStep) -> str:

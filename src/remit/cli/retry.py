@@ -15,6 +15,7 @@ from remit.runtime.workspace import Workspace
 def retry(
     task: TaskId,
     *,
+    from_step: Annotated[str | None, Parameter(name="--from")] = None,
     restart: Annotated[bool, Parameter(negative="")] = False,
     place: Where = HERE,
     act: Acting = MYSELF,
@@ -22,17 +23,22 @@ def retry(
 ) -> None:
     """Retry a failed, dead or cancelled task. remit does not repeat its finished work.
 
+    With `--from`, run a plan that has ended again from one of its steps, in a new run. The step and the steps that
+    depend on it are done again; the results of the others count. A worker runs it.
+
     Parameters
     ----------
     task
         Id of a run or a task, a unique prefix or suffix of it, or `last`.
+    from_step
+        Id of the step from which the plan runs again.
     restart
         Restart conversations with models that cannot be continued. The prompt lists the tools that were used.
     json
         Print the id of the new task as JSON.
     """
     with opened(place) as workspace:
-        again = asyncio.run(_retry(workspace, task, act, restart=restart))
+        again = asyncio.run(_retry(workspace, task, act, from_step, restart=restart))
     if json:
         emit({"task": again})
         return
@@ -40,6 +46,6 @@ def retry(
     aside().print(Text(typed(f"remit wait {again}"), "dim"))
 
 
-async def _retry(workspace: Workspace, typed: str, act: Acting, *, restart: bool) -> str:
+async def _retry(workspace: Workspace, typed: str, act: Acting, from_step: str | None, *, restart: bool) -> str:
     record = await workspace.journal.read(lambda view: task_of(view, typed))
-    return (await workspace.tasks.retry(record.id, restart=restart, **act.said)).id
+    return (await workspace.tasks.retry(record.id, from_step=from_step, restart=restart, **act.said)).id

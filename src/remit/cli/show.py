@@ -16,7 +16,7 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out, write_besi
 from remit.cli.terminal import colour, moment
 from remit.core.events import Event, read
 from remit.core.kinds.sharing import ArtifactSaved
-from remit.core.kinds.tasks import FirstData
+from remit.core.kinds.tasks import FirstData, fork_text
 from remit.core.lifecycle import Record
 from remit.core.times import is_schedule
 from remit.engine.system import SystemClock
@@ -33,6 +33,7 @@ from remit.runtime.finding import run_of
 
 _LONG: Final = 4_000  # characters of one text; `--all` prints the rest
 _NAME: Final = 64
+_FORK: Final = 240
 _WRONG: Final = ("failed", "dead", "refused")
 
 Form: TypeAlias = Literal["text", "mermaid", "svg"]
@@ -98,9 +99,17 @@ def show(
 
 
 def _starter(events: list[Event]) -> str:
-    """Return text such as "  by schedule nightly", or "" for a run that a person started."""
-    by = next((read(event, FirstData).get("by", "") for event in events if event.task == event.run), "")
-    return f"  by {escaped(by, _NAME)}" if is_schedule(by) else ""
+    """Return text such as "  by schedule nightly" or "  a fork of 01J... at event 7", or "" for a run that a person
+    started."""
+    first = next((read(event, FirstData) for event in events if event.task == event.run), None)
+    if first is None:
+        return ""
+    by = first.get("by", "")
+    return f"{f'  by {escaped(by, _NAME)}' if is_schedule(by) else ''}{_forked(first)}"
+
+
+def _forked(first: FirstData) -> str:
+    return f"  {escaped(fork_text(first['forked']), _FORK)}" if "forked" in first else ""
 
 
 def _files(events: list[Event], root: Node) -> list[Text]:

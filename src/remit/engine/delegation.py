@@ -216,6 +216,7 @@ class Led(NamedTuple):
 
     agent: Agent
     led_as: str
+    lead: dict[str, Json] | None = None  # the work as it is recorded, so that a worker can run it again
 
 
 class Delegations:
@@ -243,6 +244,7 @@ class Delegations:
             tell_listener(first.id)
             live = _live(first, agent).limit_time(services.ground.clock, proposal.now, said=wish.microseconds)
             begun = Begun(worker, led_as=led_as, until=live.expires(proposal.now))
+            begun = begun if led is None or led.lead is None else begun._replace(lead=led.lead)
 
             def decide(view: View) -> Decision[Json]:
                 admitted = services.admission.admit(view, BEGIN, proposal)
@@ -393,13 +395,15 @@ class Delegations:
             asker.must_hold(view)
             now, done = asked(view, ops[0])
             if done is not None:
-                return _answered(view, done[0])
+                return _answered(view, now, done[0])
             # An earlier task of this operation ended unheard: a new one continues its lineage.
             origin = _begun_before(view, ops[0]) if now != ops[0] else ""
             for op in ops[1:]:
                 done = view.done(op)
                 record = view.record(done[0]) if done is not None and isinstance(done[0], str) else None
-                if record is not None:
+                forked = forked_from(view, op)
+                origin = origin or forked
+                if record is not None and not forked:
                     origin = origin or origin_of(record)
                     # Of an earlier try only a completed task counts. Anything else is retried, under the same lineage.
                     if (finished := _finished(view, record, asker.operations)) is not None:
@@ -453,21 +457,24 @@ class Delegations:
         return self._noted(asker, op, live, await services.conductor.carry(live, resumed.sends))
 
 
-def _answered(view: View, answer: Json) -> Known:
+def _answered(view: View, op: str, answer: Json) -> Known:
     """Return the outcome of a delegation of this try, or its task if that is still open."""
     if isinstance(answer, dict):
         return Known(Outcome("", "", "refused", error=Refused.read(answer)))
     record = view.record(str(answer))
-    assert record is not None  # a run is not pruned while a task of its lineage is open
+    if record is None:
+        raise endings.pruned_before_fork(str(answer))
     outcome = endings.of_record(view, record)
-    return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else origin_of(record))
+    if outcome is None:
+        return Known(open=record)
+    return Known(outcome, origin="" if outcome.ok else forked_from(view, op) or origin_of(record))
 
 
 def _begun_before(view: View, op: str) -> str:
     """Return the origin of the task that was first started for an operation, or ""."""
     done = view.done(op)
     record = view.record(str(done[0])) if done is not None else None
-    return origin_of(record) if record is not None else ""
+    return forked_from(view, op) or (origin_of(record) if record is not None else "")
 
 
 def _finished(view: View, record: Record, operations: Operations) -> Record | None:

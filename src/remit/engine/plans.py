@@ -15,7 +15,8 @@ from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.checks import items, meant, of_type
 from remit.core.entry import Message
-from remit.core.events import read
+from remit.core.events import Event, read
+from remit.core.kinds.people import QuestionAsked
 from remit.core.kinds.tasks import EndData, StepTold
 from remit.core.kinds.workspace import effect_done, plan_started, step_ended
 from remit.core.lifecycle import Outcome, Record
@@ -39,6 +40,7 @@ from remit.errors import BadInput
 from remit.ports import Decision, View
 
 ASK: Final = "ask"  # the value of a function that leaves the decision to a person
+_APPROVAL: Final = ("approval of step '", "'")
 
 
 class Approvals(NamedTuple):
@@ -65,7 +67,7 @@ class Approvals(NamedTuple):
             said = ask()
             given = await said if inspect.isawaitable(said) else said
         approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other text counts as yes
-        event = effect_done(live.remit, f"approval of step '{step}'", identity, approved, ground.clock.now())
+        event = effect_done(live.remit, step.join(_APPROVAL), identity, approved, ground.clock.now())
         return await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))
 
     async def person(self, step: Step, who: str, identity: str) -> str:
@@ -80,6 +82,19 @@ class Approvals(NamedTuple):
             return rejected(said, "it").removesuffix("; go on without it")
         await self.questions.use(self.live, said, draft)
         return ""
+
+
+def approval_of(event: Event) -> str:
+    """Return the step whose approval an event records, or ""."""
+    before, after = _APPROVAL
+    key = str(event.data["key"]) if event.kind == "effect.done" else ""
+    return key.removeprefix(before).removesuffix(after) if key.startswith(before) else ""
+
+
+def approves_step(event: Event) -> str:
+    """Return the step that a person is asked about with this event, or ""."""
+    shows = read(event, QuestionAsked).get("shows", {}) if event.kind == "question.asked" else {}
+    return str(shows["step"]) if shows.get("action") == "step" else ""
 
 
 # Limits of the whole run: if one of them refuses a step, starting another is pointless.

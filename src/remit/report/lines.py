@@ -36,6 +36,7 @@ from remit.core.kinds.tasks import (
     HopRefused,
     Retrying,
     TokensUsed,
+    fork_text,
 )
 from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
 from remit.core.kinds.workspace import (
@@ -91,7 +92,7 @@ def _submitted(event: Event) -> str:
     ready_at = data.get("ready_at", 0)
     how = " (spawn)" if data.get("asked_how") == "spawn" else ""
     due = f"; due {iso(ready_at)[:19]}Z" if ready_at > event.at else ""
-    fork = f"; a fork of {data['forked']['run']} at event {data['forked']['at']}" if "forked" in data else ""
+    fork = f"; {fork_text(data['forked'])}" if "forked" in data else ""
     return f": {data['task']}{how}{due}{fork}"
 
 

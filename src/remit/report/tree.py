@@ -8,7 +8,7 @@ from remit.core import lifecycle
 from remit.core.events import Event, read
 from remit.core.kinds.money import SPENDS, spent_in
 from remit.core.kinds.tasks import ClaimData, EndData, FirstData, Handed, HopRefused, Retrying, TurnData
-from remit.core.kinds.workspace import PlanStarted, StepEnded, WorkLeft
+from remit.core.kinds.workspace import KeptTask, PlanStarted, StepEnded, WorkLeft, as_first_recorded, kept_task
 from remit.core.lifecycle import progress_text
 from remit.core.receipt import Slice
 from remit.core.values import Json, encode, summary
@@ -62,8 +62,8 @@ class Retry(NamedTuple):
 
 @dataclass(slots=True)
 class PlanStep:
-    """A step of a plan. `task` is its latest task, `tries` the number of its tasks; `reason` says why it failed or was
-    skipped.
+    """A step of a plan. `task` is its latest task, `tries` the number of its tasks; without tries, the task is that of
+    an earlier run whose result counts. `reason` says why it failed or was skipped.
 
     `planner` held the task when the plan was made; the task may have been handed over since.
     """
@@ -186,6 +186,7 @@ class Growing:
         self._nodes: dict[str, Node] = {}
         self._planned: dict[tuple[str, str], PlanStep] = {}  # by the task whose plan it is, and its id
         self._steps: dict[str, PlanStep] = {}  # by the task that carries it out
+        self._kept: dict[tuple[str, str], KeptTask] = {}  # steps whose results a fork took over, by origin and id
 
     def add(self, event: Event) -> None:
         node = self._nodes.get(event.task)
@@ -202,8 +203,10 @@ class Growing:
         if event.kind in lifecycle.MOVES:
             self._move(node, event)
         elif event.kind == "plan.started":
-            node.plans.append(_plan(event))
+            node.plans.append([self._as_kept(step, event) for step in _plan(event)])
             self._planned.update({(node.id, step.id): step for step in node.plans[-1]})
+        elif event.kind == "work.kept":
+            self._keep(event)
         elif event.kind == "step.ended":
             self._end_unstarted(node, read(event, StepEnded))
         elif event.kind in _NOTES:
@@ -235,11 +238,29 @@ class Growing:
         elif self.root is None:
             self.root = node
 
+    def _keep(self, event: Event) -> None:
+        """Remember the step whose task a fork took over from another run."""
+        task, step = kept_task(event), as_first_recorded(event).data.get("step", "")
+        if task is not None and step:
+            self._kept[_origin(event), str(step)] = task
+
+    def _as_kept(self, step: PlanStep, event: Event) -> PlanStep:
+        """Return a step of a plan that starts, with the result that a fork took over."""
+        kept = self._kept.get((_origin(event), step.id))
+        if kept is not None:
+            step.state, step.task = "completed" if kept["state"] == "completed" else "failed", kept["task"]
+        return step
+
     def _end_unstarted(self, node: Node, ended: StepEnded) -> None:
         """Record the end of a step without a task: it was skipped, or a dependency failed."""
         step = self._planned.get((node.id, ended["step"]))
         if step is not None:
             step.state, step.reason = ended["state"], ended["reason"]
+
+
+def _origin(event: Event) -> str:
+    """Return the origin of the task that an operation belongs to."""
+    return (event.op or "").partition("/")[0]
 
 
 def tree(events: Iterable[Event]) -> Node | None:
@@ -338,8 +359,11 @@ def _end(node: Node, event: Event) -> None:
     node.progress = progress_text(**data["progress"]) if "progress" in data else ""
     node.receipt = _receipt(event)
     _turn_ended(node, event)
+    told = {step["id"]: step for step in data.get("steps", ())}
     for plan in node.plans:
         for step in plan:
+            if step.state == "waiting" and step.id in told:  # it was done in an earlier try
+                step.state, step.task = told[step.id]["state"], told[step.id].get("task", "")
             if step.state == "waiting":  # no task is left that could start it
                 step.state, step.reason = "skipped", f"the task of '{node.agent}' was over before it could start"
 

@@ -17,6 +17,7 @@ from remit.report.tree import Node, PlanStep, Refusal, Retry, Stay
 ASKED: Final = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}  # tasks without a waiting asker
 WAITS: Final = "waits for a person"
 _TOLD: Final = 160  # columns of a question in one line
+_NAME: Final = 64  # columns of an id
 _NAMED: Final = 3  # slices of a receipt
 _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks are enough
 
@@ -127,6 +128,11 @@ def plan_of(agent: str) -> str:
 
 def tries(step: PlanStep) -> str:
     return f"{step.tries} tries" if step.tries > 1 else ""
+
+
+def kept_from(step: PlanStep) -> str:
+    """Return text such as "kept from task 01J...", or "" for a step that was done here."""
+    return f"kept from task {escaped(step.task, _NAME)}" if step.task and not step.tries else ""
 
 
 # -- shortening ----------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from remit.core.allow import has
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.lifecycle import Outcome
-from remit.core.plan import Plan, assigned
+from remit.core.plan import Lead, Plan, assigned
 from remit.core.remit import STAND_IN
+from remit.core.values import Json
 from remit.engine.asking import Asked
 from remit.engine.assembly import Engine
 from remit.engine.delegation import Led
@@ -41,13 +42,15 @@ class Leader(NamedTuple):
         """Run a plan and return the outcome of the run; `tell` gets the outcome of its steps."""
         leading = self.engine.leading
         leading.runner.check_schemas(plan)  # check before the run starts
-        return await self.begin(asked, Led(leading.planner(plan, options, tell), STAND_IN))
+        return await self.begin(asked, Led(leading.planner(plan, options, tell), STAND_IN, _lead(plan, options)))
 
     async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:
         """Let the coordinator plan, unless there is a plan, and combine the members' results. Return the outcome."""
         agent = self.engine.services.ground.directory.get(asked.wish.to)
-        led = Led(self.engine.leading.coordinator(agent, options, plan), "team") if agent is not None else None
-        return await self.begin(asked, led)
+        if agent is None:
+            return await self.begin(asked)
+        lead = _lead(plan, options, coordinated=plan is not None)
+        return await self.begin(asked, Led(self.engine.leading.coordinator(agent, options, plan), "team", lead))
 
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:
         """Queue a plan or team. A plan is checked against all known cards, and the agent of each step is chosen now, so
@@ -67,3 +70,14 @@ class Leader(NamedTuple):
         if asked.on_question is None and engine.services.messenger is None:
             return begin()
         return engine.desk.attended(lambda tell: begin(tell=tell), asked.on_question, asked.labels.by)
+
+
+def _lead(plan: Plan | None, options: PlanOptions, *, coordinated: bool = False) -> dict[str, Json] | None:
+    """Return the record of a plan or a team, so that a worker can retry it; None if only this program can run it: it
+    has functions, or a plan that no record can hold."""
+    if options.approve_steps or options.abort is not None:
+        return None
+    try:
+        return Lead(plan, options.concurrency, options.reveal, coordinated).data
+    except BadInput:  # too long, or with a schema that is not JSON; such a plan runs, but only here
+        return None

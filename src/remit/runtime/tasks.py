@@ -6,7 +6,7 @@ from remit.core import checks
 from remit.core.checks import keywords, of_type
 from remit.core.entry import Message
 from remit.core.lifecycle import TERMINAL, Progress
-from remit.core.values import NAME_LIMIT, line
+from remit.core.values import NAME_LIMIT, TASK_LIMIT, line, plain
 from remit.engine.acts import act_of
 from remit.engine.queue.task import Status, Task
 from remit.ports import RunLine, View
@@ -52,15 +52,22 @@ class WorkspaceTasks:
         """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""
         return await self._opening.engine.control.cancel(id_of(task), why, act=act_of(op, by))
 
-    async def retry(self, task: str, *, restart: bool = False, op: str = "", by: str = "") -> Task:
+    async def retry(
+        self, task: str, *, from_step: str | None = None, restart: bool = False, op: str = "", by: str = ""
+    ) -> Task:
         """Retry a task that did not complete, as a new task; its finished work is not repeated.
 
-        With `restart`, a conversation with a model that cannot be continued restarts, in this task and its subtasks;
-        the model is told which tools were used before.
+        With `from_step`, run the plan of a run that has ended again from this step, in a new run: the step and those
+        that depend on it are done again, also if they completed. The results of the other steps count, and steps
+        without a result continue. With `restart`, a conversation with a model that cannot be continued restarts, in
+        this task and its subtasks; the model is told which tools were used before.
         """
         of_type(restart, bool, "restart is True or False")
-        control = self._opening.engine.control
-        return Task(control, await control.retry(id_of(task), act=act_of(op, by), restart=restart))
+        control, act = self._opening.engine.control, act_of(op, by)
+        if from_step is None:
+            return Task(control, await control.retry(id_of(task), act=act, restart=restart))
+        step = plain(from_step, "from_step", TASK_LIMIT)
+        return Task(control, await control.retry_from(id_of(task), step, act, restart=restart))
 
     async def orphans(self, limit: int = 100) -> list[Message]:
         """Return the result messages of spawned tasks whose asker had ended before it could read them."""

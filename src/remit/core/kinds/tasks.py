@@ -11,7 +11,7 @@ from remit.core.kinds.sharing import ArtifactData
 from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust
-from remit.core.values import Json
+from remit.core.values import Json, shown
 
 
 class Lineage(NamedTuple):
@@ -60,10 +60,19 @@ class Queued(NamedTuple):
 
 
 class ForkedData(TypedDict):
-    """The run that a fork continues, and the last event of it that counts."""
+    """The run that a fork continues, and the last event of it that counts. `step` is the step from which it runs the
+    plan again."""
 
     run: str
     at: int
+    step: NotRequired[str]
+
+
+def fork_text(fork: ForkedData) -> str:
+    """Return text such as "a fork of 01J... at event 7"."""
+    if "step" in fork:
+        return f"runs {fork['run']} again from step {shown(fork['step'])}"
+    return f"a fork of {fork['run']} at event {fork['at']}"
 
 
 class FirstData(RemitData, Opens, total=False):

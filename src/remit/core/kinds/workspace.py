@@ -275,18 +275,34 @@ def schedule_skipped(after: Schedule, planned: int, why: str, now: int) -> Unsea
     return Unsealed("schedule.skipped", now, data, agent=after.agent)
 
 
+class KeptTask(TypedDict):
+    """A task of another run whose result a fork uses, and how it ended."""
+
+    task: str
+    state: str
+
+
 class WorkKept(TypedDict):
-    """The data of `work.kept`: the event of another run that recorded the operation first."""
+    """The data of `work.kept`: the event of another run that recorded the operation first. `ended` is the task that the
+    operation had started, if it had ended."""
 
     of: int
     kind: str
     data: dict[str, Json]
+    ended: NotRequired[KeptTask]
 
 
-def work_kept(first: Event, place: Place, now: int) -> Unsealed:
+def work_kept(first: Event, place: Place, now: int, ended: KeptTask | None = None) -> Unsealed:
     """Return the event of an operation that a fork takes over from another run. It changes no table."""
     data: dict[str, Json] = {"of": first.seq, "kind": first.kind, "data": first.data}
+    if ended is not None:
+        data["ended"] = {"task": ended["task"], "state": ended["state"]}
     return Unsealed("work.kept", now, data, place.run, place.session, place.task, first.agent)
+
+
+def kept_task(event: Event) -> KeptTask | None:
+    """Return the task of another run whose result a fork took over with this event, or None."""
+    return read(event, WorkKept).get("ended") if event.kind == "work.kept" else None
 
 
 def as_first_recorded(event: Event) -> Event:

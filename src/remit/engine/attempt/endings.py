@@ -23,7 +23,18 @@ from remit.engine.ground import Ground
 from remit.engine.presence.bell import ANYTHING, Bell
 from remit.engine.presence.insisting import Insisting
 from remit.engine.traces import owners_fault
-from remit.errors import BadInput, Cancelled, Failed, NoAnswer, OutOfRequests, Refused, RemitError, StoreError, TimedOut
+from remit.errors import (
+    BadInput,
+    Cancelled,
+    Conflict,
+    Failed,
+    NoAnswer,
+    OutOfRequests,
+    Refused,
+    RemitError,
+    StoreError,
+    TimedOut,
+)
 from remit.ports import Decision, View, Wants
 
 _ERROR_LIMIT = 2_000
@@ -205,6 +216,17 @@ def is_unheard(view: View, record: Record) -> bool:
     """Whether a task was stopped only because its asker had ended. In a rerun, the asker has to request it again."""
     ended = view.event(record.ended) if record.state == "cancelled" and record.ended is not None else None
     return ended is not None and bool(read(ended, EndData).get("unheard"))
+
+
+def pruned_before_fork(task: str) -> Conflict:
+    """Return the error of a fork that needs the result of a task which was pruned since. A run is not pruned while a
+    task of its lineage is open, but a fork has a lineage of its own."""
+    error = Conflict(
+        f"task {task} of the run that this one is a fork of was pruned, its result with it; it is not done again here: "
+        "start a new run"
+    )
+    error.retryable = False  # a rerun would fail in the same way
+    return error
 
 
 def of_record(view: View, record: Record) -> Outcome | None:

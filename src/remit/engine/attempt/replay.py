@@ -98,6 +98,11 @@ def _forked(view: View, origin: str) -> _Forked | None:
     return None if done is None else _Forked(*cast("tuple[int, str]", done[0]))
 
 
+def is_fork(view: View, origin: str) -> bool:
+    """Whether a fork has given this origin to a task that it continues."""
+    return _forked(view, origin) is not None
+
+
 def continues(view: View, origin: str, other: str) -> bool:
     """Whether a task is of this lineage, or of one that it is a fork of."""
     while origin != other:
@@ -110,7 +115,7 @@ def continues(view: View, origin: str, other: str) -> bool:
 
 def forked_from(view: View, op: str) -> str:
     """Return the origin of the task that a fork continues when it requests this operation, or "": the operation had
-    started a task of the original that was still open there."""
+    started a task of the original that was still open there, or had failed."""
     done = view.done(f"{op}/forked")
     return "" if done is None else str(done[0])
 

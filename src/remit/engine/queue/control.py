@@ -31,7 +31,7 @@ from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
 
 if TYPE_CHECKING:
-    from remit.engine.queue.forking import Given
+    from remit.engine.queue.forking import Fork, Given
 
 # Fields that a retried task does not inherit.
 _OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "restart", "forked"))
@@ -213,27 +213,54 @@ class TaskControl:
         with `task`, with another text. Return its id."""
         from remit.engine.queue.forking import fork_of
 
+        def forked(view: View, root: Record, place: Place, now: int) -> Fork:
+            if root.parent:
+                raise BadInput(f"task {root.id} is a part of run {root.run}, and only a whole run can be forked")
+            return fork_of(view, root, at, given, self._ground.ids, place, now)
+
+        content = ActContent("fork", run, {"at": at, "task": task, "answer": None if given is None else [given.answer]})
+        return await self._forked(content, act, forked, {} if task is None else {"task": task})
+
+    async def retry_from(self, run: str, step: str, act: Act = ONCE, *, restart: bool = False) -> str:
+        """Run a plan again from a step, in a new run: the step and those that depend on it are done again, the results
+        of the others count. Return its id."""
+        from remit.engine.queue.replanning import again_from
+
+        def forked(view: View, root: Record, place: Place, now: int) -> Fork:
+            if root.parent:
+                raise BadInput(f"task {root.id} is a part of run {root.run}; retry that run from the step")
+            if root.state not in lifecycle.TERMINAL:
+                raise Conflict(
+                    f"run {root.id} is {root.state}; cancel it or wait until it has ended, then retry it from a step"
+                )
+            return again_from(view, root, step, self._ground.ids, place, now)
+
+        content = ActContent("retry", run, {"from": step, "restart": restart})
+        return await self._forked(content, act, forked, {"restart": True} if restart else {}, {"step": step})
+
+    async def _forked(
+        self,
+        content: ActContent,
+        act: Act,
+        fork_of: Callable[[View, Record, Place, int], Fork],
+        changes: dict[str, Json],
+        how: dict[str, Json] | None = None,
+    ) -> str:
         ground = self._ground
         again = ground.ids.new()
 
         def decide(view: View) -> Decision[str]:
-            root = self._record(view, run)
-            if root.parent:
-                raise BadInput(f"task {root.id} is a part of run {root.run}, and only a whole run can be forked")
-            if root.led_by_program:
-                raise Conflict(f"run {root.id} was a {root.led_as} run by a program; start it again there")
+            root = self._record(view, content.target)
             began, now = view.event(root.began), ground.clock.now()
             assert began is not None  # a row points at the event that made it
-            fork = fork_of(view, root, at, given, ground.ids, Place(again, root.session, again), now)
+            _must_be_on_record(root, began)
+            fork = fork_of(view, root, Place(again, root.session, again), now)
             data = _funded_once_more(view, root, _once_more(began, root, fork.lineage, now, None), again, act)
-            data["forked"] = {"run": root.id, "at": fork.at}
-            if task is not None:
-                data["task"] = task
+            data |= {"forked": {"run": root.id, "at": fork.at, **(how or {})}, **changes}
             first = Unsealed("task.submitted", now, data, again, root.session, again, began.agent)
             return Decision(again, (first,), besides=fork.done)
 
         self.lend()
-        content = ActContent("fork", run, {"at": at, "task": task, "answer": None if given is None else [given.answer]})
         return (await act.perform(ground, content, decide)).answer
 
     # -- inside -----------------------------------------------------------------------------------------------
@@ -294,15 +321,23 @@ def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
     task = record.id
     if record.state not in lifecycle.GONE:
         raise Conflict(f"task {task} is {record.state}; only what failed, died or was cancelled is retried")
-    if record.led_by_program:
-        raise Conflict(f"task {task} was a {record.led_as} run by a program; start it again there")
     began = view.event(record.began)
     assert began is not None
+    _must_be_on_record(record, began)
     origin = origin_of(record)
     retries = view.lineage(origin)
     if (other := next((retry for retry in retries if retry.state not in lifecycle.GONE), None)) is not None:
         raise Conflict(f"task {task} was retried already, as {other.id}, which is {other.state}")
     return began, next_of(view, origin)
+
+
+def _must_be_on_record(record: Record, began: Event) -> None:
+    """Raise `Conflict` for a plan or a team that a program ran with functions of its own: no worker can run it."""
+    if record.led_by_program and "lead" not in began.data:
+        raise Conflict(
+            f"task {record.id} was a {record.led_as} run by a program, with approve_steps= or abort= or too large to "
+            "record; start it again there"
+        )
 
 
 def _funded_once_more(view: View, record: Record, data: dict[str, Json], again: str, act: Act) -> dict[str, Json]:

@@ -6,20 +6,20 @@ Tasks that had ended by then are not run again; those that were open are started
 continue in the same way. Nothing of the original changes, no money moves, and no entry is written again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from remit.core.events import Event, Place
-from remit.core.kinds.tasks import Lineage
-from remit.core.kinds.workspace import as_first_recorded, work_kept
+from remit.core.events import Event, Place, read
+from remit.core.kinds.tasks import FirstData, Lineage
+from remit.core.kinds.workspace import KeptTask, as_first_recorded, kept_task, work_kept
 from remit.core.lifecycle import BEGINNINGS, Record
 from remit.core.values import Json, shown
-from remit.engine.attempt.replay import origin_of
+from remit.engine.attempt.replay import is_fork, origin_of
 from remit.errors import BadInput, Conflict
 from remit.ports import DoneBefore, Ids, Span, View
 
-# Operations that a task does for itself: a fork moves, pays and ends by operations of its own.
-_OWN: Final = ("task.", "hold.", "lease.")
+# Operations that a task does for itself: a fork moves, pays, ends and starts its plans by operations of its own.
+_OWN: Final = ("task.", "hold.", "lease.", "plan.", "step.")
 _ENDS: Final = frozenset(("task.completed", "task.failed", "task.cancelled", "task.died"))
 _ANSWERABLE: Final = frozenset(("effect.done", "tool.done"))
 
@@ -41,42 +41,67 @@ class Given(NamedTuple):
 
 def fork_of(view: View, root: Record, at: int | None, given: Given | None, ids: Ids, place: Place, now: int) -> Fork:
     """Return what a fork of a run starts with; `at` is the last event that counts, or None for all."""
-    events = _recorded(view, root, at)
-    past = _Past(view, root, events)
-    origins = {task: ids.new() for task in past.open}
-    kept = [*past.kept(origins, place, now)]
+    events = recorded(view, root, at)
+    fork = Past(view, root, events).fork(ids, place, now)
     if given is not None:
-        kept[-1:] = [_answered_otherwise(kept[-1:], events[-1], given.answer)]
-    tries = {task: past.tries(task) for task in origins}
-    marks = [
-        DoneBefore(f"{origin}/forked", [tries[task], past.origins[task]], work_kept(past.began[task], place, now))
-        for task, origin in origins.items()
-    ]
-    return Fork(events[-1].seq, Lineage(origins[root.id], tries[root.id]), [*marks, *kept])
+        fork.done[-1:] = [_answered_otherwise(fork.done[-1:], events[-1], given.answer)]
+    return fork
 
 
-def _recorded(view: View, root: Record, at: int | None) -> list[Event]:
-    events = view.events(Span(run=root.id, before=None if at is None else at + 1))
+def recorded(view: View, root: Record, at: int | None = None) -> list[Event]:
+    """Return the events of a run up to event `at`, after those of the runs that it is a retry of: a retry uses what
+    they finished."""
+    before = None if at is None else at + 1
+    events = view.events(Span(run=root.id, before=before))
     if not events or events[0].seq > root.began:
         if at is not None and at < root.began:
             raise BadInput(f"event {at} is before run {root.id}, which begins with event {root.began}")
-        raise Conflict(f"the events of run {root.id} were pruned, so it cannot be forked")
+        raise _pruned(root)
     if at is not None and events[-1].seq != at:
         raise BadInput(f"event {at} is not one of run {root.id}; `remit history --run {root.id}` lists them")
-    return events
+    for tried in _earlier_tries(view, root):
+        found = view.events(Span(run=tried.id, before=before))
+        if not found or found[0].seq > tried.began:
+            raise _pruned(root)
+        events += found
+    return sorted(events, key=lambda event: event.seq) if root.origin else events
 
 
-class _Past:
-    """What had been recorded by an event of a run."""
+def _earlier_tries(view: View, root: Record) -> list[Record]:
+    if not root.origin:
+        return []
+    first = view.record(root.origin)
+    if first is None and not is_fork(view, root.origin):
+        raise _pruned(root)
+    tries = [*([first] if first is not None else ()), *view.lineage(root.origin)]
+    return [tried for tried in tries if tried.began < root.began]
 
-    def __init__(self, view: View, root: Record, events: list[Event]) -> None:
+
+def _pruned(root: Record) -> Conflict:
+    of_it = f"run {root.id}" if not root.origin else f"run {root.id} or of a run that it is a retry of"
+    return Conflict(f"the events of {of_it} were pruned, so it cannot be forked")
+
+
+class Past:
+    """What had been recorded by an event of a run. `unfinished` are tasks that count as open although they ended."""
+
+    def __init__(
+        self, view: View, root: Record, events: list[Event], unfinished: Collection[str] = frozenset()
+    ) -> None:
         self._view = view
         self._root = root.id
         self._events = events
-        ended = {event.task for event in events if event.kind in _ENDS}
-        self.began = {event.task: event for event in events if event.kind in BEGINNINGS}
-        self.open = [task for task in self.began if task not in ended or task == root.id]
-        self.origins = {task: self._origin(task) for task in self.open}
+        self._began = {event.task: event for event in events if event.kind in BEGINNINGS}
+        self._origins = {task: self._origin(task) for task in self._began}
+        ended = {event.task for event in events if event.kind in _ENDS and event.task not in unfinished}
+        completed = {self._origins.get(event.task) for event in events if event.kind == "task.completed"}
+        self._open = {task for task in self._began if task not in ended or task == root.id}
+        self._failed = {
+            task
+            for task, event in self._began.items()
+            if task in ended and self._origins[task] not in completed and read(event, FirstData)["parent"]
+        } - self._open
+        self._unfinished = unfinished
         self._unanswered = self._questions("question.asked") - self._questions("question.answered")
         self._finished = {f"{event.op}/begun" for event in events if event.kind == "tool.done"}
 
@@ -87,35 +112,61 @@ class _Past:
         record = self._view.record(task)
         return task if record is None else origin_of(record)
 
-    def kept(self, origins: dict[str, str], place: Place, now: int) -> Iterator[DoneBefore]:
-        """Yield the operations of the open tasks, under their new origins."""
-        of = {self.origins[task]: origin for task, origin in origins.items()}
+    def fork(self, ids: Ids, place: Place, now: int) -> Fork:
+        """Return what a fork at the last event starts with. The tasks that were open, and those that failed, get new
+        origins: the fork continues them, and the original may be retried without meeting its work."""
+        news: dict[str, str] = {}
+        marks: list[DoneBefore] = []
+        tries = self._tries()
+        for task, began in self._began.items():
+            origin = self._origins[task]
+            if origin in news or not (task in self._open or task in self._failed):
+                continue
+            news[origin] = ids.new()
+            number = tries.get(origin, 0) + (task in self._failed or task in self._unfinished)
+            marks.append(DoneBefore(f"{news[origin]}/forked", [number, origin], work_kept(began, place, now)))
+        kept = self._kept(news, place, now)
+        mine = self._origins[self._root]
+        return Fork(self._events[-1].seq, Lineage(news[mine], tries.get(mine, 0)), [*marks, *kept])
+
+    def _kept(self, news: dict[str, str], place: Place, now: int) -> Iterator[DoneBefore]:
+        """Yield the operations of the tasks with new origins."""
         for event in self._events:
             first, _, rest = (event.op or "").partition("/")
-            if first not in of or rest == "forked" or self._is_own(event):
+            if first not in news or rest == "forked" or self._is_own(event):
                 continue
-            op, answer = f"{of[first]}/{rest}", self._answer(event)
-            if event.kind in BEGINNINGS and event.task in origins:
-                op, answer = f"{op}/forked", origins[event.task]
-            yield DoneBefore(op, answer, work_kept(as_first_recorded(event), place, now))
+            op, was = f"{news[first]}/{rest}", as_first_recorded(event)
+            begins = event.kind in BEGINNINGS
+            if begins and (event.task in self._open or event.task in self._failed):
+                yield DoneBefore(f"{op}/forked", news[self._origins[event.task]], work_kept(was, place, now))
+                if event.task in self._open:
+                    continue
+            record = self._view.record(event.task) if begins else None
+            ended = None if record is None else KeptTask(task=record.id, state=record.state)
+            yield DoneBefore(op, self._answer(event), work_kept(was, place, now, ended or kept_task(event)))
 
     def _is_own(self, event: Event) -> bool:
         """Whether an operation is none that the fork takes over: it moves the task itself, asks a question that nobody
         had answered, or begins the call of a tool that had not returned."""
         if event.kind in BEGINNINGS:
-            return event.task == self._root
+            return not read(event, FirstData)["parent"]
         if event.kind == "tool.begun":
             return event.op not in self._finished
         return event.kind.startswith(_OWN) or str(event.data.get("question", "")) in self._unanswered
 
-    def tries(self, task: str) -> int:
-        """Return how often a task had failed: operations name the try that they belong to."""
-        prefix = f"{self.origins[task]}/"
-        names = (event.op.removeprefix(prefix).partition("/")[0] for event in self._of(prefix) if event.op)
-        return max((int(name) for name in names if name.isdecimal()), default=0)
-
-    def _of(self, prefix: str) -> Iterable[Event]:
-        return (event for event in self._events if event.op is not None and event.op.startswith(prefix))
+    def _tries(self) -> dict[str, int]:
+        """Return how often each task had failed, by its origin: retries and operations name the try that they belong
+        to."""
+        tries: dict[str, int] = {}
+        for task, event in self._began.items():
+            origin = self._origins[task]
+            tries[origin] = max(tries.get(origin, 0), read(event, FirstData).get("failures", 0))
+        for event in self._events:
+            first, _, rest = (event.op or "").partition("/")
+            name = rest.partition("/")[0]
+            if name.isdecimal():
+                tries[first] = max(tries.get(first, 0), int(name))
+        return tries
 
     def _answer(self, event: Event) -> Json:
         done = self._view.done(event.op or "")

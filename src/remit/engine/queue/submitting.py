@@ -26,7 +26,7 @@ from remit.core.remit import LASTS, Origin, Pass, Remit, expires
 from remit.core.times import SECOND, Delay, iso
 from remit.core.values import Json, shown
 from remit.engine.approvals import said_under
-from remit.engine.attempt.endings import AT_ONCE
+from remit.engine.attempt.endings import AT_ONCE, pruned_before_fork
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.replay import forked_from, next_of, origin_of
 from remit.engine.delegation import proposed
@@ -187,12 +187,14 @@ class TaskQueue:
             origin = ""
             for tried, op in enumerate(ops):
                 done = view.done(op)
-                record = view.record(str(done[0][0])) if done is not None and isinstance(done[0], list) else None
+                known = str(done[0][0]) if done is not None and isinstance(done[0], list) else ""
+                record = view.record(known) if known else None
+                if known and record is None and tried == 0:
+                    raise pruned_before_fork(known)
                 if record is not None and (tried == 0 or record.state not in GONE):
                     return record.id, ""
-                if record is not None:
-                    origin = origin or origin_of(record)
-            return "", origin or forked_from(view, ops[0])
+                origin = origin or forked_from(view, op) or (origin_of(record) if record is not None else "")
+            return "", origin
 
         return await self._ground.store.read(look)
 

@@ -46,6 +46,7 @@ from remit.report.words import (
     ASKED,
     WAITS,
     attempt_text,
+    kept_from,
     plan_of,
     progress,
     reason,
@@ -113,7 +114,7 @@ class Panel(NamedTuple):
     def _step(self, step: PlanStep) -> str:
         task = self.tasks.get(step.task)
         took = duration(task.elapsed(self.now)) if task is not None else ""
-        who = " · ".join(part for part in (step.agent, took, tries(step)) if part)
+        who = " · ".join(part for part in (step.agent, took, tries(step) or kept_from(step)) if part)
         bad = step.state == "failed" and step.reason
         why = step.reason.removeprefix(f"'{step.agent}' ")
         second = (why, "fill failed") if bad else (why or who, "faint")

@@ -23,6 +23,7 @@ from remit.report.uses import (
 from remit.report.words import (
     ASKED,
     attempt_text,
+    kept_from,
     notes,
     progress,
     reason,
@@ -149,8 +150,8 @@ def _step(step: PlanStep) -> str:
     parts.append(escaped(step.agent, _AGENT))
     if step.after:
         parts.append(f"after {escaped(', '.join(step.after), _TASK)}")
-    if step.tries > 1:
-        parts.append(tries(step))
+    if said := tries(step) or kept_from(step):
+        parts.append(said)
     if step.reason:
         parts.append(escaped(step.reason, _SENTENCE))
     return " · ".join(parts)
