@@ -74,7 +74,7 @@ async def wrong(rt: Runtime) -> list[str]:
 
 
 def misbooked(books: Books) -> list[str]:
-    checks = (_unbalanced, _left_open, _calls, _uncharged, _totals, _unfrozen)
+    checks = (_unbalanced, _left_open, _calls, _raised, _uncharged, _totals, _unfrozen)
     return [sentence for check in checks for sentence in check(books)]
 
 
@@ -118,6 +118,20 @@ def _calls(books: Books) -> Iterator[str]:
     kept = {key[0] for key, row in books.tables["hold"].items() if row["state"] == "uncertain"}
     if kept != uncertain - told.keys():
         yield f"uncertain are {sorted(kept)}, and should be {sorted(uncertain - told.keys())}"
+
+
+def _raised(books: Books) -> Iterator[str]:
+    """Every yes to a question for money raises leases once, by no more than it says, and nothing else does."""
+    times = Counter(str(event.data["question"]) for event in books.of("lease.raised"))
+    asked = {str(event.data["question"]) for event in books.of("question.asked") if event.data["kind"] == "money"}
+    yes = {str(event.data["question"]) for event in books.of("question.answered") if event.data["state"] == "approved"}
+    for question in {*times, *(asked & yes)}:
+        if times[question] != (question in asked & yes):
+            yield f"question {question} raised leases {times[question]} times"
+    for event in books.of("lease.raised"):
+        data = cast("dict[str, Any]", event.data)
+        if not data["adds"] or max(amount for _, amount in data["adds"]) > data["amount"]:
+            yield f"question {data['question']} gave {data['amount']} and raised {data['adds']}"
 
 
 def _uncharged(books: Books) -> Iterator[str]:

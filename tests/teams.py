@@ -12,7 +12,7 @@ from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
 
-POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "max_parallel_parts", "spawns")
+POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "max_parallel_parts", "short", "spawns")
 RENAMED = {"hands": "concurrency", "silence": "heartbeat_timeout"}  # of serving, by shorter words
 SERVING = ("keep_days", "keep_events", "pace", "channels")
 

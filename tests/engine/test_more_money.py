@@ -282,7 +282,7 @@ async def test_money_to_set_aside_for_a_task_is_asked_for_too(yes: bool):
         [question] = asked
         assert (question.agent, question.shows["for"], question.shows["a yes gives"]) == (
             "lead",
-            "a task of 'buyer'",
+            "buyer: $0.05",
             "$0.20",
         )
         refusal = (

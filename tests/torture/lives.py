@@ -153,7 +153,7 @@ def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.R
             world = World(files.world, life, doom)
             world.note("life", os.getpid())
             how = {"concurrency": scenario.concurrency, "silence": 15 * FASTER, "workspace": files.workspace}
-            rt = team(database, clock=FastClock(), **how)
+            rt = team(database, clock=FastClock(), short=scenario.short, **how)
             scenario.agents(rt, world)
             try:
                 await live(scenario, rt, world)

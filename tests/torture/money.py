@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random  # noqa: TID251 - the same for the same seed
 from time import perf_counter
@@ -27,6 +27,7 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.limits import Limit
 from remit.core.money import UNITS
 from remit.core.times import HOUR, hour_of
+from remit.errors import BadInput, Conflict
 from remit.ports import Database
 from remit.settings import Policy, Serving, System
 from remit.stores.opening import database_at
@@ -60,7 +61,8 @@ class Trial:
         else:
             store = Zombie.database(cast("str", store))
             system = System(clock=Zombie.clock(clock))
-        policy = Policy(breaker=BreakerPolicy(failures=1_000), limits=limits)
+        short = "ask" if self.seed % 3 == 1 else "refuse"
+        policy = Policy(breaker=BreakerPolicy(failures=1_000), limits=limits, short=short)
         serving = Serving(keep_days=None)
         return Runtime(store, workspace=f"seed-{self.seed}", policy=policy, serving=serving, system=system)
 
@@ -138,10 +140,26 @@ class Trial:
 
     async def over(self, rt: Runtime) -> None:
         async def ended() -> bool:
+            await self.answered(rt)
             return not await rt.workspace.tasks.list(state="open")
 
         rt.lend()
         await pass_time(self.clock, ended, step=0.5)
+
+    async def answered(self, rt: Runtime) -> None:
+        """A person gives more money, or does not; others have decided some of it already, or there is less by now."""
+        for question in await rt.workspace.questions.list():
+            if question.kind != "money":
+                continue
+            dice = Random(f"{self.seed}/{question.text}")
+            said = dice.choice((None, None, "$0.50" if "$" in question.text else "100", "no"))
+            with suppress(Conflict, BadInput):
+                if said != "no":
+                    await rt.workspace.questions.approve(question.id, value=said)
+                    self.counted["raised"] += 1
+                    continue
+            with suppress(Conflict):
+                await rt.workspace.questions.reject(question.id)
 
     # -- afterwards -------------------------------------------------------------------------------------------------
 

@@ -87,11 +87,13 @@ class World:
 
 class Scenario:
     """`concurrency` is the runtime's. `varies` if it may end in several ways, so that no two runs are compared.
-    `disputed` if in each life there is another process that does the opposite, and may be killed as well."""
+    `disputed` if in each life there is another process that does the opposite, and may be killed as well. `short` says
+    what happens to a payment for which there is too little money."""
 
     concurrency: int | None = None
     varies = False
     disputed = False
+    short = "refuse"
 
     def agents(self, rt: Runtime, world: World) -> None:
         raise NotImplementedError
@@ -565,6 +567,44 @@ class Paid(Scenario):
         await world.submit(rt, "lead", "a present", credits="$3")
 
 
+class Short(Scenario):
+    """All leases are too small: for what a task pays, for what it sets aside, and for what two buyers pay beside each
+    other. Ann gives more, but for one that wants a yacht."""
+
+    short = "ask"
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["buyer"])
+        async def lead(turn: Turn) -> object:
+            await turn.spend("$0.05", why="a map")
+            one = await turn.delegate("buyer", "a boat", credits="$0.10")
+            rest = await turn.delegate_all([("buyer", "a sail"), ("buyer", "a yacht")], credits="$0.01")
+            return [one, *(str(part.value) for part in rest)]
+
+        @world.agent(rt)
+        async def buyer(turn: Turn) -> object:
+            try:
+                await turn.spend("$3" if turn.task == "a yacht" else "$0.20", why=turn.task)
+            except Refused:
+                return "too dear"
+            return await turn.once(turn.task, world.effect, turn.task)
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await rt.workspace.money.grant("$9", op="the first")
+        task = rt.workspace.tasks.get(await world.submit(rt, "lead", "a voyage", credits="$0.03"))
+        async with rt.workspace.journal.follow(after=0) as follow:
+            while (await task.status()).ended is None:
+                for question in await rt.workspace.questions.list():
+                    world.at("client.asks")
+                    with suppress(Conflict):  # an earlier life has answered, and could not say so any more
+                        if question.shows["wants"] == "$3.00":
+                            await rt.workspace.questions.reject(question.id, by="ann", why="too dear")
+                        else:
+                            await rt.workspace.questions.approve(question.id, by="ann")
+                    world.at("client.acked")
+                await follow.next()
+
+
 class Disputed(Scenario):
     """Ann and Bob disagree about everything at the same time, each in a process of their own: one approves, the other
     rejects or cancels, and each has another answer and another bill. Who may be first changes from task to task and
@@ -685,5 +725,6 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "asking": Asking,
     "reviewed": Reviewed,
     "paid": Paid,
+    "short": Short,
     "disputed": Disputed,
 }

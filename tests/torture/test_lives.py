@@ -39,12 +39,13 @@ def test_the_scenarios_reach_every_hook(tmp_path: Path):
     assert reached == set(HOOKS)
 
 
-@pytest.mark.rule("money.crash", "crash.enumerated")
-def test_so_it_is_on_a_server(tmp_path: Path, address: str):
-    found = measured(tmp_path, "paid", server=address)
+@pytest.mark.rule("money.crash", "crash.enumerated", "money.short")
+@pytest.mark.parametrize("scenario", ["paid", "short"])
+def test_so_it_is_on_a_server(scenario: str, tmp_path: Path, address: str):
+    found = measured(tmp_path, scenario, server=address)
     assert found["broken"] == []
     first = spread(points(found["reached"]), ON_A_SERVER)
-    killed = check(tmp_path, "paid", [*first, *twice(first[::3])], server=address)
+    killed = check(tmp_path, scenario, [*first, *twice(first[::3])], server=address)
     assert sum(killed) >= ON_A_SERVER * 0.9
 
 

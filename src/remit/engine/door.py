@@ -526,7 +526,7 @@ class HopFacts:
         self._door.refuses_payment(view, (funding.lacks,))
         if wish.credits is not None:
             path = purse_in(view, under.id).get("credits", ())
-            wanted = WantedMoney(under, wish.to, wish.credits, proposal.op)
+            wanted = WantedMoney(under, wish.to, wish.task, wish.credits, proposal.op)
             draft = asks_for_hop(view, path, wanted, self._door.limits.last_word)
         if draft is None:
             return deny(funding.rule, funding.lacks)

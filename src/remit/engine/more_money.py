@@ -22,7 +22,8 @@ class MoreMoney(NamedTuple):
 
     async def get(self, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> bool:
         """Ask a person. Return whether the payment is to be tried again: a person has given more, or there is enough by
-        now. A payment that lacks money once more is asked about again, in a question of its own."""
+        now. A payment that lacks money once more is asked about again, in a question of its own; after a no, only one
+        that wants less."""
 
         def look(view: View) -> Shortage | bool:
             live.must_hold(view)
@@ -31,9 +32,14 @@ class MoreMoney(NamedTuple):
         found = await self.questions.ground.store.read(look)
         if isinstance(found, bool):
             return found
-        op = live.operations.asking("money", found.want.unit, bill.why)[0]
+        unit, amount = found.want.unit, found.want.amount
+        if amount >= live.denied.get(unit, amount + 1):
+            return False
+        op = live.operations.asking("money", unit, bill.why)[0]
         with live.verb():
             said = await self.questions.ask(live, draft(found, live.remit, bill.why), op)
+        if not said.approved:
+            live.denied = {**live.denied, unit: amount}
         return said.approved
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = 12  # of a number of tokens
 _TASK: Final = 1_000  # characters of the task in a question
+_SUMMARY: Final = 200
 
 
 class Shortage(NamedTuple):
@@ -94,11 +95,12 @@ def _aside(lease: Lease) -> str:
 
 
 class WantedMoney(NamedTuple):
-    """Money that a task wants to set aside for another one: the task, the other agent, the amount, and the operation
-    that delegates."""
+    """Money that a task wants to set aside for another one: the task, the other agent and what it is asked, the amount,
+    and the operation that delegates."""
 
     under: Remit
     to: str
+    task: str
     amount: int
     op: str
 
@@ -116,7 +118,7 @@ def asks_for_hop(view: View, path_: Path, wanted: WantedMoney, last_word: Bounds
         if not said.approved:
             return None
         number += 1
-    return draft(short, under, f"a task of '{wanted.to}'", f"/money/{number}")
+    return draft(short, under, f"{wanted.to}: {excerpt(wanted.task, _SUMMARY)}", f"/money/{number}")
 
 
 # -- answers --------------------------------------------------------------------------------------------------------

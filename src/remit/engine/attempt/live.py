@@ -46,6 +46,7 @@ NOBODY_WROTE: Final[Mapping[str, Written]] = {}
 NOTHING_WRITTEN: Final[Written] = {}  # shared by all tasks without writes; never mutated
 Held: TypeAlias = dict[str, tuple[asyncio.Task[object] | None, Amounts]]
 NOTHING_HELD: Final[Held] = {}  # the same for holds
+NOTHING_DENIED: Final[Mapping[str, int]] = {}
 NOWHERE: Final[dict[asyncio.Task[object], int]] = {}  # the same for verbs in other asyncio tasks
 
 _OFTEN: Final = 100
@@ -168,6 +169,7 @@ class LiveTask:
     composed = False  # whether remit composed its task: then untrusted parts are quoted already
     steps: list[Json] | None = None  # outcomes of the led plan's steps
     holds = NOTHING_HELD  # holds of its running calls, by asyncio task
+    denied = NOTHING_DENIED  # the least amount of each unit for which a person gave no more money in this turn
     spends = False  # whether this turn may have used tokens or money: it asked a model, paid, or is a rerun
     began: int | None = None  # when this turn started, in ticks
     room: Room | None = None  # what its model can do now
