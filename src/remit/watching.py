@@ -1,11 +1,12 @@
-"""Callbacks for every workspace that this process opens, for example to show the runs of a failed test.
+"""Callbacks for every workspace that this process opens, and for every function of its owner that raises, for example
+to show the runs of a failed test and the bug behind it.
 
 This module imports nothing of remit, so that a program that may never open a workspace can register a callback cheaply.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 _log = logging.getLogger("remit")
 
@@ -45,3 +46,32 @@ def tell(opened: Opened, subscribe: Subscribe) -> None:
             watcher(opened, subscribe)
         except Exception:  # noqa: BLE001 - an error of a watcher must not affect the workspace
             _log.exception("a watcher failed on workspace %s; the work goes on", opened.workspace)
+
+
+class Bug(NamedTuple):
+    """An exception of a function that the owner gave, such as a hook or `on_question`. `in_script` says that the
+    function stands in for an agent or a model in a test."""
+
+    error: Exception
+    role: str
+    in_script: bool = False
+
+
+_bug_watchers: list[Callable[[Bug], None]] = []
+
+
+def watch_bugs(watcher: Callable[[Bug], None]) -> Callable[[], None]:
+    """Call `watcher` for each bug from now on, in the thread of the function. Return a function that stops it."""
+    _bug_watchers.append(watcher)
+
+    def stop() -> None:
+        if watcher in _bug_watchers:
+            _bug_watchers.remove(watcher)
+
+    return stop
+
+
+def tell_bug(bug: Bug) -> None:
+    """Call the newest watcher: if a test runs tests, a bug belongs to the inner one."""
+    for watcher in _bug_watchers[-1:]:
+        watcher(bug)

@@ -73,6 +73,78 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
+BUGS = """
+import asyncio
+import pytest
+import remit
+from remit.testing import Scripted
+
+def run(agent, task="go", **how):
+    async def main():
+        rt = remit.Runtime()
+        rt.add(remit.Card("part"), Scripted(lambda turn: {}["nothing"]))
+        rt.add(remit.Card("net"), Scripted(lambda turn: ConnectionError("on purpose"), "again"))
+        rt.add(remit.Card("refused", asks="*"), Scripted(lambda turn: turn.delegate("refused", "x")))
+
+        @rt.agent(asks="*")
+        async def lead(turn):
+            return (await turn.outcome("part", "x")).state
+
+        @rt.agent
+        async def curious(turn):
+            return await turn.ask_human("Which?")
+
+        return await rt.run(agent, task, **how)
+    return asyncio.run(main())
+
+def test_expected_wrongly():
+    with pytest.raises(remit.Failed):
+        run("part")
+
+def test_misread():
+    assert run("lead") == "failed"
+
+def test_misread_and_failed():
+    assert run("lead") == "completed"
+
+def answer(question):
+    return question.nothing
+
+def test_question():
+    assert run("curious", on_question=answer) == "blue"
+
+def test_question_that_fails_on_purpose():
+    with pytest.raises(remit.Failed, match="on_question"):
+        run("curious", on_question=answer)
+
+def test_exception_on_purpose():
+    with pytest.raises(remit.Failed, match="on purpose"):
+        run("net")
+
+def test_refusal():
+    with pytest.raises(remit.Failed, match="cannot delegate to itself"):
+        run("refused")
+
+def test_later():
+    assert 1 == 2
+"""
+
+
+@pytest.mark.rule("testing.bug")
+@pytest.mark.parametrize("shows", [(), ("--remit-runs", "0")])
+def test_a_bug_in_a_tests_own_script_fails_the_test_with_that_bug(inner: pytest.Pytester, shows: tuple[str, ...]):
+    inner.makepyfile(test_bugs=BUGS)
+    done = inner.runpytest_inprocess("--tb=short", *shows, "test_bugs.py")
+    done.assert_outcomes(failed=5, passed=3)
+    text = done.stdout.str()
+    assert text.count("raised by a function of Scripted(...), which this test gave to remit") == 3
+    assert text.count("E   KeyError: 'nothing'") == 3
+    assert text.count("E   AttributeError: 'AskedQuestion' object has no attribute 'nothing'") == 1
+    assert text.count("raised by on_question, which this test gave to remit") == 1
+    assert text.count("E   assert 1 == 2") == 1
+    assert "remit/engine" not in text
+
+
 @pytest.mark.rule("testing.shows")
 def test_a_test_that_fails_shows_the_trees_of_its_own_runs_below_its_own_failure(inner: pytest.Pytester):
     done = inner.runpytest_inprocess("--tb=short")

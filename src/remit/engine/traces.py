@@ -11,6 +11,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Final, NamedTuple, TypeVar, cast
 
+from remit import watching
 from remit.errors import RemitError
 
 TRACE_LIMIT: Final = 8_000  # characters; the part nearest to the failure is kept
@@ -107,12 +108,14 @@ def shortened(error: BaseExceptionOf) -> BaseExceptionOf:
 
 
 class OwnersFunctionFailed(Exception):
-    """A function of the owner raised. `role` says which function, `error` is its exception."""
+    """A function of the owner raised. `role` says which function, `error` is its exception. `in_script` says that the
+    function stands in for an agent in a test."""
 
-    def __init__(self, role: str, error: Exception) -> None:
+    def __init__(self, role: str, error: Exception, *, in_script: bool = False) -> None:
         super().__init__(f"{role} raised {type(error).__name__}: {error}")
         self.role = role
         self.error = error
+        watching.tell_bug(watching.Bug(error, role, in_script))
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import anyio
 
+from remit.engine.traces import OwnersFunctionFailed
+from remit.errors import RemitError
 from remit.ports import (
     NOTHING,
     Clock,
@@ -27,27 +29,43 @@ from remit.ports import (
 )
 from remit.stores.opening import database_at
 
+_SCRIPTED = "a function of Scripted(...)"
+
 # -- agents --------------------------------------------------------------------------------------------------
 
 
 class Scripted:
     """An agent that returns its answers in order, and the last one from then on. An answer that is an exception is
-    raised; one that is a function is called with the turn. `tasks` lists the tasks it was given."""
+    raised; one that is a function is called with the turn. `tasks` lists the tasks it was given.
+
+    To fail on purpose, give the exception or let the function return it. If a function raises, that is a bug in the
+    test: `bug` is the first of them, the task fails without a retry, and under pytest the test fails with the bug.
+    Errors of remit, such as `Refused`, pass through.
+    """
 
     def __init__(self, *answers: object) -> None:
         self._answers = list(answers) or [None]
         self.tasks: list[str] = []
+        self.bug: Exception | None = None
 
     async def __call__(self, turn: Any) -> Any:
         answer = self._answers[min(len(self.tasks), len(self._answers) - 1)]
         self.tasks.append(turn.task)
+        if callable(answer):
+            answer = await self._called(answer, turn)
         if isinstance(answer, Exception):
             raise answer
-        if not callable(answer):
-            return answer
-        call: Callable[[Any], object] = answer
-        given = call(turn)
-        return await given if isawaitable(given) else given
+        return answer
+
+    async def _called(self, function: Callable[[Any], object], turn: Any) -> object:
+        try:
+            given = function(turn)
+            return await given if isawaitable(given) else given
+        except RemitError:
+            raise
+        except Exception as error:
+            self.bug = self.bug or error
+            raise OwnersFunctionFailed(_SCRIPTED, error, in_script=True) from error
 
 
 # -- ids -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A pytest plugin: a failed test shows what its agents did.
+"""A pytest plugin: a failed test shows what its agents did, and a bug in a test's own script fails the test.
 
 Pytest loads it wherever remit is installed, so it imports next to nothing. Further modules are imported when a test
 opens a workspace. `--remit-runs 0` turns it off, and so does `-p no:remit`.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TITLE: Final = "remit: what the agents did"
 RUNS: Final = 5
 _NAME: Final = "remit-witness"
+_BUGS: Final = "remit-bugs"
 _HELP: Final = f"how many runs of each store a test that fails shows; {RUNS} unless told otherwise, 0 for none"
 
 
@@ -28,15 +29,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     runs = _runs(config)
+    config.pluginmanager.register(_Bugs(), _BUGS)
     if runs > 0:
         config.pluginmanager.register(_Showing(runs), _NAME)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    showing: _Showing | None = config.pluginmanager.get_plugin(_NAME)
-    if showing is not None:
-        config.pluginmanager.unregister(showing)
-        showing.stop()
+    for name in (_NAME, _BUGS):
+        part: _Showing | _Bugs | None = config.pluginmanager.get_plugin(name)
+        if part is not None:
+            config.pluginmanager.unregister(part)
+            part.stop()
 
 
 def _runs(config: pytest.Config) -> int:
@@ -79,6 +82,34 @@ class _Showing:
             self._shown = True
             report.sections.append((TITLE, told))
         return report
+
+
+class _Bugs:
+    """Fails a test with the bug in its own script: a function of a scripted agent or model that raised. A function that
+    code under test may have too, such as a hook or `on_question`, may raise on purpose: its error takes the place of
+    the test's failure only if the test fails."""
+
+    def __init__(self) -> None:
+        self._bugs: list[watching.Bug] = []
+        self.stop: Callable[[], None] = watching.watch_bugs(self._bugs.append)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+        self._bugs.clear()
+        failure: BaseException | None = None
+        result: Any = None
+        try:
+            result = yield
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised below, or behind its cause
+            failure = error
+        told = [bug for bug in self._bugs if bug.in_script or failure is not None]
+        if told:
+            bug = min(told, key=lambda one: not one.in_script)
+            bug.error.add_note(f"raised by {bug.role}, which this test gave to remit")
+            raise bug.error
+        if failure is not None:
+            raise failure
+        return result
 
 
 def _told(witness: "Witness") -> str:
