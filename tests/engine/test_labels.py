@@ -39,6 +39,7 @@ async def test_every_task_of_a_run_knows_its_labels(rt: Runtime):
     assert {(one.by, one.tags, tuple(one.meta.items())) for one in tasks} == {
         ("ann", ("eu", "nightly"), (("ticket", "T-7"), ("try", 2)))
     }
+    assert [await rt.workspace.tasks.get(one.id).status() for one in tasks] == tasks
     [line] = await rt.workspace.tasks.runs(tag="eu")
     assert (line.record.id, line.labels.meta) == (outcome.id, (("ticket", "T-7"), ("try", 2)))
     assert not (await rt.workspace.check()).findings

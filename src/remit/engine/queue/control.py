@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
-from remit.core.events import Event, Place, Unsealed, read
+from remit.core.events import Event, Place, Unsealed, labels_restored, read
 from remit.core.kinds.tasks import FirstData, Lineage, moved
 from remit.core.lifecycle import Outcome, Record
 from remit.core.remit import LASTS, expires
@@ -61,7 +61,8 @@ class TaskControl:
             assert began is not None
             data = read(began, FirstData)
             outcome = endings.of_record(view, record)
-            return Status.of(TaskLine(record, data["task"], data["asker"]), outcome, self._ground.clock.now())
+            line = TaskLine(record, data["task"], data["asker"], labels_restored(data))
+            return Status.of(line, outcome, self._ground.clock.now())
 
         return await self._ground.store.read(look)
 
