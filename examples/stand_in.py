@@ -109,3 +109,30 @@ CODER_AND_REVIEWER: list[Line] = [
     ("You change", "The reviewer says", Calls("run_doctests", {"source": _SECOND})),
     ("You change", "", Calls("run_doctests", {"source": _FIRST})),
 ]
+
+_POST = {"title": "First flush", "text": "The first Darjeeling of the year has arrived."}
+FASTAPI_APP: list[Line] = [
+    ("You write short posts", "published as", Says("The post is online: /blog/first-flush")),
+    ("You write short posts", "not approved", Says("The post was not approved, so it is not online.")),
+    ("You write short posts", "", Calls("publish", _POST)),
+]
+
+_MOST = "select shop, dollars from sales where month = '{}' order by dollars desc limit 1"
+_ALL = "select shop, sum(dollars) from sales group by shop order by 2 desc"
+_ROWS = [
+    {"shop": "station", "dollars": 4415},
+    {"shop": "harbour", "dollars": 2302},
+    {"shop": "market", "dollars": 2215},
+]
+NOTEBOOK: list[Line] = [
+    ("You explain sales", "2305", Says("The station sold most in May: $2,305.")),
+    ("You explain sales", "2110", Says("In June it was the station again, with $2,110.")),
+    ("You explain sales", "June", Calls("call_agent", {"agent": "clerk", "task": "The best shop in June?"})),
+    ("You explain sales", "", Calls("call_agent", {"agent": "clerk", "task": "The best shop in May?"})),
+    ("You answer with SQL", "4415", Says(json.dumps(_ROWS))),
+    ("You answer with SQL", "2305", Says("station, 2305")),
+    ("You answer with SQL", "2110", Says("station, 2110")),
+    ("You answer with SQL", "June", Calls("query", {"sql": _MOST.format("June")})),
+    ("You answer with SQL", "May", Calls("query", {"sql": _MOST.format("May")})),
+    ("You answer with SQL", "", Calls("query", {"sql": _ALL})),
+]

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -12,21 +13,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import httpx
+import nbformat
 import pytest
+from anyio import to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
+from nbclient import NotebookClient
 
-from programs import ran
+from programs import ran, running
 from remit.testing.doubles import PATIENCE
 from remit.testing.models import ModelRequest, model_server
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PROMISED = dict(
     re.findall(
-        r"^##+ \[([\w/]+\.py)\].*?^```text\n(.*?)^```", (EXAMPLES / "README.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^##+ \[([\w/]+\.\w+)\].*?^```text\n(.*?)^```", (EXAMPLES / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )
 )
-PARTS = {"stand_in.py"}  # imported by others
+SERVED = ("fastapi_app.py", "notebook.ipynb")
 TYPED = {  # by a person, while the example runs
     "coder_and_reviewer.py": "add a doctest for one price\ny\n",
     "group_chat.py": "",
@@ -54,14 +59,14 @@ PEERS = {
 
 
 def test_every_example_is_in_the_readme_and_the_other_way_round():
-    assert sorted(PROMISED) == sorted([*TYPED, *PEERS])
-    assert sorted([*TYPED, *PARTS]) == sorted(path.name for path in EXAMPLES.glob("*.py"))
+    assert sorted(PROMISED) == sorted([*TYPED, *SERVED, *PEERS])
+    assert sorted([*TYPED, *SERVED, "stand_in.py"]) == sorted(path.name for path in EXAMPLES.glob("*.*y*"))
     assert sorted(PEERS) == sorted(f"peers/{path.name}" for path in (EXAMPLES / "peers").glob("*.py"))
 
 
-@pytest.mark.parametrize("name", [*TYPED, *PEERS])
+@pytest.mark.parametrize("name", [*TYPED, "fastapi_app.py", *PEERS])
 def test_an_example_is_short(name: str):
-    assert len((EXAMPLES / name).read_text().splitlines()) <= 100
+    assert len((EXAMPLES / name).read_text().splitlines()) <= 120
 
 
 def prints_what_is_promised(name: str, printed: str) -> None:
@@ -82,6 +87,68 @@ def test_an_example_runs_and_prints_what_the_readme_shows(name: str, tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
     prints_what_is_promised(name, done.stdout)
     assert os.listdir(tmp_path) == [f"{name[:-3]}.db"], "an example leaves its store"  # noqa: PTH208
+
+
+@pytest.mark.anyio
+async def test_the_application_takes_a_task_streams_its_events_and_lets_a_person_decide(tmp_path: Path):
+    words = ("-m", "uvicorn", "--app-dir", EXAMPLES, "fastapi_app:app", "--port", "0")
+    with running(*words, cwd=tmp_path, env=without_keys(), together=True) as server:
+        started = await to_thread.run_sync(lambda: next(line for line in server.stdout if "running on" in line))
+        [address] = re.findall(r"http://[\d.:]+", started)
+        async with httpx.AsyncClient(base_url=address, timeout=PATIENCE) as client:
+            wish = {"task": "a post about the new Darjeeling", "by": "ann", "key": "1"}
+            [task, same] = [(await client.post("/tasks", json=wish)).json()["id"] for _ in range(2)]
+            assert task == same
+            seen = await decides(client, task)
+            assert seen[-1][1] == "task.completed"
+            status = (await client.get(f"/tasks/{task}")).json()
+            assert status == json.loads(PROMISED["fastapi_app.py"])
+            again = await client.get(f"/tasks/{task}/events", headers={"Last-Event-ID": seen[2][0]})
+            assert EVENT.findall(again.text) == seen[3:]
+            assert (await client.get("/tasks/nope/events")).status_code == 404
+        server.send_signal(signal.SIGINT)
+        assert await to_thread.run_sync(server.wait, PATIENCE) == 0
+
+
+EVENT = re.compile(r"id: (\d+)\nevent: ([\w.]+)\n")
+
+
+async def decides(client: httpx.AsyncClient, task: str) -> list[tuple[str, str]]:
+    """Follow a task to its end, and approve what it asks. Return its events: their numbers and kinds."""
+    text, decided = "", False
+    async with client.stream("GET", f"/tasks/{task}/events") as stream:
+        async for part in stream.aiter_text():
+            text += part
+            if "question.asked" in text and not decided:
+                decided = True
+                [question] = (await client.get("/questions")).json()
+                assert question["shows"]["arguments"]["title"] == "First flush"
+                codes = [
+                    (await client.post(f"/questions/{question['id']}", json={"approve": True, "by": by})).status_code
+                    for by in ("sam", "kim")
+                ]
+                assert codes == [200, 409], "the first answer counts"
+    return EVENT.findall(text)
+
+
+def test_the_notebook_has_no_outputs_and_its_cells_can_run_again(tmp_path: Path):
+    cells = nbformat.read(EXAMPLES / "notebook.ipynb", 4)
+    code = [cell for cell in cells.cells if cell.cell_type == "code"]
+    assert [(cell.outputs, cell.execution_count) for cell in code] == [([], None)] * len(code)
+    shutil.copy(EXAMPLES / "stand_in.py", tmp_path)
+    cells.cells += [nbformat.v4.new_code_cell(cell.source) for cell in code]
+    client = NotebookClient(cells, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute(env=without_keys())
+    once, again = [
+        [shown(output) for cell in cells.cells[half] if cell.cell_type == "code" for output in cell.outputs]
+        for half in (slice(-len(code)), slice(-len(code), None))
+    ]
+    assert [text for text in once if text] == PROMISED["notebook.ipynb"].splitlines()
+    assert again == once
+
+
+def shown(output: Any) -> str:
+    return "" if output.output_type == "stream" else output.data["text/plain"]
 
 
 @pytest.mark.rule("presence.patience", "schedule.once", "effect.once")
