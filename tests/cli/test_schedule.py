@@ -61,6 +61,35 @@ def test_a_schedule_is_added_and_listed(folder: Path):
     assert row.endswith("Z     0  write the report")
 
 
+@pytest.mark.rule("schedule.commands", "schedule.led")
+def test_labels_plans_and_teams_are_scheduled_as_they_are_submitted(folder: Path):
+    labels = ("--tag", "nightly", "--tag", "books", "--meta", "ticket=T-7", "--session", "desk", "--remembers")
+    assert remit(folder, "add", "report", *WEEKDAYS, *labels).returncode == 0
+    plan = {"goal": "tidy up", "steps": [{"id": "a", "title": "list", "agent": "writer"}]}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    assert remit(folder, "add", "weekly", "0 9 * * MON", "team:rt", "--plan", "plan.json").returncode == 0
+    assert remit(folder, "add", "crew", "0 9 * * MON", "team:rt", "writer", "sell", "--team").returncode == 0
+    crew, report, weekly = listed(folder)
+    assert report["keywords"] == {
+        "meta": {"ticket": "T-7"},
+        "remembers": "session",
+        "session": "desk",
+        "tags": ["books", "nightly"],
+    }
+    assert (weekly["agent"], weekly["task"], weekly["led_as"]) == ("plan", "tidy up", "plan")
+    assert (crew["agent"], crew["task"], crew["led_as"]) == ("writer", "sell", "team")
+    assert "writer (team)" in remit(folder, "ls").stdout
+    for wrong, said in {
+        ("--plan", "plan.json", "--team"): "with --plan, pass only [module:runtime]",
+        ("--plan", "none.json"): "the plan in none.json cannot be read",
+        ("writer", "x", "--meta", "ticket"): "--meta is NAME=VALUE",
+        (): "pass [module:runtime] [AGENT] 'task'",
+        ("x",): "name an agent: remit schedule add NAME CRON",
+    }.items():
+        done = remit(folder, "add", "other", "0 9 * * MON", *wrong)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.rule("schedule.commands")
 def test_a_schedule_is_paused_resumed_and_removed(folder: Path):
     added = json.loads(remit(folder, "add", "report", *WEEKDAYS, "--json").stdout)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from engine.helping import kinds, quiet, serving, sound
-from remit import Bounds, Card, Runtime, Scope, Turn, Workspace
+from remit import Bounds, Card, Plan, Runtime, Scope, Step, Turn, Workspace
 from remit.core.events import read
 from remit.core.kinds.workspace import ScheduleFired, ScheduleSkipped, schedule_set
 from remit.core.times import DAY, HOUR, SECOND, Schedule, aware, moment
+from remit.engine.schedules import Schedules
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision
 from remit.runtime.workspace import opening_of
@@ -332,6 +333,84 @@ async def test_a_run_is_what_a_submission_with_the_same_keywords_is(tmp_path: Pa
         keywords = (await the(rt)).keywords
         assert (keywords["credits"], keywords["timeout"], keywords["tools"]) == ("$0.25", 300.0, ["look"])
         await sound(rt)
+
+
+@pytest.mark.rule("schedule.led")
+async def test_a_schedule_may_submit_a_plan_or_a_goal_for_a_team(tmp_path: Path, clock: FakeClock):
+    plan = Plan([Step("a", "list", agent="coder"), Step("b", "count", capability="counting", after=["a"])], "sell")
+    how: Any = {"concurrency": 2, "reveal": True, "tags": ["nightly"], "attempts": 2}
+
+    async def combine(turn: Turn) -> str:
+        return f"{turn.phase} {turn.task}"
+
+    with team(tmp_path / "team.db", clock=clock) as rt:
+        rt.add(Card("coder"), echo)
+        rt.add(Card("counter", can="counting"), echo)
+        rt.add(Card("lead", asks="*"), combine)
+        schedules = rt.workspace.schedules
+        await schedules.add_plan("books", HOURLY, plan, **how)
+        assert await schedules.add_plan("books", HOURLY, plan, **how) == await the(rt, "books")
+        await schedules.add_team("crew", HOURLY, "sell", "lead", plan=plan, **how)
+        await schedules.add_team("free", HOURLY, "sell more", "lead")
+        assert [(one.name, one.agent, one.task, one.led_as) for one in await schedules.list()] == [
+            ("books", "plan", "sell", "plan"),
+            ("crew", "lead", "sell", "team"),
+            ("free", "lead", "sell more", "team"),
+        ]
+        with pytest.raises(Conflict):
+            await schedules.add("books", HOURLY, "coder", "sell")
+        async with serving(rt):
+            await later(clock, 3_600)
+            await rt.submit_plan(plan, by="ann", **how)
+            await rt.submit_team("sell", "lead", plan=plan, by="ann", **how)
+            await quiet()
+        events = await rt.workspace.journal.history(kinds=["task.submitted", "task.started"])
+        first = [dict(event.data) for event in events if event.data["parent"] == ""]
+        own = {"by", "meta", "worker", "ready_at"}
+        books, crew, _, *asked = [{key: one[key] for key in one if key not in own} for one in first]
+        assert [books, crew] == asked
+        runs = await rt.workspace.tasks.list()
+        assert {one.state for one in runs if one.agent in ("plan", "coder", "counter")} == {"completed"}
+        await sound(rt)
+
+
+@pytest.mark.rule("schedule.led", "schedule.checked")
+async def test_a_schedule_of_a_plan_is_checked_when_it_is_added(rt: Runtime):
+    rt.add(Card("coder"), echo)
+    schedules: Any = rt.workspace.schedules
+    for wrong, adding in {
+        "takes a Plan": schedules.add_plan("x", HOURLY, "coder"),
+        "who cannot be asked": schedules.add_plan("x", HOURLY, Plan([Step("a", "list", agent="codr")])),
+        "takes no remembers": schedules.add_team("x", HOURLY, "sell", "coder", remembers=True),
+        "takes no 'concurrency'": schedules.add("x", HOURLY, "coder", "sell", concurrency=2),
+        "takes no 'key'": schedules.add_plan("x", HOURLY, Plan([Step("a", "list", agent="coder")]), key="k"),
+    }.items():
+        with pytest.raises(BadInput, match=wrong):
+            await adding
+    with pytest.raises(NotFound, match="there is no agent 'codr'; did you mean coder"):
+        await schedules.add_team("x", HOURLY, "sell", "codr")
+    assert await schedules.list() == []
+
+
+@pytest.mark.rule("schedule.add", "schedule.catch-up")
+async def test_a_run_that_is_due_is_not_lost_if_only_the_task_of_its_schedule_changes(rt: Runtime, clock: FakeClock):
+    rt.add(Card("coder"), echo)
+    schedules = opening_of(rt.workspace)
+    await rt.workspace.schedules.add("report", HOURLY, "coder", "write it", source="remit.toml")
+    assert (await the(rt)).source == "remit.toml"
+    clock.advance(3 * 3_600 + 1)
+    await rt.workspace.schedules.add("report", HOURLY, "coder", "write more", replace=True, source="remit.toml")
+    setting = Schedules(schedules.ground, schedules.settings.calendar)
+    assert [await setting.leave("report"), await setting.leave("report"), await setting.leave("none")] == [
+        True,
+        False,
+        False,
+    ]
+    assert ((await the(rt)).left, (await the(rt)).next) == (True, START + HOUR)
+    async with serving(rt):
+        await quiet()
+    assert await planned(rt) == [3]
+    await sound(rt)
 
 
 @pytest.mark.rule("schedule.run")

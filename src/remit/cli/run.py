@@ -2,10 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -34,7 +34,7 @@ from remit.cli.screen import Drawing, Words, starting, watching
 from remit.cli.terminal import outcome_text
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
-from remit.core.events import Event
+from remit.core.events import Event, MetaValue
 from remit.core.lifecycle import Outcome, Progress
 from remit.core.plan import Lead, Plan
 from remit.core.session import RemembersGiven
@@ -79,13 +79,17 @@ class Limits:
 _OPEN = Limits()
 
 
+class Labelled(TypedDict, total=False):
+    """The keywords for the labels of a run."""
+
+    tags: Iterable[str]
+    meta: Mapping[str, MetaValue]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
-class LabelOptions:
-    """Whose run it is, and its labels: lists of runs and tasks can be narrowed by them."""
-
-    by: str = ""
-    """Name of the person who starts the run. [default: the user of this terminal]"""
+class TagOptions:
+    """Labels of a run: lists of runs and tasks can be narrowed by them."""
 
     tag: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=False)] = ()
     """A tag of the run; repeat the option for more, up to 16."""
@@ -94,15 +98,29 @@ class LabelOptions:
     """Metadata of the run, as NAME=VALUE; repeat the option for more, up to 16."""
 
     @property
-    def how(self) -> Starting:
-        how: Starting = {"by": self.by or at_terminal()}
+    def labels(self) -> Labelled:
+        labels: Labelled = {}
         if self.tag:
-            how["tags"] = self.tag
+            labels["tags"] = self.tag
         if self.meta:
-            how["meta"] = dict(map(_named_value, self.meta))
-        return how
+            labels["meta"] = dict(map(_named_value, self.meta))
+        return labels
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LabelOptions(TagOptions):
+    """Whose run it is, and its labels."""
+
+    by: str = ""
+    """Name of the person who starts the run. [default: the user of this terminal]"""
+
+    @property
+    def how(self) -> Starting:
+        return {"by": self.by or at_terminal(), **self.labels}
+
+
+NO_TAGS = TagOptions()
 NO_LABELS = LabelOptions()
 
 

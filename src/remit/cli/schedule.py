@@ -1,12 +1,14 @@
 """`remit schedule`: tasks that workers submit again and again, by a cron expression."""
 
 import asyncio
-from functools import partial
-from typing import Annotated, Literal, cast
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 from rich.text import Text
 
+from remit.cli.completing import TeamWord
 from remit.cli.options import (
     HERE,
     MYSELF,
@@ -22,14 +24,17 @@ from remit.cli.options import (
     typed,
     with_unit,
 )
-from remit.cli.submit import opened_team
+from remit.cli.run import NO_TAGS, AskedFor, TagOptions, asked_by, asked_for
+from remit.cli.submit import opened_team, read_plan, request_words
 from remit.cli.terminal import Rows, moment
+from remit.core.plan import Lead
 from remit.core.times import Schedule
-from remit.engine.asking import Scheduling
 from remit.engine.schedules import missing
 from remit.report import wire
 from remit.report.printable import escaped
 from remit.runtime.workspace import Workspace
+
+_ADD: Final = "schedule add NAME CRON"
 
 
 def listing(*, place: Where = HERE, json: AsJson = False) -> None:
@@ -47,16 +52,17 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     elif not found:
         out().print(Text("no schedules; add one: remit schedule add NAME '30 8 * * MON-FRI' AGENT 'task'", "dim"))
     else:
-        names = ("name", "cron", "zone", "agent", "next", "last", "runs", "task")
+        names = ("name", "cron", "zone", "agent", "next", "last", "runs", "from", "task")
         out().print(Rows(names, [_row(one) for one in found], left=6, gives_way="task"))
+        for one in found:
+            if one.left:
+                aside().print(Text(left_sentence(one), "yellow"))
 
 
 def add(
     name: str,
     cron: str,
-    agent: str,
-    task: str,
-    *,
+    *request: TeamWord,
     zone: str = "UTC",
     catch_up: Literal["latest", "all", "none"] = "latest",
     replace: Annotated[bool, Parameter(negative="")] = False,
@@ -65,6 +71,10 @@ def add(
     priority: int = 0,
     credits: Credits = None,
     session: str = "",
+    remembers: Annotated[bool, Parameter(negative="")] = False,
+    labels: TagOptions = NO_TAGS,
+    plan: Path | None = None,
+    team: Annotated[bool, Parameter(negative="")] = False,
     place: Where = HERE,
     act: Acting = MYSELF,
     json: AsJson = False,
@@ -75,16 +85,16 @@ def add(
     weekdays, '*/15 * * * *' every quarter of an hour, '0 0 L * *' the last day of a month. Each planned run is started
     once, however many workers there are. An equal schedule of this name is left as it is.
 
+    The task, or a plan or a goal for a team, is given as to `remit submit`.
+
     Parameters
     ----------
     name
         Name of the schedule. Its runs say that they were started by `schedule NAME`.
     cron
         Cron expression.
-    agent
-        Agent that gets the task.
-    task
-        The task.
+    request
+        `[[TEAM] AGENT] TASK`, as for `remit submit`.
     zone
         Time zone of the expression, such as Europe/Berlin.
     catch_up
@@ -94,29 +104,64 @@ def add(
     attempts
         Maximum number of attempts of a run. [default: the agent's retry policy, else 4]
     timeout
-        Timeout of one attempt, in seconds. [default: 260]
+        Timeout of one attempt, in seconds. [default: the agent's, else 260]
     priority
         Place in the queue: from -100 to 100, higher first.
     credits
         Budget of a run, for example 0.50USD.
     session
         Session of all runs. [default: a new one for each run]
+    remembers
+        Start each run with the earlier messages of the session.
+    labels
+        Labels of the runs.
+    plan
+        Run the plan in this JSON file instead of a task.
+    team
+        Let AGENT coordinate a team; TASK is the goal.
     json
         Print JSON.
     """
-    run = {"attempts": attempts, "timeout": timeout, "priority": priority or None, "credits": with_unit(credits)}
-    run = {key: value for key, value in {**run, "session": session or None}.items() if value is not None}
-    how = cast("Scheduling", run)
-    owner, _ = opened_team("", place.store, place.workspace)
+    run: dict[str, Any] = {
+        "attempts": attempts,
+        "timeout": timeout,
+        "priority": priority or None,
+        "credits": with_unit(credits),
+    }
+    run |= {"session": session or None, "remembers": remembers or None, **labels.labels}
+    how = {key: value for key, value in run.items() if value is not None}
+    how |= {"zone": zone, "catch_up": catch_up, "replace": replace, **act.said}
+    where, agent, task = request_words(request, plan, team=team, command=_ADD)
+    asked = AskedFor("", "", Lead(read_plan(plan))) if plan is not None else None
+    owner, defaults = opened_team(where, place.store, place.workspace)
     with owner:
-        adding = partial(owner.schedules.add, name, cron, agent, task, zone=zone, catch_up=catch_up, replace=replace)
-        made = asyncio.run(adding(**act.said, **how))
+        if team:
+            asked = AskedFor(agent or asked_by(defaults, _ADD), task, Lead())
+        made = asyncio.run(_added(owner, (name, cron), asked or asked_for(defaults, agent, task, _ADD), how))
         stay_at(owner, place.store)
-    if json:
+    _say_added(made, as_json=json)
+
+
+def _say_added(made: Schedule, *, as_json: bool) -> None:
+    if as_json:
         emit(wire.schedule(made))
     else:
         out().print(Text(f"schedule {escaped(made.name, 64)}: {_next(made)}"))
         aside().print(Text(f"a worker starts its runs: {typed('remit worker')}", "dim"))
+
+
+def _added(
+    owner: Workspace, when: tuple[str, str], asked: AskedFor, how: dict[str, Any]
+) -> Coroutine[Any, Any, Schedule]:
+    """Add the schedule of a task, a goal for a team, or a plan."""
+    lead = asked.lead
+    if lead is None:
+        return owner.schedules.add(*when, asked.agent, asked.task, **how)
+    led: dict[str, Any] = {**how, "concurrency": lead.concurrency, "reveal": lead.reveal}
+    if asked.agent:
+        return owner.schedules.add_team(*when, asked.task, asked.agent, plan=lead.plan, **led)
+    assert lead.plan is not None
+    return owner.schedules.add_plan(*when, lead.plan, **led)
 
 
 def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
@@ -154,12 +199,7 @@ def pause(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson 
     json
         Print JSON.
     """
-    with opened(place) as workspace:
-        changed = asyncio.run(workspace.schedules.pause(name, **act.said))
-    if json:
-        emit({"name": name, "state": "paused", "changed": changed})
-    else:
-        out().print(Text(f"schedule {escaped(name, 64)} {'is' if changed else 'was'} paused"))
+    _set("paused", name, place, act, as_json=json)
 
 
 def resume(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
@@ -172,25 +212,43 @@ def resume(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
     json
         Print JSON.
     """
+    _set("active", name, place, act, as_json=json)
 
-    async def resumed(workspace: Workspace) -> tuple[bool, Schedule | None]:
-        changed = await workspace.schedules.resume(name, **act.said)
-        return changed, next((one for one in await workspace.schedules.list() if one.name == name), None)
+
+def _set(state: str, name: str, place: Where, act: Acting, *, as_json: bool) -> None:
+    """Pause or resume a schedule, and say whether that changed anything."""
+
+    async def done(workspace: Workspace) -> tuple[bool, Schedule | None]:
+        schedules = workspace.schedules
+        changed = await (schedules.pause if state == "paused" else schedules.resume)(name, **act.said)
+        return changed, next((one for one in await schedules.list() if one.name == name), None)
 
     with opened(place) as workspace:
-        changed, found = asyncio.run(resumed(workspace))
-    if json:
-        emit({"name": name, "state": "active", "changed": changed})
-    else:
-        upcoming = f": {_next(found)}" if found is not None else ""
-        out().print(Text(f"schedule {escaped(name, 64)} {'is' if changed else 'was'} active{upcoming}"))
+        changed, found = asyncio.run(done(workspace))
+    if as_json:
+        emit({"name": name, "state": state, "changed": changed})
+        return
+    upcoming = f": {_next(found)}" if found is not None and state == "active" else ""
+    out().print(Text(f"schedule {escaped(name, 64)} {'is' if changed else 'was'} {state}{upcoming}"))
 
 
 def _row(one: Schedule) -> list[Text | str]:
     upcoming = Text("paused", "yellow") if one.state == "paused" else Text(moment(one.next) if one.next else "never")
     last = moment(one.last) if one.last is not None else ""
     name, task = Text(escaped(one.name, 64), "bold"), escaped(one.task, 200)
-    return [name, escaped(one.cron, 200), escaped(one.zone, 100), one.agent, upcoming, last, str(one.runs), task]
+    agent = f"{one.agent} (team)" if one.led_as == "team" else one.agent
+    source = f"{escaped(one.source, 64)}, left" if one.left else escaped(one.source, 64)
+    return [
+        name,
+        *(escaped(one.cron, 200), escaped(one.zone, 100), agent),
+        *(upcoming, last, str(one.runs), source, task),
+    ]
+
+
+def left_sentence(one: Schedule) -> str:
+    """Return what happens to a schedule that its team file no longer has."""
+    name, file = escaped(one.name, 64), escaped(one.source, 64)
+    return f"schedule {name} is not in {file} any more and goes on; to end it: {typed(f'remit schedule rm {name}')}"
 
 
 def _next(one: Schedule) -> str:

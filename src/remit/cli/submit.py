@@ -128,8 +128,8 @@ def submit(
     """
     how: StartingQueued = {"session": session, "credits": with_unit(credits)}
     how |= {**labels.how, **queue.how, **_sameness(key)}
-    asks = _read(plan) if plan is not None and not team else None
-    where, agent, task = _checked(request, plan, team=team)
+    where, agent, task = request_words(request, plan, team=team)
+    asks = read_plan(plan) if plan is not None else None
 
     if remembers and (team or plan is not None):
         raise BadInput("--remembers is for a run of one agent, and not for a plan or a team")
@@ -165,7 +165,9 @@ def _asked(owner: Workspace, asked: AskedFor, how: StartingQueued, *, remembers:
     return owner.submit_plan(lead.plan, **led)
 
 
-def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tuple[str, str, str]:
+def request_words(
+    request: tuple[str, ...], plan: Path | None, *, team: bool, command: str = "submit"
+) -> tuple[str, str, str]:
     """Return the team, the agent and the task; missing ones are empty. A plan has neither agent nor task."""
     if plan is not None:
         if team or len(request) > 1:
@@ -173,13 +175,13 @@ def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tupl
         return "".join(request), "", ""
     if not team and not has_task(request):
         return "".join(request), "", ""
-    where, agent, task = words_of(request, "submit")
+    where, agent, task = words_of(request, command)
     if not (where or agent or has_team()):
-        asked_by(RunDefaults(), "submit")  # says so
+        asked_by(RunDefaults(), command)  # says so
     return where, agent, task
 
 
-def _read(plan: Path) -> Plan:
+def read_plan(plan: Path) -> Plan:
     """Return the plan in a file."""
     try:
         return written(decode(plan.read_text(encoding="utf-8")))

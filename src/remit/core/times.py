@@ -140,7 +140,29 @@ class Schedule(NamedTuple):
     @property
     def keywords(self) -> dict[str, Json]:
         """The keywords of the submission, as JSON."""
-        return cast("dict[str, dict[str, Json]]", decode(self.request))["keywords"]
+        return cast("dict[str, Json]", self._requested["keywords"])
+
+    @property
+    def led_as(self) -> str:
+        """What its task is: "plan", "team", or "" for a task of its agent."""
+        lead = cast("dict[str, Json] | None", self._requested.get("lead"))
+        if lead is None:
+            return ""
+        return "team" if "plan" not in lead or "coordinated" in lead else "plan"
+
+    @property
+    def source(self) -> str:
+        """The team file that set it, or ""."""
+        return cast("str", self._requested.get("source", ""))
+
+    @property
+    def left(self) -> bool:
+        """Whether the team file that set it no longer has it. Its runs are started all the same."""
+        return "left" in self._requested
+
+    @property
+    def _requested(self) -> dict[str, Json]:
+        return cast("dict[str, Json]", decode(self.request))
 
     @property
     def asks_for(self) -> tuple[str, ...]:

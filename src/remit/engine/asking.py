@@ -141,6 +141,10 @@ class LeadingKept(TypedDict, total=False):
     reveal: bool
 
 
+class SchedulingPlan(Scheduling, LeadingKept, total=False):
+    """The keywords of a schedule of a plan or a team."""
+
+
 class Planning(LeadingKept, total=False):
     """The options of a plan: the stored ones, who approves each step (True for a person, or a function that returns
     yes, no or "ask"), and an event that aborts it."""
@@ -272,6 +276,22 @@ def submitted_team(
     lead = lead._replace(coordinated=plan is not None)
     submission, session = _submitted(coordinator, goal, rest)
     return submission._replace(lead=lead, written=digest(encode(lead.data))), session
+
+
+def scheduled(
+    agent: str, task: str, how: Mapping[str, Any], plan: Plan | None = None, *, leads: bool = False
+) -> tuple[Submission, dict[str, Any]]:
+    """Return the submission of a schedule, and its keywords without those of a plan. With a plan and no agent, the plan
+    is the task; with `leads`, the agent coordinates a team."""
+    if not (leads or plan is not None):
+        rest = checked("schedules.add", how, Scheduling)
+        return submitted(agent, task, cast("Submitting", {**rest}))[0], rest
+    verb = "schedules.add_team" if leads else "schedules.add_plan"
+    lead, rest = _lead(verb, how, SchedulingPlan, plan)
+    if rest.get("remembers") is not None:
+        raise BadInput(f"{verb} takes no remembers: it is for the run of one agent")
+    submission, _ = _submitted(agent, task, {**rest})
+    return submission._replace(lead=lead._replace(coordinated=leads and plan is not None)), rest
 
 
 def teamed(goal: str, coordinator: str, how: DelegatingTeam, plan: Plan | None = None) -> tuple[Pass, Lead]:

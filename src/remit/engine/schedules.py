@@ -20,12 +20,14 @@ from remit.core.kinds.workspace import (
     schedule_set,
     schedule_skipped,
 )
+from remit.core.plan import Lead, lead_restored
 from remit.core.remit import LASTS, expires
 from remit.core.schedule import LATE, MISSED, given_again, operation
 from remit.core.times import SECOND, Schedule, iso, starter
 from remit.core.values import Json, decode, encode, shown
 from remit.engine import asking
 from remit.engine.acts import ONCE, Act, ActContent
+from remit.engine.directory import PLANNER
 from remit.engine.door import first_proposed
 from remit.engine.ground import Ground
 from remit.engine.queue.submitting import Request, begun_of, queued_of
@@ -40,9 +42,15 @@ _WHY_LIMIT: Final = 500
 _log = logging.getLogger("remit")
 
 
-def request_text(keywords: dict[str, Json], ceiling: Bounds) -> str:
-    """Return the submission of a schedule as JSON text."""
-    return encode({"keywords": keywords, "ceiling": {**ceiling.data}})
+def request_text(keywords: dict[str, Json], ceiling: Bounds, lead: Lead | None = None, source: str = "") -> str:
+    """Return the submission of a schedule as JSON text. `lead` is there for a plan or a team, `source` for a schedule
+    of a team file."""
+    data: dict[str, Json] = {"keywords": keywords, "ceiling": {**ceiling.data}}
+    if lead is not None:
+        data["lead"] = lead.data
+    if source:
+        data["source"] = source
+    return encode(data)
 
 
 class Schedules(NamedTuple):
@@ -69,8 +77,9 @@ class Schedules(NamedTuple):
                 made = wanted._replace(next=_unused(calendar, view, wanted, now))
             elif replace:
                 self._must_fit(view, wanted)
-                paused = before.state == "paused"
-                upcoming = None if paused else self._next(wanted, max(now, before.last or 0))
+                upcoming = before.next  # stays if only the task changes: a run that is due must not be lost
+                if before.state != "paused" and (wanted.cron, wanted.zone) != (before.cron, before.zone):
+                    upcoming = self._next(wanted, max(now, before.last or 0))
                 kept = {"state": before.state, "last": before.last, "last_task": before.last_task, "runs": before.runs}
                 made = wanted._replace(next=upcoming, **kept)
             else:
@@ -105,6 +114,18 @@ class Schedules(NamedTuple):
 
         return await self._set("resume", name, act, resumed)
 
+    async def leave(self, name: str, act: Act = ONCE) -> bool:
+        """Record that the team file of a schedule no longer has it. Return whether this changed anything."""
+
+        def decide(view: View) -> Decision[bool]:
+            before = view.schedule(name)
+            if before is None or before.left:
+                return Decision(False)
+            request = encode({**cast("dict[str, Json]", decode(before.request)), "left": True})
+            return Decision(True, (schedule_set(before._replace(request=request), self.ground.clock.now()),))
+
+        return (await act.perform(self.ground, ActContent("schedules.leave", name), decide)).answer
+
     async def _set(self, verb: str, name: str, act: Act, change: Callable[[Schedule, int], Schedule]) -> bool:
         def decide(view: View) -> Decision[bool]:
             now = self.ground.clock.now()
@@ -127,7 +148,7 @@ class Schedules(NamedTuple):
             raise BadInput(f"a workspace has at most {MOST:,} schedules; remove one that is not needed")
         known = {*self.ground.directory.names(), *(card.name for card, _ in view.cards())}
         # A store opened without agents, in which no worker has published any, knows none.
-        if known and wanted.agent not in known:
+        if known and wanted.agent not in known and wanted.led_as != "plan":
             hint = meant(wanted.agent, sorted(known)) or f"; there is {', '.join(sorted(known))}"
             raise NotFound(f"there is no agent '{wanted.agent}'{hint}")
 
@@ -264,4 +285,7 @@ class Scheduler:
         labels = Labels(starter(schedule.name), submission.labels.tags, tuple(sorted(meta.items())))
         ceiling = bounds.restored(kept["ceiling"])
         proposal = first_proposed(self._ground, submission.wish, ceiling, session, labels)
+        if "lead" in kept:
+            submission = submission._replace(lead=lead_restored(kept["lead"]))
+            proposal = proposal._replace(brought=PLANNER.card if "plan" in kept["lead"] else None)
         return Request(BEGIN_QUEUED, proposal, submission, "", "")

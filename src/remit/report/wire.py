@@ -254,6 +254,7 @@ def schedule(schedule: Schedule) -> Data:
     """Return a schedule; its times are microseconds since 1970."""
     names = ("name", "state", "cron", "zone", "catch_up", "agent", "task", "next", "last", "last_task", "runs")
     facts: Data = {name: value(getattr(schedule, name)) for name in names}
+    facts |= {"led_as": schedule.led_as, "source": schedule.source, "left": schedule.left}
     return {**facts, "keywords": schedule.keywords, "set_by": schedule.set_by, "set_at": schedule.set_at}
 
 

@@ -55,13 +55,18 @@ class Leader(NamedTuple):
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:
         """Queue a plan or team. A plan is checked against all known cards, and the agent of each step is chosen now, so
         that it is the same in every process."""
+        return await self.engine.queue.begin(self.assigned(submission, cards), self.ceiling, session)
+
+    def assigned(self, submission: Submission, cards: list[Card]) -> Submission:
+        """Return the submission with an agent for each step of its plan. Raise `BadInput` if agents with these cards
+        cannot carry it out."""
         lead = submission.lead
-        if lead is not None and lead.plan is not None:
-            bounds = self.ceiling & submission.wish.within
-            known = {card.name: card for card in cards if has(bounds.agents, card.name)}
-            self.engine.leading.runner.check(lead.plan, known, bounds)
-            submission = submission._replace(lead=lead._replace(plan=assigned(lead.plan, known)))
-        return await self.engine.queue.begin(submission, self.ceiling, session)
+        if lead is None or lead.plan is None:
+            return submission
+        bounds = self.ceiling & submission.wish.within
+        known = {card.name: card for card in cards if has(bounds.agents, card.name)}
+        self.engine.leading.runner.check(lead.plan, known, bounds)
+        return submission._replace(lead=lead._replace(plan=assigned(lead.plan, known)))
 
     def begin(self, asked: Asked, led: Led | None = None) -> Coroutine[Any, Any, Outcome]:
         """Start a run for a person, and attend to what it asks."""

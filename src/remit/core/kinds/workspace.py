@@ -5,7 +5,7 @@ from typing import Final, Literal, NotRequired, TypedDict
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.events import INLINE, Event, Place, Unsealed, read
-from remit.core.plan import PlanWhole
+from remit.core.plan import LeadData, PlanWhole
 from remit.core.remit import Remit
 from remit.core.times import Schedule
 from remit.core.trust import Trust
@@ -169,10 +169,14 @@ def key_removed(name: str, by: str, now: int) -> Unsealed:
 
 
 class ScheduleRequest(TypedDict):
-    """The submission of a schedule: its keywords, and the bounds of the runtime or workspace that set it."""
+    """The submission of a schedule: its keywords, and the bounds of the runtime or workspace that set it; for a plan or
+    a team, how that is led; for a schedule of a team file, the name of the file, and whether it has left the file."""
 
     keywords: dict[str, Json]
     ceiling: dict[str, Json]
+    lead: NotRequired[LeadData]
+    source: NotRequired[str]
+    left: NotRequired[bool]
 
 
 class ScheduleSet(TypedDict):
