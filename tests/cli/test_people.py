@@ -17,7 +17,7 @@ from commands import Said
 from commands import command as remit
 from remit import Runtime
 from remit.cli.approvals import print_question
-from remit.settings import System
+from remit.settings import Policy, System
 from remit.testing import FakeClock
 from remit.types import Inquiry
 
@@ -50,9 +50,15 @@ async def waiting(folder: Path, agent: str, **how: Any) -> AsyncGenerator[tuple[
     async def acting(turn: package.Turn) -> str:
         return str(await turn.ask_approval("deploy", {"env": "prod"}))
 
+    @rt.agent
+    async def buying(turn: package.Turn) -> str:
+        await turn.spend("$0.05", why="a photo")
+        return "bought"
+
     with rt:
+        await rt.workspace.money.grant("$1")
         async with rt.workspace.journal.follow(after=0, kinds=frozenset(("question.asked",))) as follow:
-            run = asyncio.create_task(rt.run(agent, "go"))
+            run = asyncio.create_task(rt.run(agent, "go", credits="$0.03"))
             while not await follow.next():
                 pass
         (question,) = await rt.workspace.questions.list()
@@ -223,3 +229,18 @@ def test_a_diff_is_coloured_in_a_terminal_and_plain_elsewhere():
     assert "\x1b[31m       | -red\x1b[0m" in told[0]
     assert "\x1b[32m       | +blue\x1b[0m" in told[0]
     assert "       | -red\n       | +blue" in told[1]
+
+
+@pytest.mark.rule("money.short", "people.commands")
+async def test_a_question_for_money_has_its_figures_and_takes_another_amount(tmp_path: Path):
+    async with waiting(tmp_path, "buying", policy=Policy(short="ask")) as (_rt, question, run):
+        listed = (await said(tmp_path, "approvals")).stdout
+        for line in ("account: $0.97", "has: $0.03 of $0.03", "needs: $0.02", "proposed: $0.02", "wants: $0.05"):
+            assert f"   {line}\n" in listed
+        assert f"remit approve {question.id} [--edit AMOUNT]" in listed
+        wrong = await said(tmp_path, "approve", question.id, "--edit", "5USD")
+        assert (wrong.returncode, "at most $0.97 can be given" in wrong.stderr) == (2, True)
+        assert (await said(tmp_path, "approve", question.id, "--edit", "0.20USD", "--why", "go on")).returncode == 0
+        assert await run == "bought"
+        assert "Give it $0.02 more? → $0.20 (go on)" in (await said(tmp_path, "approvals", "--decided")).stdout
+        assert "$0.20 more (go on)" in (await said(tmp_path, "history")).stdout

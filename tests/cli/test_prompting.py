@@ -26,6 +26,7 @@ pytestmark = pytest.mark.anyio
 
 HOP = Inquiry("q1", "hop", "'boss' wants to ask 'x'", "boss", "t1", "t1", "s1", 0, 9, "open")
 TOOL = Inquiry("q1", "tool", "'boss' wants to deploy()", "boss", "t1", "t1", "s1", 0, 9, "open")
+MONEY = Inquiry("q1", "money", "'boss' wants $0.05", "boss", "t1", "t1", "s1", 0, 9, "open")
 ASK = Inquiry("q1", "ask", "Which?", "boss", "t1", "t1", "s1", 0, 9, "open", choices=("red", "2", "blue"))
 FREE = Inquiry("q1", "ask", "Why?", "boss", "t1", "t1", "s1", 0, 9, "open", default="because")
 
@@ -52,6 +53,8 @@ async def typed(question: Inquiry, *lines: str) -> tuple[TypedAnswer | None, lis
         (HOP, ("e", "", "y"), TypedAnswer("approve")),
         (TOOL, ("e", '{"env": "test"}'), TypedAnswer("approve", {"env": "test"})),
         (TOOL, ("e", "", "y"), TypedAnswer("approve")),
+        (MONEY, ("y",), TypedAnswer("approve")),
+        (MONEY, ("e", "0.20USD"), TypedAnswer("approve", "0.20USD")),
         (HOP, (), None),
         (ASK, ("blue",), TypedAnswer("answer", "blue")),
         (ASK, ("3",), TypedAnswer("answer", "blue")),

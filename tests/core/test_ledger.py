@@ -275,6 +275,8 @@ def test_money_that_is_added_is_never_more_than_the_account_has():
     assert raising(book(lease("own", 60, kind="cap", spent=60), top), (("own", ACCOUNT),), want, 45).lacks == 5
     assert raising(book(own, top._replace(state="frozen")), (("own",), (ACCOUNT,)), want, 10).lacks == 10
     assert raising(book(own), (("own",), ("gone",)), want, 45) == Raise([["own", 45]], [], 0)
+    wide = book(lease("wide", 500, kind="cap"), own, top)
+    assert raising(wide, (("wide", "own"), (ACCOUNT,)), want, 10) == Raise([["own", 10]], [[ACCOUNT, 10]], 0)
     assert tightest(book(top), ((ACCOUNT,),), want) is None
     assert lacking(book(top), ((ACCOUNT,),), want) == 0
     kept = Want("credits", 10, "own", kept=7)

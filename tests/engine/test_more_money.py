@@ -10,12 +10,16 @@ import pytest
 
 from adapters.places import KEY, KEY_NAME, join, priced, served
 from bookkeeping import account, correct, figures
-from engine.helping import sound
+from engine.helping import PATIENCE, found, sound
+from engine.people import the_question
 from remit import Bounds, Card, Failed, Refused, Runtime, Turn
 from remit.errors import BadInput
+from remit.ports import View
 from remit.settings import Limit, Policy
+from remit.testing import FakeClock, pass_time
 from remit.testing.models import Says
 from remit.types import AskedQuestion
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -71,15 +75,17 @@ async def test_a_yes_adds_what_a_payment_lacks_and_the_payment_goes_on(payer: An
         assert question.shows == {
             "for": "a photo",
             "wants": "$0.05",
-            "this run has": "$0.03 of $0.03 ($0.00 spent, $0.00 set aside)",
-            "needs at least": "$0.02",
-            "a yes gives": "$0.02",
-            "the account has": "$0.97" if "credits" in how else "$1.00",
+            "has": "$0.03 of $0.03",
+            "spent": "$0.00",
+            "set aside": "$0.00",
+            "needs": "$0.02",
+            "proposed": "$0.02",
+            "account": "$0.97" if "credits" in how else "$1.00",
             "task": "$0.05",
             "chain": "buyer",
         }
         [decided] = await rt.workspace.questions.list(decided=True)
-        assert (decided.state, decided.value, decided.used) == ("approved", {"credits": "$0.02"}, True)
+        assert (decided.state, decided.value, decided.used) == ("approved", "$0.02", True)
         [raised] = await raises(rt)
         assert (raised["amount"], raised["by"], raised["question"]) == (20_000, "ann", question.id)
         assert await figures(rt) == (950_000, 0, 50_000)
@@ -105,7 +111,6 @@ ANSWERS: dict[str, tuple[Callable[[AskedQuestion], Any], int]] = {
     "an amount": (lambda _: "$0.20", 200_000),
     "as a value": (lambda one: one.approve("0.20 USD"), 200_000),
     "as an answer": (lambda one: one.answer("$0.20"), 200_000),
-    "as it is recorded": (lambda one: one.approve({"credits": "$0.20"}), 200_000),
     "all that is left": (lambda _: "$0.97", 970_000),
 }
 
@@ -125,10 +130,10 @@ async def test_an_answer_may_give_another_amount(answer: Callable[[AskedQuestion
 
 WRONG = {
     "too little": ("$0.01", "needs at least $0.02, not $0.01"),
-    "more than there is": ("$0.98", "the account has $0.97 left, so it can give $0.97; grant more"),
+    "more than there is": ("$0.98", "the account has $0.97 left, so at most $0.97 can be given: grant more"),
     "nothing": ("$0", "more than nothing"),
     "no amount": ("a lot", "a lot"),
-    "no amount at all": ({"tokens": 3}, "the amount"),
+    "no amount at all": ({"tokens": 3}, "an amount is written"),
 }
 
 
@@ -168,7 +173,7 @@ async def test_tokens_are_asked_for_in_the_same_way():
 
         assert await rt.run("reader", "x", within=Bounds(tokens=1_000), on_question=answer) == "read"
         [decided] = await rt.workspace.questions.list(decided=True)
-        assert decided.value == {"tokens": 2_000}
+        assert decided.value == "2,000 tokens"
         await correct(rt)
 
 
@@ -280,7 +285,7 @@ async def test_money_to_set_aside_for_a_task_is_asked_for_too(yes: bool):
 
         said = await rt.run("lead", "go", credits="$0.10", on_question=answer)
         [question] = asked
-        assert (question.agent, question.shows["for"], question.shows["a yes gives"]) == (
+        assert (question.agent, question.shows["for"], question.shows["proposed"]) == (
             "lead",
             "buyer: $0.05",
             "$0.20",
@@ -332,7 +337,7 @@ async def test_the_last_share_of_a_run_stays_when_tasks_below_get_more():
 
         assert await rt.run("lead", "go", credits="$0.10", on_question=answer) == "answered"
         [question] = asked
-        assert (question.shows["kept for the last answer"], question.shows["a yes gives"]) == ("$0.04", "$0.02")
+        assert (question.shows["kept for the last answer"], question.shows["proposed"]) == ("$0.04", "$0.02")
         await correct(rt)
 
 
@@ -354,7 +359,7 @@ async def test_a_model_request_asks_for_the_cost_of_a_whole_answer(kind: str, mo
 
         assert await rt.run("it", "go", credits="$0.0001", on_question=answer) == "found"
         [question] = asked
-        assert question.shows["a yes gives"] != question.shows["needs at least"]
+        assert question.shows["proposed"] != question.shows["needs"]
         assert len(place.server.requests) == 1
         await correct(rt)
 
@@ -377,3 +382,186 @@ async def test_a_cancelled_task_withdraws_its_question_and_gets_nothing():
         assert (await rt.workspace.questions.get(question.id)).state == "withdrawn"
         assert await figures(rt) == (1_000_000, 0, 0)
         await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize("yes", [True, False], ids=["yes", "no"])
+async def test_a_question_for_money_outlives_its_process_and_raises_once(tmp_path: Path, clock: FakeClock, yes: bool):
+    def join(rt: Runtime) -> None:
+        rt.agent(buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> str:
+            outcome = await turn.outcome("buyer", "$0.05", credits="$0.04")
+            return str(outcome.error or outcome.value)
+
+    with team(tmp_path / "team.db", clock=clock, short="ask") as first:
+        join(first)
+        await first.workspace.money.grant("$1", why="for all")
+        task = (await first.submit("lead", "x", credits="$0.03")).id
+        for_lead = await the_question(first)
+        assert for_lead.agent == "lead"
+        await first.workspace.questions.approve(for_lead.id)
+        await until_asked(first, "buyer")
+        await first.drain(0)
+    with team(tmp_path / "team.db", clock=clock, hands=0) as nobody:  # only its workspace is used, with another policy
+        [question] = await nobody.workspace.questions.list()
+        answer = nobody.workspace.questions.approve if yes else nobody.workspace.questions.reject
+        await answer(question.id, by="ann")
+    with team(tmp_path / "team.db", clock=clock, short="ask") as heir:
+        join(heir)
+        heir.lend()
+        said = str(await heir.workspace.tasks.get(task).result(PATIENCE))
+        assert (said == "bought") == yes
+        assert [one["amount"] for one in await raises(heir)] == ([10_000, 10_000] if yes else [10_000])
+        await correct(heir)
+
+
+async def until_asked(rt: Runtime, agent: str) -> None:
+    def waits(view: View) -> bool | None:
+        asked = [one for one in view.questions_open(9) if one.agent == agent]
+        standings = [view.standing(one.task) for one in asked]
+        return True if any(one is not None and one.state == "waiting" for one in standings) else None
+
+    await found(rt, waits)
+
+
+@pytest.mark.rule("money.short")
+async def test_a_question_for_money_that_expires_is_a_no(clock: FakeClock):
+    with team(clock=clock, short="ask") as rt:
+
+        @rt.agent
+        async def lead(turn: Turn) -> str:
+            try:
+                return await buyer(turn)
+            except Refused as no:
+                return no.rule
+
+        await rt.workspace.money.grant("$1", why="for all")
+        task = await rt.submit("lead", "$0.05", credits="$0.03")
+        question = await the_question(rt)
+        clock.advance(8 * 86_400)
+
+        async def over() -> bool:
+            return (await task.status()).ended is not None
+
+        await pass_time(clock, over)
+        assert await task.result() == "credits"
+        assert (await rt.workspace.questions.get(question.id)).state == "expired"
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+async def test_after_a_no_only_less_is_asked_for():
+    with asking() as rt:
+
+        @rt.agent
+        async def lead(turn: Turn) -> list[str]:
+            said: list[str] = []
+            for cents in (5, 5, 6, 4):
+                try:
+                    await turn.spend(f"$0.0{cents}", why="a photo")
+                    said.append(f"{cents} paid")
+                except Refused:
+                    said.append(f"{cents} refused")
+            return said
+
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[Any] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question.shows["wants"])
+            return question.shows["wants"] == "$0.04"
+
+        said = await rt.run("lead", "go", credits="$0.03", on_question=answer)
+        assert said == ["5 refused", "5 refused", "6 refused", "4 paid"]
+        assert asked == ["$0.05", "$0.04"]
+
+
+@pytest.mark.rule("money.short")
+async def test_what_is_set_aside_for_submitted_spawned_and_parallel_tasks_is_asked_for():
+    with asking() as rt:
+        rt.agent(buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> list[Any]:
+            submitted = await turn.submit("buyer", "$0.02", credits="$0.20")
+            spawned = await turn.spawn("buyer", "$0.03", credits="$0.30")
+            together = await turn.delegate_all([("buyer", "$0.05"), ("buyer", "$0.06")], credits="$0.40")
+            return [await submitted.result(), await spawned.result(), *(one.value for one in together)]
+
+        await rt.workspace.money.grant("$2", why="for all")
+        asked: list[Any] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question.shows["for"])
+            return True
+
+        assert await rt.run("lead", "go", credits="$0.10", on_question=answer) == ["bought"] * 4
+        assert asked[:2] == ["buyer: $0.02", "buyer: $0.03"]  # the others may find what these have left
+        assert await figures(rt) == (1_840_000, 0, 160_000)
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+async def test_a_task_with_an_approval_and_too_little_money_is_asked_about_twice():
+    with asking() as rt:
+        rt.add(Card("buyer", needs_approval=True), buyer)
+
+        @rt.agent(asks=["buyer"])
+        async def lead(turn: Turn) -> str:
+            return await turn.delegate("buyer", "$0.09", credits="$0.30")
+
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[str] = []
+
+        async def answer(question: AskedQuestion) -> bool | None:
+            asked.append(question.kind)
+            return await question.approve("$0.05") if question.kind == "hop" else True
+
+        assert await rt.run("lead", "go", credits="$0.10", on_question=answer) == "bought"
+        assert asked == ["hop", "money"]
+        assert (await account(rt)).spent == 50_000  # the text as it was approved
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short")
+async def test_credits_and_tokens_are_asked_for_one_after_the_other():
+    with asking() as rt:
+
+        @rt.agent
+        async def reader(turn: Turn) -> str:
+            async with turn.paid_call("$0.05", tokens=1_500, why="a page") as call:
+                call.cost("$0.04", tokens=1_200)
+            return "read"
+
+        within = Bounds(credits="$0.01", tokens=1_000)
+        asked: list[Any] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question.shows["proposed"])
+            return True
+
+        assert await rt.run("reader", "x", within=within, on_question=answer) == "read"
+        assert asked == ["$0.04", "500 tokens"]
+        await correct(rt)
+        await rt.workspace.money.grant(tokens=1_100)
+        with pytest.raises(Failed, match="1,500 tokens wanted"):  # more credits alone would not help
+            await rt.run("reader", "x", within=within, on_question=answer)
+        assert asked == ["$0.04", "500 tokens"]
+
+
+@pytest.mark.rule("money.short")
+async def test_a_frozen_agent_is_not_asked_about(clock: FakeClock):
+    with asking() as rt:
+
+        @rt.agent
+        async def caller(turn: Turn) -> str:
+            async with turn.paid_call("$0.02", why="a model") as call:
+                call.cost("$9")
+            return await buyer(turn)
+
+        with pytest.raises(Failed, match="its money is frozen"):
+            await rt.run("caller", "$0.05", credits="$0.03", on_question=lambda one: one.kind == "money" or None)
+        kinds = [one.kind for one in await rt.workspace.questions.list()]
+        assert kinds == ["ask"]

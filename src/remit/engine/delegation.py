@@ -362,7 +362,9 @@ class Delegations:
         answer, aside = await services.conductor.admit(live, op, decide, asker.wants)
         if isinstance(aside, QuestionDraft):
             besides.ticket.judged()
-            edit.note(await services.questions.ask(asker, aside, op, stepped_back=True))
+            said = await services.questions.ask(asker, aside, op, stepped_back=True)
+            if aside.kind == "hop":
+                edit.note(said)
             return Attempted(live, None)  # request admission again: the facts may have changed meanwhile
         if aside is not None:
             live.tried_again(aside)

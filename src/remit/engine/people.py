@@ -44,17 +44,16 @@ class Answers(NamedTuple):
         plain(reply.why, "why", _WHY, empty=True)
 
         def decide(view: View) -> Decision[Json]:
-            found = _open(view, question)
-            if found.until <= self.ground.clock.now():  # the expiry may not be recorded, if no worker runs
+            found, now = _open(view, question), self.ground.clock.now()
+            if found.until <= now:  # the expiry may not be recorded, if no worker runs
                 raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
             standing = view.standing(found.task)
             if standing is not None and standing.state == "cancelling":
                 raise Conflict(f"question {question} is not answered any more: its task is being cancelled")
             answer = reply._replace(value=_value(view, found, reply))
-            now = self.ground.clock.now()
             if found.kind == "money":
-                return self._decided(view, found, *_gives(view, found, answer, now))
-            return self._decided(view, found, answer, _settles(view, found, answer, now))
+                return self._decided(view, now, found, *_gives(view, found, answer, now))
+            return self._decided(view, now, found, answer, _settles(view, found, answer, now))
 
         act = act_of(op, reply.by)
         if act.op:
@@ -67,12 +66,12 @@ class Answers(NamedTuple):
         """End a question whose time is up; do nothing if it has been answered."""
 
         def decide(view: View) -> Decision[Json]:
-            found = view.question(question)
-            if found is None or not found.is_open or found.until > self.ground.clock.now():
+            found, now = view.question(question), self.ground.clock.now()
+            if found is None or not found.is_open or found.until > now:
                 return Decision(None)
             asked = view.event(found.asked)
             default = read(asked, QuestionAsked).get("default") if asked is not None else None
-            return self._decided(view, found, Reply("expired", "", "", "nobody answered in time", default))
+            return self._decided(view, now, found, Reply("expired", "", "", "nobody answered in time", default))
 
         await self.ground.store.transact(f"{question}/answer", decide)
 
@@ -91,10 +90,10 @@ class Answers(NamedTuple):
                 raise _missing(question)
             raise Conflict(decided(found._replace(state=state), by, channel, at))
 
+    @staticmethod
     def _decided(
-        self, view: View, question: Question, reply: Reply, settles: Sequence[Unsealed] = ()
+        view: View, now: int, question: Question, reply: Reply, settles: Sequence[Unsealed] = ()
     ) -> Decision[Json]:
-        now = self.ground.clock.now()
         events = (answered(question, reply, now), *settles, *unparked(view, question.task, now))
         return Decision([reply.state, reply.by, reply.channel, now], events, aside=True)
 

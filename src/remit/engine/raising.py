@@ -66,14 +66,18 @@ def draft(short: Shortage, remit: Remit, why: str, suffix: str = "") -> Question
     shows: dict[str, Json] = {
         "for": why,
         "wants": spelled(unit, want.amount),
-        f"{whose} has": f"{has} ({spelled(unit, lease.spent)} spent, {_aside(lease)} set aside)",
+        "has": has,
+        "spent": spelled(unit, lease.spent),
+        "set aside": spelled(unit, lease.reserved + lease.lent),
+        "needs": spelled(unit, short.needed),
+        "proposed": proposed,
+        "task": excerpt(remit.task, _TASK),
+        "chain": path(remit.names),
     }
     if want.kept and lease.id == want.run:
         shows["kept for the last answer"] = spelled(unit, want.kept)
-    shows |= {"needs at least": spelled(unit, short.needed), "a yes gives": proposed}
     if short.account is not None:
-        shows["the account has"] = spelled(unit, short.account)
-    shows |= {"task": excerpt(remit.task, _TASK), "chain": path(remit.names)}
+        shows["account"] = spelled(unit, short.account)
     raises: LacksMoney = {"unit": unit, "wanted": want.amount, "kept": want.kept, "adds": short.proposed}
     about = (remit.id, *remit.names)
     return QuestionDraft(
@@ -85,10 +89,6 @@ def kept_of(view: View, told: Bounds | None, run: str, unit: Unit) -> int:
     """Return the last share that a payment must leave in the lease of its run; 0 if the run has none."""
     lease = view.lease(run, unit)
     return share_of(view, told, lease) if lease is not None else 0
-
-
-def _aside(lease: Lease) -> str:
-    return spelled(lease.unit, lease.reserved + lease.lent)
 
 
 # -- delegations ----------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def asks_for_hop(view: View, path_: Path, wanted: WantedMoney, last_word: Bounds
 class GivenMoney(NamedTuple):
     """What a yes gives: the amount for the record, and the events."""
 
-    value: Json
+    value: str
     events: list[Unsealed]
 
 
@@ -157,24 +157,22 @@ def given_by(view: View, purse: Purse, question: Question, asked: QuestionAsked,
         ledger_event("lease.raised", place, question.agent, now, data),
         question_used(question.id, place, question.agent, now),
     ]
-    return GivenMoney({unit: spelled(unit, most) if unit == "credits" else most}, events)
+    return GivenMoney(spelled(unit, most), events)
 
 
 def _too_little(book: Book, question: Question, unit: Unit, needed: int, most: int) -> str:
     account = book.lease(ACCOUNT, unit)
     assert account is not None  # nothing else limits an amount
     has = "is frozen" if account.state == "frozen" else f"has {spelled(unit, account.available)} left"
-    could = f"so it can give {spelled(unit, most)}" if most else "so it can give nothing"
+    could = f"at most {spelled(unit, most)} can be given" if most else "nothing can be given"
     return (
-        f"question {question.id} needs at least {spelled(unit, needed)}; the account {has}, {could}; "
+        f"question {question.id} needs at least {spelled(unit, needed)}; the account {has}, so {could}: "
         "grant more money first, or reject it"
     )
 
 
 def _amount(unit: Unit, value: Json) -> int:
     """Return the amount of an answer."""
-    if isinstance(value, dict) and len(value) == 1 and unit in value:  # as it is recorded
-        value = value[unit]
     if unit == "credits":
         found = read_credits(cast("Any", value), "the amount") or 0
     else:
