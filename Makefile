@@ -102,4 +102,4 @@ pins: $(READY)  ## regenerate the pins in requirements/ from pyproject.toml
 	  --no-deps --only-binary :all: --group demo-llm -o requirements/demo-llm.txt
 
 clean:  ## remove everything that the other targets made
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage* dist build
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .mypy_cache .import_linter_cache .coverage* dist build

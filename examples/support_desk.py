@@ -1,7 +1,7 @@
 """A support desk: it talks with a customer, hands refunds to a specialist, and a person approves the large ones."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 import stand_in
 from remit import Runtime
@@ -18,7 +18,7 @@ rt = Runtime("support_desk.db", policy=Policy(limits=[Limit("day", credits="$1",
 
 
 @rt.tool(repeat="again")  # it only reads, so remit may call it again after a crash
-def find_order(order: int) -> dict[str, str | int]:
+def find_order(order: int) -> Mapping[str, object]:
     """Look up an order by its number."""
     return ORDERS[order]
 

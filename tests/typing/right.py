@@ -25,8 +25,9 @@ from remit import (
     run,
 )
 from remit.errors import Conflict, NotFound
-from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
+from remit.settings import BreakerPolicy, Limit, Loops, Pace, Policy, Serving, System
 from remit.testing import CountedIds, FakeClock, Scripted
+from remit.testing.models import Calls, Fails, Says, model_server
 from remit.types import Entry, Event, Finding, Handoff, HandoffState, Health, Match, Message, Node, Status, StepOutcome
 
 rt = Runtime(
@@ -122,3 +123,28 @@ async def owner(workspace: Workspace) -> None:
         await workspace.tasks.cancel(outcome.id, op="once", by="ada")
     except (Conflict, NotFound):
         await rt.at("other.db", serving=Serving(concurrency=1)).run_team("a goal", "coder", reveal=True, session="s")
+
+
+async def declared(turn: Turn) -> str:
+    if turn.phase:
+        return await turn.context.get("code", "auth")
+    if turn.task:
+        return await turn.run_team("a goal", "coder")
+    if turn.by:
+        return await (await turn.submit("reviewer", "look")).result()
+    if turn.session:
+        return await turn.once("charge", str, 5)
+    return await turn.delegate("reviewer", "look")
+
+
+def script() -> str:
+    return run(rt, "coder", "go", timeout=5)
+
+
+async def scripted() -> list[int]:
+    answers = [Says("one"), Calls("look", {}), Fails(429)]
+    async with model_server(answers):
+        return await rt.run("coder", "go")
+
+
+Policy(limits=[Limit("day", tasks=3)], loops=Loops(polls=["look"]))

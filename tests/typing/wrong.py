@@ -20,7 +20,7 @@ async def painter(turn: Turn) -> str:
     await turn.submit("reviewer", "look", attempts="two")  # wrong
     await turn.run_plan("a plan")  # wrong
     await turn.step("charge", print)  # wrong
-    number: int = await turn.delegate("reviewer", "look", returns=str)  # wrong
+    number: int = await turn.delegate("reviewer", "look", returns=str)  # wrong for pyright
     print(number)
     return ""
 

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from inspect import isawaitable, isgenerator
 from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from unicodedata import category, normalize
 
 from remit.errors import BadInput
@@ -140,6 +140,13 @@ def tokens_in(text: str) -> int:
 
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+# A JSON value whose type the caller knows. It is Any, in a form that the strict mode of mypy accepts where a function
+# with a declared result returns it: `return await turn.delegate(...)`.
+if TYPE_CHECKING:
+    Known: TypeAlias = Any | Never  # noqa: RUF020 - mypy takes Any alone for something else
+else:
+    Known = Any
 
 VALUE_LIMIT = 1_048_576
 DEPTH_LIMIT = 32

@@ -19,7 +19,7 @@ from remit.core.kinds.sharing import ArtifactData, entries_removed, entry_set, e
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
 from remit.core.times import SECOND, span
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
-from remit.core.values import Json, encode, shown
+from remit.core.values import Json, Known, encode, shown
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
@@ -497,7 +497,7 @@ class Context:
         """Write a memory entry: it lives for `ttl` seconds [default: 90 days], and as long again after each read."""
         return await self._access.put(Draft(_own(namespace), key, value, span(ttl, "ttl"), extend=True))
 
-    async def get(self, namespace: str, key: str, default: Any = None) -> Any:
+    async def get(self, namespace: str, key: str, default: Any = None) -> Known:
         """Return the value, or `default` if there is none."""
         found = await self._access.get(_own(namespace), key)
         return default if found is None else found.value
@@ -506,7 +506,7 @@ class Context:
         """Return the value with its author, version and times, or None."""
         return await self._access.get(_own(namespace), key)
 
-    async def get_structured(self, namespace: str, key: str, default: Any = None) -> Any:
+    async def get_structured(self, namespace: str, key: str, default: Any = None) -> Known:
         """Return the value as JSON, even if it was stored as text. Raise `BadInput` if it is not JSON."""
         found = await self._access.get(_own(namespace), key)
         return default if found is None else entries.structured(found)
@@ -552,7 +552,7 @@ class Board:
         """Write an entry on the board under the agent's name, and return its version."""
         return await self._access.put(Draft(self._namespace, key, value, entries.lifetime(ttl)))
 
-    async def get(self, key: str, default: Any = None) -> Any:
+    async def get(self, key: str, default: Any = None) -> Known:
         """Return the value, or `default` if there is none."""
         found = await self._access.get(self._namespace, key)
         return default if found is None else found.value

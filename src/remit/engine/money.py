@@ -29,7 +29,7 @@ from remit.core.money import (
 from remit.core.prices import CreditsGiven, Usage, amount
 from remit.core.prices import credits as read_credits
 from remit.core.times import SECOND
-from remit.core.values import NAME_LIMIT, Json, endpoint, line
+from remit.core.values import NAME_LIMIT, Json, Known, endpoint, line
 from remit.engine.accounts import Charge, asked_about, charged, frozen_because, reported
 from remit.engine.attempt.live import NOTHING_HELD, LiveTask
 from remit.engine.attempt.replay import Effects, must_not_differ
@@ -667,7 +667,7 @@ class MoneyVerbs:
         *args: object,
         estimate: CreditsGiven = None,
         provider: str = "",
-    ) -> Any:
+    ) -> Known:
         """Run an effect that must not be repeated: `await turn.once("charge", charge_card, 5)`.
 
         The result must be JSON and is recorded. When the task is run again after a crash or a failure, remit returns

@@ -155,7 +155,7 @@ class Pace:
     """
 
     poll_interval: float = 1.0
-    retry_store: tuple[float, ...] = (0.1, 0.5, 2.0)
+    retry_store: Sequence[float] = (0.1, 0.5, 2.0)
     spawn_timeout: float = 30.0
     busy_timeout: float = 30.0
     money_timeout: float = 30.0

@@ -22,7 +22,7 @@ from remit.core.plan import Plan
 from remit.core.remit import Kit, Pass, Remit
 from remit.core.session import EarlierExchange
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, least
-from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, line, plain, shown
+from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, Known, line, plain, shown
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
 from remit.engine.attempt.handoffs import Handoffs
@@ -248,7 +248,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         capability: str = "",
         returns: object = None,
         **how: Unpack[Delegating],
-    ) -> Any: ...
+    ) -> Known: ...
     @keywords(Delegating)
     async def delegate(
         self,
@@ -384,7 +384,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
     @keywords(DelegatingTeam)
     async def run_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[DelegatingTeam]
-    ) -> Any:
+    ) -> Known:
         """Delegate a goal to a team: the coordinator plans, the members work, and the coordinator combines their
         results. Return its result.
 

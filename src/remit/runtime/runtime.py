@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 
@@ -13,6 +13,7 @@ from remit.core.checks import keywords, of_type
 from remit.core.lifecycle import Outcome
 from remit.core.plan import Plan
 from remit.core.secret import Redaction
+from remit.core.values import Known
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
 from remit.engine.directory import Directory
@@ -32,6 +33,12 @@ from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
 Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Declared = TypeVarWithDefault("Declared", default=Any)  # the caller's annotation, or Any: see `Known`
+else:
+    Declared = TypeVar("Declared")
 
 
 class Private(TypedDict, total=False):
@@ -89,7 +96,7 @@ class Runtime(HasTeam):
     @overload
     async def run(
         self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]
-    ) -> Any: ...
+    ) -> Known: ...
     @keywords(Running)
     async def run(self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]) -> Any:
         """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
@@ -149,7 +156,7 @@ class Runtime(HasTeam):
     @keywords(StartingPlan)
     async def run_team(
         self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
-    ) -> Any:
+    ) -> Known:
         """Give a goal to a coordinator, which plans and combines the members' results, and return its result. With
         `plan`, the coordinator only combines the results of that plan."""
         asking.nothing_more("run_team", "goal and coordinator", strange)
@@ -319,7 +326,9 @@ class Runtime(HasTeam):
 @overload
 def run(runtime: Runtime, agent: str, task: str, *, returns: type[Result], **how: Unpack[Running]) -> Result: ...
 @overload
-def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any: ...
+def run(
+    runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]
+) -> Declared | Any: ...
 @keywords(Running)
 def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any:
     """Run a task from a script: start an event loop, wait, and return the result, with `returns=Review` as a

@@ -10,7 +10,7 @@ from remit.core.events import MetaValue
 from remit.core.lifecycle import Outcome
 from remit.core.times import aware
 from remit.core.trust import TRUSTED, Trust
-from remit.core.values import Json
+from remit.core.values import Json, Known
 from remit.engine.acts import Act, act_of
 from remit.engine.attempt.live import LiveTask
 from remit.engine.plans import PlanOutcome
@@ -166,7 +166,7 @@ class Task:
     @overload
     async def result(self, timeout: float | None = None, *, returns: type[Result]) -> Result: ...  # noqa: ASYNC109
     @overload
-    async def result(self, timeout: float | None = None, *, returns: object = None) -> Any: ...  # noqa: ASYNC109
+    async def result(self, timeout: float | None = None, *, returns: object = None) -> Known: ...  # noqa: ASYNC109
     async def result(self, timeout: float | None = None, *, returns: object = None) -> Any:  # noqa: ASYNC109
         """Wait for its result and return it. Raise `Failed` if there is none. With `returns=Review` it is a `Review`;
         raise `BadOutput` if it does not fit."""

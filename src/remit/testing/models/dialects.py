@@ -407,6 +407,7 @@ def spelled(reply: ModelReply, request: ModelRequest, number: int, created: int)
         case Reset():
             return Spelled()
         case _:
+            assert isinstance(reply, Fails | Overflow | Garbage)
             return _unanswered(reply, request)
 
 

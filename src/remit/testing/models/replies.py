@@ -12,7 +12,12 @@ RIGHT: Final = "right"
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class ModelReply:
+    """A reply of a scripted model: one of the kinds below. A list of different kinds is a `list[ModelReply]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Says(ModelReply):
     """An answer in words. `usage` is counted from the request and the answer, unless it is set to missing, negative, or
     these tokens of input and output."""
 
@@ -21,7 +26,7 @@ class Says:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(ModelReply):
     """An answer that calls a tool, and those in `also`. Arguments that are text are sent as they are, so they need not
     be JSON. Without an `id` a call is named by the number of its request: `call_1`, and `call_1_1` for the next in the
     same answer. `text` comes before the calls."""
@@ -35,7 +40,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Fails:
+class Fails(ModelReply):
     """An HTTP error, such as `Fails(429, retry_after=7)` or `Fails(429, code="insufficient_quota")`. `retry_after` is
     in seconds; fractions are sent in `retry-after-ms`."""
 
@@ -46,19 +51,19 @@ class Fails:
 
 
 @dataclass(frozen=True, slots=True)
-class Overflow:
+class Overflow(ModelReply):
     """The provider's error for a context that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(ModelReply):
     """A valid answer without content."""
 
     usage: UsageGiven = RIGHT
 
 
 @dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(ModelReply):
     """A response with status 200 that is not JSON. It has the content type that the client expects, unless
     `content_type` is set."""
 
@@ -67,26 +72,26 @@ class Garbage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(ModelReply):
     """No response: the connection is reset after the request has been read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
+class Slow(ModelReply):
     """A reply that is sent slowly, over so many seconds."""
 
-    reply: "ModelReply"
+    reply: ModelReply
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(ModelReply):
     """A reply of which half is sent before the connection is closed."""
 
-    reply: "ModelReply"
+    reply: ModelReply
 
 
-ModelReply: TypeAlias = Says | Calls | Fails | Overflow | Empty | Garbage | Reset | Slow | Cut
+KINDS: Final = (Says, Calls, Fails, Overflow, Empty, Garbage, Reset, Slow, Cut)
 
 
 # -- a recorded conversation as replies ----------------------------------------------------------------------

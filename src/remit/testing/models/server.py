@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from inspect import isawaitable
-from typing import Final, TypeAlias, cast, get_args
+from typing import Final, TypeAlias
 
 import anyio
 
@@ -17,7 +17,7 @@ from remit.ports import Clock
 from remit.testing.doubles import PATIENCE
 from remit.testing.models.dialects import Spelled, error, plain, spelled
 from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incoming, reset
-from remit.testing.models.replies import ModelReply
+from remit.testing.models.replies import KINDS, ModelReply
 from remit.testing.models.requests import PATHS, ModelRequest, read, strict_refusal
 
 CONNECTIONS: Final = 64  # at a time
@@ -131,8 +131,8 @@ def _next_of(replies: deque[ModelReply]) -> Callable[[ModelRequest], ModelReply]
 
 
 def _checked(reply: object) -> ModelReply:
-    if isinstance(reply, get_args(ModelReply)):
-        return cast("ModelReply", reply)
+    if isinstance(reply, KINDS):
+        return reply
     raise ScriptFailed(f"a script replies with Says(...), Calls(...) or a failure, not {type(reply).__name__}")
 
 
