@@ -636,6 +636,11 @@ def test_retry_runs_a_plan_again_from_a_step(cli, tmp_path: Path):
     assert "plan 2 of 2 steps completed" in shown
     assert "Taste quick kept from task" in shown
     assert f"; runs {run} again from step 'label'" in " ".join(cli("history", "--run", again).out.split())
+    events = json.loads(cli("history", "--run", run, "--json").out)
+    began = max(event["seq"] for event in events if event["kind"] == "task.started")
+    early = cli("fork", run, "--at", str(began))
+    assert early.err.startswith("had not ended there, and run again with what was recorded: quick\n")
+    assert json.loads(cli("fork", run, "--json").out)["again"] == []
     fork = cli("fork", run).out.strip()
     assert f"a fork of {run} at event" in " ".join(cli("show", fork).out.split())
     assert "Taste · quick · kept from task" in " ".join(cli("flow", again).out.split())

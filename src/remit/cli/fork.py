@@ -1,7 +1,7 @@
 """`remit fork`: go on from an event of a run, in a new run."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -10,8 +10,11 @@ from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, 
 from remit.codec import decode
 from remit.core.values import Json
 from remit.errors import BadInput
+from remit.report.printable import escaped
 from remit.runtime.finding import task_of
 from remit.runtime.workspace import Workspace
+
+_NAMES: Final = 400  # columns of the agents that run again
 
 
 def fork(
@@ -26,7 +29,8 @@ def fork(
 ) -> None:
     """Start a new run that has everything that another one had recorded up to an event, and goes on from there.
 
-    Nothing before is asked, done or paid again, and the original is unchanged. A worker runs the new run.
+    Nothing before is asked, done or paid again, and the original is unchanged. A worker runs the new run. Agents that
+    had not ended at the event are named: their code runs again and gets what was recorded; a program runs as a whole.
 
     Parameters
     ----------
@@ -43,11 +47,14 @@ def fork(
     """
     other = {} if answer is None else {"answer": _read(answer)}
     with opened(place) as workspace:
-        forked = asyncio.run(_fork(workspace, run, at, task, other, act))
+        forked, again = asyncio.run(_fork(workspace, run, at, task, other, act))
     if json:
-        emit({"run": forked})
+        emit({"run": forked, "again": again})
         return
     out().print(Text(forked))
+    if again:
+        names = escaped(", ".join(again), _NAMES)
+        aside().print(Text(f"had not ended there, and run again with what was recorded: {names}", "dim"))
     aside().print(Text(typed(f"remit wait {forked}"), "dim"))
 
 
@@ -60,6 +67,11 @@ def _read(answer: str) -> Json:
 
 async def _fork(
     workspace: Workspace, typed: str, at: int | None, task: str | None, answer: dict[str, Json], act: Acting
-) -> str:
+) -> tuple[str, list[str]]:
+    """Fork a run. Return the id of the fork, and the agents whose tasks were open at the event."""
     record = await workspace.journal.read(lambda view: task_of(view, typed))
-    return (await workspace.fork(record.id, at, task=task, **answer, **act.said)).id
+    forked = (await workspace.fork(record.id, at, task=task, **answer, **act.said)).id
+    kept = [event for event in await workspace.journal.history(run=forked) if event.kind == "work.kept"]
+    ended = {f"{event.op}/forked" for event in kept}
+    marks = [event for event in kept if (event.op or "").count("/") > 1 and (event.op or "").endswith("/forked")]
+    return forked, sorted({event.agent for event in marks if event.op not in ended})
