@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from pages import PAGES
 from picture import picture
@@ -16,8 +17,18 @@ HEAD = "| | calls | files | changes of file | bytecodes |\n|---|---:|---:|---:|-
 
 
 def drawn() -> dict[str, str]:
-    run = json.loads((HERE / "demo.json").read_text())
-    return {name: page() for name, page in PAGES.items()} | {"demo.svg": picture(run), "design.md": design()}
+    pages = {name: page() for name, page in PAGES.items()} | {"design.md": design()}
+    return pages | {"demo.svg": picture(recorded(HERE / "demo.json"), "the demo")} | examples()
+
+
+def examples() -> dict[str, str]:
+    """Return the pictures of the examples, each drawn from its recorded run."""
+    runs = sorted((HERE.parent / "examples" / "pictures").glob("*.json"))
+    return {f"../examples/pictures/{run.stem}.svg": picture(recorded(run), f"the example {run.stem}") for run in runs}
+
+
+def recorded(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text())
 
 
 def design() -> str:
@@ -56,13 +67,17 @@ def main() -> int:
     }
     if "--check" in sys.argv:
         for name in stale:
-            sys.stdout.write(f"docs/{name} is out of date; run make docs\n")
+            sys.stdout.write(f"{_place(name)} is out of date; run make docs\n")
         return 1 if stale else 0
     for name, text in stale.items():
         (HERE / name).parent.mkdir(exist_ok=True)
         (HERE / name).write_text(text)
-        sys.stdout.write(f"drew docs/{name}\n")
+        sys.stdout.write(f"drew {_place(name)}\n")
     return 0
+
+
+def _place(name: str) -> Path:
+    return (HERE / name).resolve().relative_to(HERE.parent)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from nbclient import NotebookClient
 
 from programs import ran, running
+from remit import Workspace
+from remit.report import wire
 from remit.testing.doubles import PATIENCE
 from remit.testing.models import ModelRequest, model_server
 
@@ -31,6 +33,12 @@ PROMISED = dict(
         r"^##+ \[([\w/]+\.\w+)\].*?^```text\n(.*?)^```", (EXAMPLES / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )
 )
+TASKS = {  # of the run that the picture shows
+    "coder_and_reviewer.py": "An empty list must give 0.",
+    "group_chat.py": "We need a name for a tea shop at the harbour.",
+    "research.py": "The Golden Gate Bridge, for our guide",
+    "support_desk.py": "It arrived broken. I want my money back.",
+}
 SERVED = ("fastapi_app.py", "notebook.ipynb")
 TYPED = {  # by a person, while the example runs
     "coder_and_reviewer.py": "add a doctest for one price\ny\n",
@@ -62,6 +70,8 @@ def test_every_example_is_in_the_readme_and_the_other_way_round():
     assert sorted(PROMISED) == sorted([*TYPED, *SERVED, *PEERS])
     assert sorted([*TYPED, *SERVED, "stand_in.py"]) == sorted(path.name for path in EXAMPLES.glob("*.*y*"))
     assert sorted(PEERS) == sorted(f"peers/{path.name}" for path in (EXAMPLES / "peers").glob("*.py"))
+    pictures = re.findall(r"^!\[.+\]\(pictures/(\w+)\.svg\)$", (EXAMPLES / "README.md").read_text(), re.MULTILINE)
+    assert sorted(pictures) == sorted(Path(name).stem for name in (*TYPED, *SERVED))
 
 
 @pytest.mark.parametrize("name", [*TYPED, "fastapi_app.py", *PEERS])
@@ -77,6 +87,53 @@ def prints_what_is_promised(name: str, printed: str) -> None:
     assert re.fullmatch(pattern, printed, re.DOTALL), printed
 
 
+# Fields of a run that its picture shows.
+SHOWN = ("first", "task", "state", "started_at", "ended_at", "result", "error", "credits", "with_below", "retries")
+SHOWN_IN = {
+    "trail": ("at", "sender", "to", "phase"),
+    "refusals": ("at", "to", "task", "rule", "sentence"),
+    "questions": ("asked_at", "answered_at", "text", "state", "by"),
+    "tools": ("at", "agent", "tool", "given", "outcome", "result", "elapsed"),
+}
+
+
+def drawn(node: Any) -> dict[str, Any]:
+    """Return the part of a run that its picture shows."""
+    found = {name: node[name] for name in SHOWN}
+    found |= {name: [{key: one[key] for key in keys} for one in node[name]] for name, keys in SHOWN_IN.items()}
+    return found | {"children": [drawn(child) for child in node["children"]]}
+
+
+def outline(node: Any) -> list[Any]:
+    """Return the part of a run that is the same each time: no times, and parallel tasks in a fixed order."""
+    said = [[one["tool"] for one in node["tools"]], [(one["state"], one["by"]) for one in node["questions"]]]
+    moves = [(one["sender"], one["to"]) for one in node["trail"]]
+    return [node["first"], node["state"], node["task"], moves, said, sorted(map(outline, node["children"]), key=str)]
+
+
+def has_its_picture(name: str, run: Any) -> None:
+    """Compare a run with the recorded one that the picture of the example is drawn from. With REMIT_RECORD set, record
+    this one; then draw it with `make docs`."""
+    recorded = EXAMPLES / "pictures" / f"{Path(name).stem}.json"
+    if "REMIT_RECORD" in os.environ:
+        recorded.parent.mkdir(exist_ok=True)
+        recorded.write_text(json.dumps(drawn(run), indent=1, ensure_ascii=False) + "\n")
+    assert outline(run) == outline(json.loads(recorded.read_text()))
+
+
+def run_in(store: str | Path, task: str) -> Any:
+    """Return the run of a store that has this task."""
+
+    async def look() -> Any:
+        with Workspace(store) as workspace:
+            [line] = [line for line in await workspace.tasks.runs() if line.task == task]
+            root = await workspace.tree(line.record.id)
+            assert root is not None
+            return wire.tree(root)
+
+    return anyio.run(look)
+
+
 def without_keys(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")} | more
 
@@ -87,6 +144,7 @@ def test_an_example_runs_and_prints_what_the_readme_shows(name: str, tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
     prints_what_is_promised(name, done.stdout)
     assert os.listdir(tmp_path) == [f"{name[:-3]}.db"], "an example leaves its store"  # noqa: PTH208
+    has_its_picture(name, run_in(tmp_path / f"{name[:-3]}.db", TASKS[name]))
 
 
 @pytest.mark.anyio
@@ -108,6 +166,7 @@ async def test_the_application_takes_a_task_streams_its_events_and_lets_a_person
             assert (await client.get("/tasks/nope/events")).status_code == 404
         server.send_signal(signal.SIGINT)
         assert await to_thread.run_sync(server.wait, PATIENCE) == 0
+    has_its_picture("fastapi_app.py", await to_thread.run_sync(run_in, tmp_path / "fastapi_app.db", wish["task"]))
 
 
 EVENT = re.compile(r"id: (\d+)\nevent: ([\w.]+)\n")
@@ -137,8 +196,11 @@ def test_the_notebook_has_no_outputs_and_its_cells_can_run_again(tmp_path: Path)
     assert [(cell.outputs, cell.execution_count) for cell in code] == [([], None)] * len(code)
     shutil.copy(EXAMPLES / "stand_in.py", tmp_path)
     cells.cells += [nbformat.v4.new_code_cell(cell.source) for cell in code]
+    look = "import json; from remit.report import wire; print(json.dumps(wire.tree(tree)))"
+    cells.cells.append(nbformat.v4.new_code_cell(look))
     client = NotebookClient(cells, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}})
     client.execute(env=without_keys())
+    has_its_picture("notebook.ipynb", json.loads(cells.cells.pop().outputs[0].text))
     once, again = [
         [shown(output) for cell in cells.cells[half] if cell.cell_type == "code" for output in cell.outputs]
         for half in (slice(-len(code)), slice(-len(code), None))
@@ -153,9 +215,11 @@ def shown(output: Any) -> str:
 
 @pytest.mark.rule("presence.patience", "schedule.once", "effect.once")
 def test_the_night_shift_goes_on_in_the_other_worker_on_postgres(new_address: Callable[[], str], tmp_path: Path):
-    done = ran(EXAMPLES / "night_shift.py", cwd=tmp_path, env=without_keys(REMIT_STORE=new_address()))
+    store = new_address()
+    done = ran(EXAMPLES / "night_shift.py", cwd=tmp_path, env=without_keys(REMIT_STORE=store))
     assert (done.returncode, done.stderr) == (0, "")
     prints_what_is_promised("night_shift.py", done.stdout)
+    has_its_picture("night_shift.py", run_in(store, "close the day"))
     assert not list(tmp_path.iterdir()), "everything is in the database"
 
 
