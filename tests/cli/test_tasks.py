@@ -789,6 +789,26 @@ def worker(start, module: str) -> Callable[..., Child]:
     return one
 
 
+@pytest.mark.rule("file.schedules")
+def test_a_worker_sets_the_schedules_of_its_file_and_says_which_have_left_it(cli, start, tmp_path: Path):
+    agents = "[agents.a]\nprogram = ['cat']\n[store]\npath = 'remit.db'\n"
+    daily = "[schedules.daily]\ncron = '0 9 * * *'\ntask = 'x'\n"
+    for text, said in (
+        (agents + daily, "schedule daily added: next 20"),
+        (agents + daily.replace("'x'", "'y'"), "schedule daily changed: next 20"),
+        (agents, "schedule daily is not in remit.toml any more and goes on; to end it: remit schedule rm daily"),
+    ):
+        (tmp_path / "remit.toml").write_text(text)
+        child = start("worker")
+        child.until("Ctrl-C drains")
+        assert said in child.said
+        child.stop()
+    listed = cli("schedule", "ls")
+    assert "remit.toml, left" in listed.out
+    assert "to end it: remit schedule rm daily" in listed.err
+    assert json.loads(cli("schedule", "ls", "--json").out)[0]["left"] is True
+
+
 def put(cli, module: str, agent: str, task: str, *words: str) -> str:
     return cli("submit", f"{module}:rt", agent, task, "--store", "remit.db", *words).out.strip()
 

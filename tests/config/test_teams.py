@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 
 import remit
-from remit.config.description import STEP, TABLES, Setting, TableKind
+from remit.config.description import STEP, TABLES
+from remit.config.kinds import Setting, TableKind
 from remit.config.schema import schema
 from remit.config.teams import Team, check_team, team
 from remit.config.trusting import powers_of

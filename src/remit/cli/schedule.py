@@ -146,7 +146,7 @@ def _say_added(made: Schedule, *, as_json: bool) -> None:
     if as_json:
         emit(wire.schedule(made))
     else:
-        out().print(Text(f"schedule {escaped(made.name, 64)}: {_next(made)}"))
+        out().print(Text(f"schedule {escaped(made.name, 64)}: {next_run(made)}"))
         aside().print(Text(f"a worker starts its runs: {typed('remit worker')}", "dim"))
 
 
@@ -228,7 +228,7 @@ def _set(state: str, name: str, place: Where, act: Acting, *, as_json: bool) -> 
     if as_json:
         emit({"name": name, "state": state, "changed": changed})
         return
-    upcoming = f": {_next(found)}" if found is not None and state == "active" else ""
+    upcoming = f": {next_run(found)}" if found is not None and state == "active" else ""
     out().print(Text(f"schedule {escaped(name, 64)} {'is' if changed else 'was'} {state}{upcoming}"))
 
 
@@ -251,7 +251,7 @@ def left_sentence(one: Schedule) -> str:
     return f"schedule {name} is not in {file} any more and goes on; to end it: {typed(f'remit schedule rm {name}')}"
 
 
-def _next(one: Schedule) -> str:
+def next_run(one: Schedule) -> str:
     """Return text such as "next 2026-11-16T07:30:00Z, then '30 8 * * *' Europe/Berlin"."""
     if one.next is None:
         return "paused" if one.state == "paused" else "no planned time is left"

@@ -15,6 +15,7 @@ from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load_team
 from remit.cli.options import OwnStore, out, usual_team, where_is
 from remit.cli.terminal import COLOURS, colour
+from remit.config.teams import Team
 from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import ENDS, lands
@@ -65,23 +66,26 @@ def worker(
     whole(concurrency, "--concurrency", least=1)
     if drain_timeout < 0:
         raise BadInput("--drain-timeout is a number of seconds, 0 to requeue at once")
-    own = load_team(runtime).runtime
+    loaded = load_team(runtime)
+    own = loaded.runtime
     given = {"concurrency": concurrency or own.concurrency or HANDS, "heartbeat_timeout": heartbeat_timeout}
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
     with own.at(store, serving=serving) as team:
         try:
-            return asyncio.run(_work(team, runtime or usual_team(), serving.concurrency, drain_timeout))
+            named = loaded._replace(runtime=team)
+            return asyncio.run(_work(named, runtime or usual_team(), serving.concurrency, drain_timeout))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 
 
-async def _work(runtime: Runtime, called: str, concurrency: int, drain_timeout: float) -> int:
-    log = Log(out())
+async def _work(team: Team, called: str, concurrency: int, drain_timeout: float) -> int:
+    log, runtime = Log(out()), team.runtime
     with interrupts() as heard:
         if not await _available(runtime, heard):
             log.summary()
             return 0
         lasting(runtime, "no other process could submit to its queue")
+        await _set_schedules(team, log)
         stop = subscribe(runtime.workspace, log.feed)
         serving = asyncio.create_task(runtime.serve())
         try:
@@ -93,6 +97,20 @@ async def _work(runtime: Runtime, called: str, concurrency: int, drain_timeout: 
             stop()
             log.summary()
     return 0
+
+
+async def _set_schedules(team: Team, log: "Log") -> None:
+    """Set the schedules of the team's file, and print what changed."""
+    if not team.file:
+        return
+    from remit.cli.schedule import left_sentence, next_run
+    from remit.config.schedules import apply_schedules
+
+    for schedule, done in await apply_schedules(team.runtime.workspace, team.schedules, team.file):
+        if done == "left":
+            log.say(left_sentence(schedule), "yellow")
+        else:
+            log.say(f"schedule {escaped(schedule.name, 64)} {done}: {next_run(schedule)}")
 
 
 async def _available(runtime: Runtime, heard: Interrupts) -> bool:

@@ -114,18 +114,25 @@ def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
         for asked in texts(limit.get("agent")):
             if asked != "*":
                 _known(read.problems, ("limits", str(number), "agent"), asked, names)
+    for name, table in tables_of(read.tables, "schedules").items():
+        _known_in(read.problems, ("schedules", name), table, names)
     run = read.tables.get("run")
     if isinstance(run, dict):
         said = cast("dict[str, Any]", run)
-        for key in ("agent", "coordinator"):
-            for asked in texts(said.get(key)):
-                _known(read.problems, ("run", key), asked, names)
+        _known_in(read.problems, ("run",), said, names)
         if "agent" in said and "coordinator" in said:
             read.problems.add(("run", "coordinator"), "there is agent already; say only one of agent or coordinator")
     plan = read.tables.get("plan")
     for number, step in enumerate(_listed(cast("dict[str, Any]", plan), "steps") if isinstance(plan, dict) else ()):
         for asked in texts(step.get("agent")):
             _known(read.problems, ("plan", "steps", str(number), "agent"), asked, names)
+
+
+def _known_in(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """Check the agent and the coordinator that a table names."""
+    for key in ("agent", "coordinator"):
+        for asked in texts(table.get(key)):
+            _known(problems, (*at, key), asked, names)
 
 
 def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping[str, str]) -> None:

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, kind_name
+from remit.config.description import SCRIPT_LINE, TABLES
+from remit.config.kinds import Setting, TableKind, kind_name
 from remit.config.places import text_in
 from remit.core.toolgroups import expanded, own_groups
 from remit.core.values import shown
@@ -328,6 +329,9 @@ def _table(problems: Problems, path: KeyPath, given: object, kind: TableKind) ->
         return
     if not kind.many:
         _one(problems, path, given, kind)
+        return
+    if isinstance(given, list):
+        problems.add(path, f"this is a list; write [{dotted(path)}.NAME] and its settings below for each")
         return
     if not isinstance(given, dict):
         _no_table(problems, path, given)

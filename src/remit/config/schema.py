@@ -1,6 +1,7 @@
 """The JSON Schema of a team's file, for editors that complete and check."""
 
-from remit.config.description import TABLES, Setting, TableKind
+from remit.config.description import TABLES
+from remit.config.kinds import Setting, TableKind
 from remit.core.values import Json
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from remit.config import parts
 from remit.config.description import RULES
@@ -27,15 +27,19 @@ from remit.core.match import Certainty
 from remit.core.plan import Lead, Plan, Step, faults
 from remit.core.prices import Price
 from remit.core.session import memory
-from remit.core.values import canonical
+from remit.core.values import canonical, shown
 from remit.engine.directory import USUAL_RULES
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
-from remit.ports import Prices
+from remit.ports import Calendar, Prices
 from remit.ports.tools import ToolFailed
 from remit.runtime.opening import DEFAULT_WORKSPACE
 from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import opening_of
 from remit.stores.sqlite.database import MEMORY
+
+if TYPE_CHECKING:
+    from remit.config.schedules import FileSchedule
 
 
 class RunDefaults(NamedTuple):
@@ -50,11 +54,14 @@ class RunDefaults(NamedTuple):
 
 
 class Team(NamedTuple):
-    """A runtime, the defaults of its runs, and what is missing on this machine."""
+    """A runtime, the defaults of its runs, what is missing on this machine, and the schedules and the name of its
+    file."""
 
     runtime: Runtime
     run: RunDefaults
     warnings: tuple[Problem, ...] = ()
+    schedules: "tuple[FileSchedule, ...]" = ()
+    file: str = ""
 
 
 def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
@@ -80,10 +87,13 @@ def _made(file: Path, *, connect: bool, warn: bool = False, trusted: bool = True
         return None, read.problems.found
     if warn:
         warn_of_missing(read)
-    runtime = _Building(read, scripts, connect=connect, find=found_at if trusted else named_at).runtime()
+    building = _Building(read, scripts, connect=connect, find=found_at if trusted else named_at)
+    runtime = building.runtime()
+    defaults = _run_defaults(read.tables)
+    schedules = building.schedules(runtime, defaults) if "schedules" in read.tables else ()
     if not right(read.tables, read.problems):
         return None, read.problems.found
-    return Team(runtime, _run_defaults(read.tables), tuple(read.problems.found)), read.problems.found
+    return Team(runtime, defaults, tuple(read.problems.found), schedules, file.name), read.problems.found
 
 
 def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
@@ -91,6 +101,12 @@ def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
     agents = [*tables["agents"]]
     alone = len(agents) == 1 and not said.agent and not said.coordinator
     return said._replace(agent=agents[0]) if alone else said
+
+
+def _planned(calendar: Calendar, table: Mapping[str, Any]) -> None:
+    """Raise `BadInput` for a cron expression or a time zone that no calendar knows."""
+    if calendar.next_after(table["cron"], table.get("zone", "UTC"), 0) is None:
+        raise BadInput(f"the cron expression {shown(table['cron'])} matches no time")
 
 
 def _lead(table: Mapping[str, Any]) -> Lead:
@@ -149,6 +165,25 @@ class _Building:
             cards = {name: card for name, card in cards.items() if has(asks, name)}
         for fault in faults(plan, cards) if plan is not None and right(self._tables, self._problems) else ():
             self._problems.add(("plan",), fault)
+
+    def schedules(self, made: Runtime, run: RunDefaults) -> "tuple[FileSchedule, ...]":
+        """Return the schedules of the file; each wrong one is a problem."""
+        if not right(self._tables, self._problems):
+            return ()
+        own = import_module("remit.config.schedules")  # few files have schedules
+        defaults = own.FileDefaults(run.agent, run.coordinator, run.lead)
+        try:
+            calendar = opening_of(made.workspace).settings.calendar()
+        except BadInput as no:
+            self._problems.add(("schedules",), str(no), warning=True)
+            calendar = None
+        found: list[Any] = []
+        for name, table in tables_of(self._tables, "schedules").items():
+            at = ("schedules", name)
+            found.append(self._part(at, lambda name=name, table=table: own.file_schedule(name, table, defaults)))
+            if calendar is not None:
+                self._part((*at, "cron"), lambda table=table: _planned(calendar, table))
+        return tuple(one for one in found if one is not None)
 
     def _loops(self) -> Loops:
         said: dict[str, Any] = {key: None if one is False else one for key, one in self._tables["loops"].items()}
