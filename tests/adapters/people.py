@@ -43,6 +43,9 @@ def crew(where: Any, clock: Any, *channels: Any, ids: Any = None, **how: Any) ->
             return await turn.ask_human("Which colour?", ["red", "blue"])
         if turn.task == "words":
             return await turn.ask_human("What is it called?")
+        if turn.task == "money":
+            await turn.spend("$0.05", why="a photo")
+            return "bought"
         return str(await turn.delegate("deployer", "deploy <b>now</b> & here"))
 
     rt.add(Card("lead", asks="*"), lead)

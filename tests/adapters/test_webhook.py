@@ -278,9 +278,9 @@ class Office:
 @pytest.fixture
 async def office(clock, request: pytest.FixtureRequest):
     server = AnswerServer(SECRET, port=0)
-    with crew(":memory:", clock, server) as rt:
+    with crew(":memory:", clock, server, short="ask") as rt:
         async with rt.serving():
-            task = await rt.submit("lead", getattr(request, "param", "go"))
+            task = await rt.submit("lead", getattr(request, "param", "go"), credits="$0.03")
             question = await asked(rt)
             await server.ready.wait()
             yield Office(rt, server, task, question)
@@ -362,6 +362,18 @@ async def test_words_are_answered_by_the_form(office: Office):
     assert status == 200
     assert await office.task.result(PATIENCE) == "Zoë\nand Ann"
     assert (await office.rt.workspace.questions.get(office.question.id)).by == "link"
+
+
+@pytest.mark.rule("channel.answer", "money.short")
+@pytest.mark.parametrize("office", ["money"], indirect=True)
+async def test_another_amount_of_money_is_given_by_the_form(office: Office):
+    _, _, text = await request(office.url("approve"))
+    assert "Another amount" in text
+    status, told = await office.post("approve", said="0.01USD")
+    assert (status, "needs at least $0.02, not $0.01" in told) == (422, True)
+    assert (await office.post("approve", said="0.20USD"))[0] == 200
+    assert await office.task.result(PATIENCE) == "bought"
+    assert (await office.rt.workspace.questions.get(office.question.id)).value == "$0.20"
 
 
 @pytest.mark.rule("channel.answer")

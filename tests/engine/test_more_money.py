@@ -17,7 +17,7 @@ from remit.errors import BadInput
 from remit.ports import View
 from remit.settings import Limit, Policy
 from remit.testing import FakeClock, pass_time
-from remit.testing.models import Says
+from remit.testing.models import Calls, Says
 from remit.types import AskedQuestion
 from teams import team
 
@@ -361,6 +361,33 @@ async def test_a_model_request_asks_for_the_cost_of_a_whole_answer(kind: str, mo
         [question] = asked
         assert question.shows["proposed"] != question.shows["needs"]
         assert len(place.server.requests) == 1
+        await correct(rt)
+
+
+@pytest.mark.rule("money.short", "money.last-word")
+@pytest.mark.parametrize("yes", [True, False], ids=["yes", "no"])
+async def test_a_run_is_asked_about_before_its_model_is_told_to_end(yes: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(KEY_NAME, KEY)
+    scripted = [Calls("call_agent", {"agent": "worker", "task": "x"}), Says("found a")]
+    async with served(scripted) as place, priced(policy=ASKS) as rt:
+
+        @rt.agent
+        async def worker(turn: Turn) -> str:
+            await turn.spend("$0.016", why="work")
+            return "a"
+
+        join(rt, "native", place, asks=["worker"], max_tokens=1_000)
+        await rt.workspace.money.grant("$1", why="for all")
+        asked: list[tuple[Any, ...]] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append((question.agent, question.shows["for"], question.shows["proposed"] != question.shows["needs"]))
+            return yes
+
+        assert await rt.run("it", "go", credits="$0.02", on_question=answer) == "found a"
+        assert asked == [("it", "answers after its next one", True)]
+        _, last = place.server.requests
+        assert ("say what is missing" in str(last.messages)) == (not yes)
         await correct(rt)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.core import lifecycle
 from remit.core.money import ACCOUNT, LeaseMove, Short, closed_moves, first_line
+from remit.core.raising import Raise, tightest
 from remit.engine.accounts import _Room  # pyright: ignore[reportPrivateUsage]
 from remit.engine.door import holds_resolve, resolved
 from remit.ports import Decision
@@ -177,6 +178,16 @@ def whatever_key(self: Any, purse: Any) -> Any:
     return purse
 
 
+def whatever_the_account_has(book: Any, path: Any, want: Any, amount: Any) -> Any:
+    takes = [[id_, amount] for line in path[1:] for id_ in line]
+    lease = tightest(book, path, want)
+    return Raise([[lease.id, amount]] if lease is not None else [], takes, 0)
+
+
+def out_of_nothing(data: Any) -> Any:
+    return [LeaseMove(lease, data["unit"], granted=more, available=more) for lease, more in data["adds"]]
+
+
 _BOOK: Final = "remit.core.money:Book"
 _LEASES: Final = "remit.core.money"
 _MOVES: Final = "remit.core.money"
@@ -203,6 +214,8 @@ _BEYOND: Final = "test_overruns:test_a_bill_that_a_person_confirms_is_paid_by_wh
 _STOPS: Final = "test_overruns:test_a_bill_beyond_the_lease_stops_at_the_lease"
 _DISPUTED: Final = "test_overruns:test_an_agent_pays_for_nothing_until_a_person_has_said_what_its_call_cost"
 _ONCE: Final = "test_paying:test_a_payment_is_found_again_by_what_it_is_for_and_how_often"
+_LAST_MONEY: Final = "test_more_money:test_siblings_do_not_both_get_the_last_money"
+_IN_ONE_STEP: Final = "test_more_money:test_all_leases_up_to_the_account_are_raised_in_one_step"
 _PRUNED: Final = "test_money_ends:test_a_call_is_reconciled_after_its_run_is_pruned"
 
 
@@ -295,6 +308,10 @@ SAFEGUARDS: Final = (
         of_this_try,
         _ONCE,
     ),
+    # More money
+    _one("no more than the account has", "remit.core.raising:raising", whatever_the_account_has, _LAST_MONEY),
+    _one("leases above are raised too", "remit.core.raising:raising", whatever_the_account_has, _IN_ONE_STEP),
+    _one("more money comes from above", f"{_MOVES}:_raised", out_of_nothing, _IN_ONE_STEP),
     # Those that are taken for dead
     _one("the fence of a payment", f"{_LIVE}.must_hold", nothing, _ZOMBIE),
     MoneySafeguard(

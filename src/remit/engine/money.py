@@ -91,6 +91,10 @@ class GetsMoney(Protocol):
         """Whether the payment is to be tried again; `full` is what it would take if there were enough money."""
         ...
 
+    async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
+        """Whether a run goes on that has money for one more answer only: a person has given more."""
+        ...
+
 
 class Holding(NamedTuple):
     """Places and resolves holds. `limits` are those of the workspace; `wait` is how many seconds to wait for other

@@ -3,9 +3,9 @@ money."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from remit.core.money import Amounts
+from remit.core.money import Amounts, Lease
 from remit.core.raising import Want
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door import purse_in
@@ -13,6 +13,8 @@ from remit.engine.money import Bill, Holding
 from remit.engine.people import Questions
 from remit.engine.raising import Shortage, draft, kept_of, shortage
 from remit.ports import View
+
+_GOING_ON: Final = "answers after its next one"
 
 
 class MoreMoney(NamedTuple):
@@ -41,6 +43,16 @@ class MoreMoney(NamedTuple):
         if not said.approved:
             live.denied = {**live.denied, unit: amount}
         return said.approved
+
+    async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
+        """Ask a person whether a run goes on that has money for one more answer only; propose as much as it was granted
+        so far. After a no, this turn asks for nothing more: its next answer is its last."""
+        unit, enough = lease.unit, 2 * share
+        bill = Bill({unit: enough}, _GOING_ON)
+        given = await self.get(holding, live, bill, {unit: enough + lease.granted})
+        if live.denied.get(unit) == enough:
+            live.denied = {**live.denied, unit: 0}
+        return given
 
 
 def _short_of(view: View, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> Shortage | bool:

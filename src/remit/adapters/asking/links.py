@@ -63,7 +63,10 @@ def option(inquiry: Inquiry, code: str) -> Option | None:
 
 
 def replied(inquiry: Inquiry, chosen: Option, by: str, channel: str, said: str = "") -> Reply:
-    """Return the reply of a person who chose this option; `said` is the answer itself, or the reason."""
+    """Return the reply of a person who chose this option; `said` is the answer itself, another amount of money, or the
+    reason."""
+    if inquiry.kind == "money" and chosen.code == "approve" and said:
+        return Reply("approved", by, channel, value=said)
     if inquiry.kind != "ask":
         return Reply(_DECISIONS[chosen.code], by, channel, why=said)
     return Reply("answered", by, channel, value=said if chosen.code == TEXT else chosen.label)

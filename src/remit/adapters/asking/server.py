@@ -176,6 +176,8 @@ def _said(inquiry: Inquiry, chosen: Option) -> str:
         )
     if inquiry.kind == "ask":
         return ""
+    if inquiry.kind == "money" and chosen.code == "approve":
+        return '<p><label>Another amount, such as 0.20USD<br><input name="said" maxlength="40"></label></p>'
     return '<p><label>Why, if it matters<br><input name="said" maxlength="500"></label></p>'
 
 

@@ -13,7 +13,7 @@ from remit.core.checks import meant
 from remit.core.events import Unsealed
 from remit.core.kinds.models import cooling_set, model_answered, model_failed, model_waiting
 from remit.core.kinds.money import ledger_event
-from remit.core.money import UNITS, Purse, Unit, first_line, fitting
+from remit.core.money import UNITS, Lease, Purse, Unit, first_line, fitting
 from remit.core.prices import Usage
 from remit.core.recovery import (
     FRESH,
@@ -175,16 +175,21 @@ class Costs(NamedTuple):
         return self._priced(attempt, read, most) or 0
 
     async def last_word(self, live: LiveTask) -> str:
-        """Return what the model of a run's first task is told if money is left for only one more answer, or ""."""
+        """Return what the model of a run's first task is told if money is left for only one more answer and a person,
+        if asked, gives no more; or ""."""
         if not live.conversation.pays or live.remit.id != live.remit.root:
             return ""
-        told = self.paying.holding.last_word
+        holding = self.paying.holding
 
-        def look(view: View) -> bool:
+        def look(view: View) -> tuple[Lease, int] | None:
             leases = [lease for unit in UNITS if (lease := view.lease(live.remit.root, unit)) is not None]
-            return any(lease.available < 2 * last_share(view, told, lease) for lease in leases)
+            shares = [(lease, last_share(view, holding.last_word, lease)) for lease in leases]
+            return next(((lease, share) for lease, share in shares if lease.available < 2 * share), None)
 
-        return LAST_WORD if await self.paying.ground.store.read(look) else ""
+        found = await self.paying.ground.store.read(look)
+        if found is None or (holding.more is not None and await holding.more().go_on(holding, live, *found)):
+            return ""
+        return LAST_WORD
 
     def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
         """Return the available amount, including other open holds, or None if nothing limits it."""
