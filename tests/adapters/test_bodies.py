@@ -67,7 +67,7 @@ async def asked(clock: FakeClock, kind: str, body: bytes, **headers: str) -> tup
     """What comes of a task whose model answers with this, and what the failures of its requests say."""
     async with answering(body, **headers) as url, served([]) as place, priced(system={"clock": clock}) as rt:
         join(rt, kind, place.at(url))
-        outcome = await ends(clock, await rt.submit("it", "go"))
+        outcome = await ends(clock, await rt.submit("it", "go", attempts=1))
         failed = await data_of(rt, "model.failed")
         return outcome, str([outcome.error, failed])
 

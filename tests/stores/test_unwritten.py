@@ -127,7 +127,7 @@ async def test_in_memory_ids_are_known_after_thousands_were_dropped():
     with closing(SqliteDatabase()) as database:
         database.keep(10)
         store = database.store("one")
-        many = 130 * BATCH
+        many = 30 * BATCH
         for number in range(many):
             await store.tx(f"begin {number}", starting(first_remit(f"t{number}", session="s")))
             await store.tx(f"end {number}", ending(first_remit(f"t{number}", session="s"), at=NOW))
