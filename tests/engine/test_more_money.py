@@ -177,6 +177,34 @@ async def test_tokens_are_asked_for_in_the_same_way():
         await correct(rt)
 
 
+@pytest.mark.rule("money.short")
+@pytest.mark.parametrize("yes", [True, False], ids=["yes", "no"])
+async def test_reported_tokens_that_exceed_the_budget_are_asked_for_again(yes: bool):
+    with asking() as rt:
+
+        @rt.agent
+        async def reader(turn: Turn) -> str:
+            try:
+                for _ in range(3):
+                    await turn.report_tokens(60)
+            except Refused as no:
+                return str(no)
+            return "read"
+
+        asked: list[Any] = []
+
+        def answer(question: AskedQuestion) -> bool:
+            asked.append(question.shows["proposed"])
+            return yes
+
+        said = await rt.run("reader", "x", within=Bounds(tokens=100), on_question=answer)
+        assert said == (
+            "read" if yes else "this run has used 120 of 100 tokens; 'reader' has to finish with what it has"
+        )
+        assert asked == ["60 tokens"]
+        await correct(rt)
+
+
 # -- the chain -----------------------------------------------------------------------------------------------------
 
 

@@ -510,7 +510,8 @@ class Paying(NamedTuple):
         live.spends = True
 
     async def report_tokens(self, live: LiveTask, tokens: int) -> None:
-        """Record the tokens. Raise `Refused` afterwards if they exceed the budget: they are used in any case."""
+        """Record the tokens, which are used in any case. Raise `Refused` afterwards if they exceed the budget, unless a
+        person is asked and gives more."""
         live.must_be_at_work()
         between(tokens, "tokens", 0, MOST_TOKENS)
         remit, now, new = live.remit, self.ground.clock.now(), self.ground.ids.new()
@@ -528,8 +529,13 @@ class Paying(NamedTuple):
         used = await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)
         live.tokens += tokens
         live.spends = True
-        if used:
+        if used and not await self._goes_on(live, tokens):
             raise Refused(f"{used}; '{remit.holder}' has to finish with what it has", rule="tier")
+
+    async def _goes_on(self, live: LiveTask, tokens: int) -> bool:
+        """Whether a person, if asked, has given as many tokens again."""
+        holding, bill = self.holding, Bill({"tokens": tokens}, "as many tokens again as it reported")
+        return holding.more is not None and await holding.more().get(holding, live, bill, bill.amounts)
 
 
 def _used_up(lease: Lease, tokens: int, run: str) -> str:

@@ -92,6 +92,25 @@ async def money_moves_and_is_neither_made_nor_lost(database: Database) -> None:
     await sound(store)
 
 
+async def money_that_is_added_is_taken_above(database: Database) -> None:
+    store = database.store("one")
+    await _funded(store)
+    given: dict[str, Any] = {"question": "q1", "unit": "credits", "amount": 40, "why": "", "by": "ann"}
+    given |= {"adds": [["part", 40], ["root", 10]], "takes": [["root", 40], [ACCOUNT, 40]]}
+    await append(store, "give", _told("lease.raised", _PART, given))
+    equal(await _figures(store, "part"), [70, 70, 0, 0, 0, 0, 0], "a lease that is raised has more")
+    equal(await _figures(store, "root"), [70, 0, 0, 70, 0, 0, 1], "the one above is raised as far as it has too little")
+    equal(await _figures(store, ACCOUNT), [100, 30, 0, 70, 0, 0, 0], "and the account gives it")
+    try:
+        await append(store, "give more", _told("lease.raised", _PART, given))
+    except StoreError:
+        refused = True
+    else:
+        refused = False
+    must(refused, "the account never gives more than it has")
+    await sound(store)
+
+
 async def more_than_there_is_cannot_be_written(database: Database) -> None:
     store = database.store("one")
     await _funded(store)
@@ -232,6 +251,7 @@ async def questions_are_open_until_the_first_answer(database: Database) -> None:
 
 CLAUSES: Final = (
     money_moves_and_is_neither_made_nor_lost,
+    money_that_is_added_is_taken_above,
     more_than_there_is_cannot_be_written,
     calls_are_held_until_they_end,
     what_is_spent_is_metered_by_the_hour,
