@@ -1,5 +1,6 @@
 """The registry of agents, and which of them an asker may ask."""
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -114,10 +115,12 @@ class Directory:
         name = agent.card.name
         must_be_free(name)
         if name in self._agents:
-            raise BadInput(
-                f"there is already an agent '{name}'; "
-                "names that differ only by case, spaces or punctuation are one agent"
-            )
+            if not is_interactive():
+                raise BadInput(
+                    f"there is already an agent '{name}'; "
+                    "names that differ only by case, spaces or punctuation are one agent"
+                )
+            self._index, self._unread = Index(), [one.card for one in self._agents.values() if one.card.name != name]
         self._agents[name] = self._surrounded(agent)
         self._unread.append(agent.card)
 
@@ -129,15 +132,19 @@ class Directory:
         """Put a function around the turns of all agents, inside of those that are there already."""
         if layer in self._around:
             raise BadInput(f"{layer.name} is around every turn already; register it once")
-        self._around = (*self._around, layer)
+        if is_interactive() and any(one.name == layer.name for one in self._around):
+            self._around = tuple(layer if one.name == layer.name else one for one in self._around)
+        else:
+            self._around = (*self._around, layer)
         for agent in [*self._agents.values()]:
             self.replace(agent)
 
     def guard(self, guard: JudgesHops) -> None:
         """Add a guard of the owner, which judges every hop after the others."""
-        if any(one.name == guard.name for one in self.guards):
+        others = tuple(one for one in self.guards if one.name != guard.name)
+        if len(others) < len(self.guards) and not is_interactive():
             raise BadInput(f"there is already a guard '{guard.name}'; its name tells the refusals apart")
-        self.guards = (*self.guards, guard)
+        self.guards = (*others, guard)
 
     def _surrounded(self, agent: Agent) -> Agent:
         return agent if agent.around == self._around else replace(agent, around=self._around)
@@ -182,6 +189,11 @@ class Directory:
         while self._unread:
             self._index.add(self._unread.pop())
         return self._index
+
+
+def is_interactive() -> bool:
+    """Whether this is a notebook or a prompt, where a definition that runs again replaces the earlier one."""
+    return hasattr(sys, "ps1")
 
 
 def askable(names: AbstractSet[str], remit: Remit, card: Card) -> tuple[str, ...]:

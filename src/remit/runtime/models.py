@@ -22,7 +22,7 @@ from remit.core.times import SpanGiven, span
 from remit.core.toolgroups import GROUP, GROUPS, Repeat, repeat_word
 from remit.core.toolgroups import tools as tools_of
 from remit.core.values import canonical, shown
-from remit.engine.directory import AgentFunction, AgentRules, OnLost
+from remit.engine.directory import AgentFunction, AgentRules, OnLost, is_interactive
 from remit.errors import BadInput
 from remit.ports.models import KEY
 
@@ -121,10 +121,13 @@ class ToolShelf:
     def put(self, tool: Any, repeat: Repeat | None = None, *, polls: bool = False) -> None:
         name = tool_name(tool)
         yes_or_no(polls, "polls")
+        if name in self._tools:
+            if not is_interactive():
+                raise BadInput(f"there is a tool '{name}' already; tools have names of their own")
+            self._repeat.pop(name, None)
+            self._polls.discard(name)
         if repeat is not None:
             self._repeat[name] = repeat_word(repeat, name)
-        if name in self._tools:
-            raise BadInput(f"there is a tool '{name}' already; tools have names of their own")
         self._tools[name] = tool
         if polls:
             self._polls.add(name)
