@@ -121,13 +121,15 @@ class Trial:
         first, second = Life(self.world), Life(self.world)
         self.world.doom[self.dice.randint(2, 20)] = first.dead
         first.agents(dead)
-        await self.submit(dead, self.asked())
-        await self.still(first)
-        first.dead.set()
-        second.agents(rt)
-        await take_over(rt, self.clock, dead)
-        await self.over(rt)
-        first.again.set()
+        try:
+            await self.submit(dead, self.asked())
+            await self.still(first)
+            first.dead.set()
+            second.agents(rt)
+            await take_over(rt, self.clock, dead)
+            await self.over(rt)
+        finally:  # also when time is up, or whoever waits for the dead to end waits for ever
+            first.again.set()
         await self.still(first)
         self.counted["zombies"] += 1
 
