@@ -48,6 +48,17 @@ async def test_the_latest_report_of_a_running_task_can_be_read_and_is_gone_when_
     assert await rt.workspace.tasks.progress() == {}
 
 
+@pytest.mark.rule("progress.every")
+async def test_a_report_that_comes_too_soon_is_skipped_if_told(rt: Runtime, clock: FakeClock):
+    @rt.agent
+    async def a(turn: Turn) -> list[bool]:
+        made = [turn.progress("1 of 3", every=10), turn.progress("2 of 3", 0.5, every=10)]
+        clock.jump(10)
+        return [*made, turn.progress("2 of 3", 0.5, every=10), turn.progress("3 of 3", 1, every=10)]
+
+    assert await rt.run("a", "x") == [True, False, True, True]
+
+
 @pytest.mark.rule("progress.no-event")
 async def test_a_report_is_no_event_and_a_completed_task_has_its_result_alone(rt: Runtime):
     @rt.agent

@@ -21,6 +21,7 @@ from remit.core.offers import Offers
 from remit.core.plan import Plan
 from remit.core.remit import Kit, Pass, Remit
 from remit.core.session import EarlierExchange
+from remit.core.times import patience
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, least
 from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, Known, line, plain, shown
 from remit.engine import asking
@@ -363,16 +364,23 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         said = plain(text, "a text", INT_LIMIT, empty=True)
         self._live.receipt.mark_untrusted(what, said, self._live.operations.call_under_way)
 
-    def progress(self, text: str, fraction: float | None = None) -> None:
+    def progress(self, text: str, fraction: float | None = None, *, every: float = 0) -> bool:
         """Say how far this task is: `turn.progress("3 of 10", fraction=0.3)`.
 
         The live tree, `remit ps`, `remit watch` and `rt.stream` show the latest report; other processes see it with the
-        next heartbeat. It is no event. If the task does not complete, its end has the last report.
+        next heartbeat. It is no event. If the task does not complete, its end has the last report. With `every`, a
+        report is skipped if the last one was less than so many seconds ago, unless its fraction is 1. Return whether
+        the report was made.
         """
         live = self._live
         live.must_be_at_work()
-        live.progress = progress_of(live.remit.id, live.remit.holder, text, fraction, live.control.clock.now())
-        tell_progress(live.progress)
+        made = progress_of(live.remit.id, live.remit.holder, text, fraction, live.control.clock.now())
+        last, pause = live.progress, patience(every, "every")
+        if last is not None and made.at - last.at < pause and made.fraction != 1:
+            return False
+        live.progress = made
+        tell_progress(made)
+        return True
 
     @keywords(Planning)
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:

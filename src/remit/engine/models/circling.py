@@ -44,6 +44,7 @@ _ASKS: Final = _LATER | {"call_agent"}
 _HANDS_OVER: Final = "handoff"
 _STATUS: Final = "check_delegation_status"
 _WRITES: Final = frozenset(("remember", "blackboard"))
+_REPORTS: Final = "report_progress"  # `remit.adapters.progress`
 _CAPABLE: Final = "?"  # prefix of a capability in place of an agent's name
 # Refusals that are never the agent's own failure.
 _NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "deadline", "limit"))
@@ -217,6 +218,8 @@ class Circle:
         place = self._live.operations.inside_of(op) if talk.inside else ""
         if place not in talk.inside:
             fresh = seen.is_new(self._what, encode(value))
+            if call.name == _REPORTS and fresh:
+                return None  # a new text is no repetition; it is no news either, or it could hide a loop
         else:
             self._passes()
             if (came := talk.inside.pop(place)) is not None:  # tools were used inside: their results decide
