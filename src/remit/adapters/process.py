@@ -27,6 +27,7 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from remit.adapters import reaper
+from remit.adapters.program_files import VARIABLE, answer_with, program_folder
 from remit.adapters.reaper import ASK, KILL, PREFIX
 from remit.core.prompt import ReviewNote, sent_back
 from remit.core.session import EarlierExchange, said_before
@@ -95,7 +96,8 @@ def program(
     cwd: str | os.PathLike[str] | None = None,
     limit: int = LIMIT,
     grace: float = GRACE,
-) -> Callable[[HasTask], Awaitable[str]]:
+    files: bool | os.PathLike[str] = False,
+) -> Callable[[HasTask], Awaitable[Any]]:
     """Return an agent that passes its task to a program and returns the program's output. The output is untrusted,
     unless the agent's card declares its output trusted.
 
@@ -103,20 +105,30 @@ def program(
     follows the task; so does a result that a person sent back, with the reason. With `task_as="argument"`, end `argv`
     with "--" if the program takes options: remit passes the task on unread, and the program would read "-o" as an
     option.
+
+    With `files`, the program gets a private folder, in the given one or in the system's temporary folder, and finds its
+    path in the variable REMIT_FILES: `in/` has the files that its agent was given, `index.json` lists them, and what it
+    leaves in `out/` is saved as artifacts if it ends with 0. Their references follow its output; if it prints nothing,
+    they are the result.
     """
     command = located(argv, env)
     if task_as not in ("stdin", "argument"):
         raise BadInput(f"task_as is 'stdin' or 'argument', not {shown(task_as)}")
+    if not isinstance(cast("object", files), bool | os.PathLike):
+        raise BadInput(f"files is True, or a pathlib.Path of the folder for its files, not {shown(files)}")
     name = Path(argv[0]).name
     run = partial(run_process, env=env, cwd=cwd, limit=limit, grace=grace)
 
-    async def answer(turn: HasTask) -> str:
-        task = plain(turn.task, "a task", TASK_LIMIT)
-        if before := await turn.talk_so_far():
-            task = f"{task}\n\n{said_before(before)}"
-        if (sent := turn.handoff.sent_back) is not None:
-            result = sent.result if isinstance(sent.result, str) else encode(sent.result)
-            task = "\n".join([task, *sent_back(ReviewNote(result, sent.why, sent.by))])
+    async def answer(turn: HasTask) -> Any:
+        if files is False:
+            return await called(turn, run)
+        async with program_folder(None if files is True else os.fspath(files)) as folder:
+            await folder.fill(cast("Any", turn))
+            said = await called(turn, partial(run, env={**(env or {}), VARIABLE: str(folder.path)}))
+            return answer_with(said, await folder.saved(cast("Any", turn)))
+
+    async def called(turn: HasTask, run: Callable[..., Awaitable[Finished]]) -> str:
+        task = await _input(turn)
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         said = last_words(done.err) if done.code else printed(done, limit)
         turn.mark_untrusted(f"output of {name}"[:NAME_LIMIT], said)
@@ -126,6 +138,17 @@ def program(
 
     cast("Any", answer).polices_tools = False
     return answer
+
+
+async def _input(turn: HasTask) -> str:
+    """Return the text that a program gets: its task, the earlier conversation, and a result that was sent back."""
+    task = plain(turn.task, "a task", TASK_LIMIT)
+    if before := await turn.talk_so_far():
+        task = f"{task}\n\n{said_before(before)}"
+    if (sent := turn.handoff.sent_back) is not None:
+        result = sent.result if isinstance(sent.result, str) else encode(sent.result)
+        task = "\n".join([task, *sent_back(ReviewNote(result, sent.why, sent.by))])
+    return task
 
 
 def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:

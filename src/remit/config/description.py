@@ -195,6 +195,7 @@ AGENT: Final = TableKind(
         "function": Setting("The async function, as module:name.", TEXT, _place),
         "guest": Setting("An agent of pydantic-ai, openai-agents or LangGraph, as module:name.", TEXT, _place),
         "program": Setting("A program that reads the task and prints the result.", TEXTS, _argv),
+        "files": Setting("It gets and saves files in a private folder.", YES, None, ("program",)),
         "instructions": Setting("The system prompt of its model.", TEXT, _on_card("instructions")),
         "role": Setting("What it is, in a few words.", TEXT, _on_card("role")),
         "can": Setting("Its capabilities, in a few words each; other agents find it by them.", NAMES, _on_card("can")),

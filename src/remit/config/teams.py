@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from remit.config import parts
 from remit.config.description import RULES
@@ -40,6 +40,8 @@ from remit.stores.sqlite.database import MEMORY
 
 if TYPE_CHECKING:
     from remit.config.schedules import FileSchedule
+
+_OWN: Final = frozenset(("model", "function", "guest", "program", "files"))  # settings that say what the agent is
 
 
 class RunDefaults(NamedTuple):
@@ -266,7 +268,7 @@ class _Building:
         return _adapter().Tool(found, name=name) if _has_adapter() else _renamed(found, name)
 
     def _add(self, made: Runtime, name: str, table: Mapping[str, Any]) -> None:
-        about = {key: value for key, value in table.items() if key not in ("model", "function", "guest", "program")}
+        about = {key: value for key, value in table.items() if key not in _OWN}
         retry = RetryPolicy(**about.pop("retry", self._tables.get("retry", {})))
         for key in ("before", "after"):
             if key in about:
@@ -306,7 +308,8 @@ class _Building:
     def _answer(self, path: tuple[str, ...], table: Mapping[str, Any]) -> Any:
         if "function" in table:
             return self._named(path, table["function"])
-        return import_module("remit.adapters.process").program(table["program"], cwd=self._folder)
+        files = table.get("files", False)
+        return import_module("remit.adapters.process").program(table["program"], cwd=self._folder, files=files)
 
     def _model(self, model: str, agent: str) -> Any:
         if not model.startswith(SCRIPT):

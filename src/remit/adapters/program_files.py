@@ -1,0 +1,168 @@
+"""Files of programs: a private folder for each call, with the files that the agent was given and room for new ones.
+
+The program finds the folder in the variable REMIT_FILES. `in/` has the files that its task and the data handed over to
+it refer to, `index.json` lists them, and each file that the program leaves in `out/` becomes an artifact. Files are
+copied in parts, so the memory does not grow with them.
+"""
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+import anyio
+from anyio import to_thread
+
+from remit.core.artifact import Artifact, digests_in, references
+from remit.core.values import Json, decode, shown
+from remit.errors import BadInput, Refused
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows, where folders of dead processes stay
+    fcntl = None
+
+VARIABLE: Final = "REMIT_FILES"
+MOST: Final = 1_000  # files that a program may save at once
+_PREFIX: Final = "remit-files-"
+_SETTLED: Final = 60.0  # seconds after which the folder of a live process has its lock for certain
+_REFERENCE: Final = 2_000  # characters of a reference in a text
+
+
+class HasFiles(Protocol):
+    """The part of a turn that the files of a program need."""
+
+    @property
+    def task(self) -> str: ...
+    @property
+    def handoff(self) -> Any: ...
+    @property
+    def artifacts(self) -> Any: ...
+
+
+class ProgramFolder:
+    """The folder of one call of a program."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def fill(self, turn: HasFiles) -> None:
+        """Copy the files into `in/` that the task and the handoff refer to, and that the agent sees."""
+        index: list[Json] = []
+        names: set[str] = {""}
+        for given in _given(turn):
+            try:
+                opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
+            except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
+                continue
+            artifact = cast("Artifact", opened.artifact)
+            name = _unused(artifact.name, names)
+            await opened.save_to(self.path / "in" / name)
+            index.append({"file": f"in/{name}", **artifact.data()})
+        await anyio.Path(self.path / "index.json").write_text(json.dumps(index, ensure_ascii=False, indent=1))
+
+    async def saved(self, turn: HasFiles) -> list[Artifact]:
+        """Save what the program left in `out/`, in the order of its names, and return the references."""
+        found = await to_thread.run_sync(lambda: sorted((self.path / "out").iterdir()))
+        if len(found) > MOST:
+            raise BadInput(f"a program saves at most {MOST:,} files at once, and this one left {len(found):,}")
+        strange = await to_thread.run_sync(lambda: [path.name for path in found if not _is_file(path)])
+        if strange:
+            raise BadInput(f"the program left {shown(strange[0])} in its out folder, which is no plain file")
+        return [await turn.artifacts.save(path) for path in found]
+
+
+def answer_with(text: str, saved: list[Artifact]) -> Any:
+    """Return the result of a program that saved files: the references themselves if it printed nothing, otherwise its
+    text, with a line for each file."""
+    if not saved:
+        return text
+    if not text:
+        return saved[0] if len(saved) == 1 else saved
+    return "\n".join([text, "", *(f"file: {one}" for one in saved)])
+
+
+@asynccontextmanager
+async def program_folder(where: str | None = None) -> AsyncGenerator[ProgramFolder]:
+    """Make the folder of a call in another one, which only this user can read, and remove it afterwards. Folders of
+    processes that were killed are removed by the next call. The default place is the system's temporary folder."""
+    made: list[tuple[Path, int]] = []  # filled in the thread, so that a cancellation loses none
+    try:
+        await to_thread.run_sync(lambda: made.append(_made(where or tempfile.gettempdir())))
+        yield ProgramFolder(made[0][0])
+    finally:
+        with anyio.CancelScope(shield=True):
+            for path, lock in made:
+                await to_thread.run_sync(lambda path=path: shutil.rmtree(path, ignore_errors=True))
+                os.close(lock)
+
+
+def _made(where: str) -> tuple[Path, int]:
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
+    lock = os.open(path, os.O_RDONLY)
+    if fcntl is not None:  # pragma: no branch - Windows
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    for name in ("in", "out"):
+        (path / name).mkdir(mode=0o700)
+    _sweep(path.parent, path.stat().st_mtime)
+    return path, lock
+
+
+def _sweep(where: Path, now: float) -> None:
+    """Remove the folders of processes that are gone: nobody holds their locks."""
+    if fcntl is None:  # pragma: no cover - Windows
+        return
+    for path in where.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another process removes it as well, or it belongs to another user
+            found = path.lstat()
+            is_old = now - found.st_mtime > _SETTLED
+            if not (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and is_old):
+                continue
+            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path)
+            finally:
+                os.close(lock)
+
+
+def _given(turn: HasFiles) -> Iterator[Artifact | str]:
+    """Yield the references in the data handed over and in the task, each digest once; a digest alone if its text is no
+    whole reference."""
+    handoff = turn.handoff
+    found = {one.digest: one for one in references([handoff.state.data(), *(one.value for one in handoff.results)])}
+    named = {digest: found.get(digest) or _named_in(turn.task, digest) for digest in sorted(digests_in(turn.task))}
+    for digest, one in (found | named).items():
+        yield one or digest
+
+
+def _named_in(text: str, digest: str) -> Artifact | None:
+    """Return the reference around a digest in a text, as `str(artifact)` writes it, or None."""
+    at = text.index(digest)
+    start, end = text.rfind("{", max(0, at - _REFERENCE), at), text.find("}", at, at + _REFERENCE)
+    if start < 0 or end < 0:
+        return None
+    try:
+        return next(iter(references(decode(text[start : end + 1]))), None)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unused(name: str, names: set[str]) -> str:
+    """Return a file name that was not used yet: a second report.pdf becomes 2-report.pdf."""
+    number, free = 1, name
+    while free in names:
+        number += 1
+        free = f"{number}-{name}"
+    names.add(free)
+    return free
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a path is a plain file, and no link: a link could lead to any file of this user."""
+    return stat.S_ISREG(path.lstat().st_mode)
