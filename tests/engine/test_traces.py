@@ -14,6 +14,7 @@ from remit.engine.traces import shortened, trace
 from remit.errors import BadInput
 from remit.runtime.workspace import subscribe
 from remit.testing import FakeClock
+from remit.testing.models import Fails, model_server
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +71,16 @@ async def test_a_trace_is_bounded_and_tells_what_led_to_what(rt: Runtime):
     assert len(trace) <= 8_000
     assert trace.splitlines()[-1] == "RuntimeError"
     assert "ExceptionGroup" in trace
+
+
+@pytest.mark.rule("failure.trace")
+async def test_a_failure_without_the_users_code_names_no_line_of_a_framework(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("A_KEY", "none")
+    async with model_server([Fails(401)]) as server, Runtime() as rt:
+        rt.model_agent("coder", "openai-chat:gpt-5", keys=["A_KEY"], base_url=f"{server.url}/v1")
+        outcome = await rt.outcome("coder", "x")
+    assert str(outcome.error).startswith("'coder' failed: NoAnswer: no model answered; ")
+    assert ".py" not in str(outcome.error)
 
 
 @pytest.mark.rule("failure.trace")

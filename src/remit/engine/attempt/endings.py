@@ -75,8 +75,9 @@ def failed(remit: Remit, error: BaseException) -> Ending:
     if fault is not None:
         error = fault.error
     own = fault is None and is_own(error, remit.id)
-    # The failure of another agent already names its place.
-    where = traces.place(error) if own or fault is not None else ""
+    # The failure of another agent already names its place. If no code of the user is involved, as when no model
+    # answered, the line of a framework would not help.
+    where = traces.place(error, library=not isinstance(error, RemitError)) if own or fault is not None else ""
     whose = f" in {fault.role}" if fault is not None else ""
     sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}{whose}"
     if isinstance(error, Circled):
