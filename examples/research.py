@@ -1,14 +1,14 @@
 """Research with a plan: an editor plans, researchers work at the same time, and the editor writes from their results.
 
-The run has $0.012. Once that is used up, remit refuses further lookups, but keeps a last share that only the editor
+The run has $0.027. Once that is used up, remit refuses further lookups, but keeps a last share that only the editor
 can spend. So the run ends in a page that says what is missing, and not in a failure.
 """
 
 import asyncio
+from datetime import UTC, datetime
 
 import stand_in
 from remit import Runtime
-from remit.core.prices import dollars
 
 stand_in.without_key(stand_in.RESEARCH)  # scripted answers, unless OPENAI_API_KEY is set
 
@@ -25,8 +25,8 @@ rt = Runtime("research.db")
 
 @rt.tool(repeat="again")  # it only reads, so remit may call it again after a crash
 async def look_up(subject: str) -> str:
-    """Look a subject up in the archive. A lookup costs $0.002."""
-    await rt.turn.spend("$0.002", why=f"archive: {subject}")
+    """Look a subject up in the archive. A lookup costs $0.005."""
+    await rt.turn.spend("$0.005", why=f"archive: {subject}")
     return ARCHIVE.get(subject, "The archive has nothing on this.")
 
 
@@ -46,9 +46,10 @@ for name, instructions in {
 
 async def main() -> None:
     async with rt:
-        print(await rt.run_team("The Golden Gate Bridge, for our guide", "editor", credits="$0.012", timeout=300))
-        for line in (await rt.workspace.money.spend("agent")).rows:
-            print(f"{line.name}: {dollars(line.credits)} for {line.calls} requests and lookups")
+        started = datetime.now(UTC)
+        print(await rt.run_team("The Golden Gate Bridge, for our guide", "editor", credits="$0.027", timeout=300))
+        for line in (await rt.workspace.money.spend("agent", since=started)).rows:
+            print(f"{line.name}: ${line.credits / 1e6:.6f} for {line.calls} requests and lookups")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,10 @@ from langchain_openai import ChatOpenAI
 
 from remit import Bounds, Runtime  # remit
 from remit.adapters.langgraph import Middleware  # remit
-from remit.adapters.prices import KnownPrices  # remit
 from remit.report.flow import text  # remit
-from remit.settings import System  # remit
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says, model_server
 
-rt = Runtime(*sys.argv[1:2], bounds=Bounds(depth=2), system=System(prices=KnownPrices()))  # remit
+rt = Runtime(*sys.argv[1:2], bounds=Bounds(depth=2))  # remit
 
 
 def measure(wall: str) -> str:

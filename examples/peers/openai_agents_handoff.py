@@ -7,13 +7,11 @@ import sys
 from agents import Agent, function_tool
 
 from remit import Bounds, Runtime  # remit
-from remit.adapters.prices import KnownPrices  # remit
 from remit.report.flow import text  # remit
-from remit.settings import System  # remit
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says, model_server
 
 MODEL = "gpt-5-mini"
-rt = Runtime(*sys.argv[1:2], bounds=Bounds(handoffs=9), system=System(prices=KnownPrices()))  # remit
+rt = Runtime(*sys.argv[1:2], bounds=Bounds(handoffs=9))  # remit
 
 
 @function_tool

@@ -7,12 +7,10 @@ import sys
 from pydantic_ai import Agent
 
 from remit import Bounds, Runtime  # remit
-from remit.adapters.prices import KnownPrices  # remit
 from remit.report.flow import text  # remit
-from remit.settings import System  # remit
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says, model_server
 
-rt = Runtime(*sys.argv[1:2], bounds=Bounds(depth=2), system=System(prices=KnownPrices()))  # remit
+rt = Runtime(*sys.argv[1:2], bounds=Bounds(depth=2))  # remit
 
 
 async def ask_librarian(question: str) -> str:
