@@ -24,6 +24,7 @@ NOTE = "Generated from the code: do not edit, run `make docs`.\n"
 
 # The meaning of keywords that several methods share. A keyword that is missing here fails `make docs`.
 KEYWORDS = {
+    "data": "a JSON value next to the text, or in its place: `turn.data` of the agent",
     "sees": "context to pass, in addition to what the holder's card reads: namespaces, or `Scope(...)`",
     "tools": "tools to pass, in addition to those of the holder's card; a function that calls tools directly, not "
     "through `turn.tool`, must check `turn.tools` itself",

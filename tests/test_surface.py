@@ -252,6 +252,8 @@ def test_the_verbs_of_a_turn_are_there():
         "begin_talk",
         "by",
         "context",
+        "data",
+        "data_as",
         "delegate",
         "delegate_all",
         "deps",

@@ -84,6 +84,7 @@ REPORT = {"digest": f"sha256:{'a' * 64}", "size": 5, "name": "a.txt", "media_typ
 CODER = remit_along("lead", "coder")
 LABELLED = Labels("ann", ("nightly",), (("ticket", 7),))
 STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session", labels=LABELLED)
+VALUED = CODER._replace(task='check\n\n{"order":7}', data='{"order":7}')
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
@@ -189,9 +190,11 @@ FAILED_TOOL: ToolDone = {
 # The barest and the fullest event of each kind, as its maker makes it.
 MADE = [
     started(CODER, NOW),
+    started(VALUED, NOW),
     with_more(started(CODER, NOW), metered=True),
     with_more(started(STRANGE, NOW, BEGUN, QUEUED), **RETRIED),
     submitted(CODER, NOW, QUEUED),
+    submitted(VALUED, NOW, QUEUED),
     with_more(submitted(CODER, NOW, QUEUED), metered=True),
     with_more(submitted(STRANGE, NOW, QUEUED, BEGUN), **RETRIED),
     claimed(HERE, "coder", NOW, Claim("w1", 1, 1)),
@@ -199,6 +202,7 @@ MADE = [
     fenced(HERE, "coder", NOW, Claim("w1", 2, 1)),
     handed(CODER, "tester", NOW, {"update": {}, "content": "d"}),
     handed(CODER, "tester", NOW, {"update": {}, "content": "d", "failed": "it raised"}),
+    handed(CODER, ["tester"], NOW, {"update": {}, "content": "d", "payloads": ["x"], "join": "", "data": [{"a": 1}]}),
     handed(CODER, "tester", NOW, {"update": {}, "content": "d", "artifacts": [REPORT]}),
     handed(
         CODER,
@@ -278,7 +282,7 @@ MADE = [
     cooling_set("key:A", Cooling(1, NOW + 60, "rate-limit", NOW), NOW),
     cooling_set("key:A", Cooling(used=NOW), NOW, "ann"),
     plan_started(CODER, [STEP], NOW, {}),
-    plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
+    plan_started(CODER, [Step("a", "Gather", agent="coder").outline()], NOW, {"goal": "g", "receipt": RECEIPT}),
     team_planned(CODER, {"plan": {"steps": [{"id": "a", "title": "Gather"}]}}, NOW),
     team_planned(CODER, {"plan": whole(PLAN), "trust": "untrusted"}, NOW),
     step_ended(CODER, "a", "skipped", "stop", NOW),

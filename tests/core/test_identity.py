@@ -39,6 +39,7 @@ OF_PASS = {
     "trust": "untrusted",
     "credits": "$0.50",
     "remembers": "whole",
+    "data": {"order": 7},
 }
 
 

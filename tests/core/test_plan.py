@@ -76,7 +76,7 @@ def test_a_step_reads_what_people_write():
 
     assert (found.agent, found.after) == ("code-reviewer", ("x", "y"))
     assert (found.payload, found.context, found.memory_scope, found.retries) == ("text", "direct", "own", 0)
-    assert found.data() == {
+    assert found.outline() == {
         "id": "a",
         "title": "Do it",
         "agent": "code-reviewer",
@@ -539,6 +539,7 @@ ALL_SAID = Step(
     "transitive",
     "all",
     3,
+    {"order": 7},
 )
 
 

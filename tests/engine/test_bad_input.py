@@ -204,6 +204,7 @@ OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
 }
 _WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "ask_approval", "prompt", "talk_so_far", "talks", "offers")
 OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
+    "data_as": ({"kind": object}, ()),
     "delegate": ({"to": "ok", "task": "x"}, (Along,)),
     "delegate_all": ({"wishes": [("ok", "x")]}, (Along,)),
     "hand_off": ({"to": "ok"}, ()),

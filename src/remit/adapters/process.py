@@ -30,6 +30,7 @@ from remit.adapters import reaper
 from remit.adapters.program_files import VARIABLE, answer_with, program_folder
 from remit.adapters.reaper import ASK, KILL, PREFIX
 from remit.core.prompt import ReviewNote, sent_back
+from remit.core.remit import Remit
 from remit.core.session import EarlierExchange, said_before
 from remit.core.values import NAME_LIMIT, TASK_LIMIT, VALUE_LIMIT, encode, plain, shown
 from remit.errors import BadInput
@@ -53,7 +54,7 @@ class HasTask(Protocol):
     """The part of a turn that a program needs."""
 
     @property
-    def task(self) -> str: ...
+    def remit(self) -> Remit: ...
     @property
     def handoff(self) -> Any: ...
     def mark_untrusted(self, source: str, text: str = "") -> None: ...
@@ -101,10 +102,10 @@ def program(
     """Return an agent that passes its task to a program and returns the program's output. The output is untrusted,
     unless the agent's card declares its output trusted.
 
-    The task goes to stdin, or becomes the last argument. If the run remembers its session, the earlier conversation
-    follows the task; so does a result that a person sent back, with the reason. With `task_as="argument"`, end `argv`
-    with "--" if the program takes options: remit passes the task on unread, and the program would read "-o" as an
-    option.
+    The task goes to stdin, or becomes the last argument; its data follows the text as JSON. If the run remembers its
+    session, the earlier conversation follows the task; so does a result that a person sent back, with the reason. With
+    `task_as="argument"`, end `argv` with "--" if the program takes options: remit passes the task on unread, and the
+    program would read "-o" as an option.
 
     With `files`, the program gets a private folder, in the given one or in the system's temporary folder, and finds its
     path in the variable REMIT_FILES: `in/` has the files that its agent was given, `index.json` lists them, and what it
@@ -142,7 +143,7 @@ def program(
 
 async def _input(turn: HasTask) -> str:
     """Return the text that a program gets: its task, the earlier conversation, and a result that was sent back."""
-    task = plain(turn.task, "a task", TASK_LIMIT)
+    task = plain(turn.remit.task, "a task", TASK_LIMIT)
     if before := await turn.talk_so_far():
         task = f"{task}\n\n{said_before(before)}"
     if (sent := turn.handoff.sent_back) is not None:

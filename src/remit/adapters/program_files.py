@@ -136,7 +136,10 @@ def _given(turn: HasFiles) -> Iterator[Artifact | str]:
     whole reference."""
     handoff = turn.handoff
     found = {one.digest: one for one in references([handoff.state.data(), *(one.value for one in handoff.results)])}
-    named = {digest: found.get(digest) or _named_in(turn.task, digest) for digest in sorted(digests_in(turn.task))}
+    named = {
+        digest: found.get(digest) or _named_in(turn.remit.task, digest)
+        for digest in sorted(digests_in(turn.remit.task))
+    }
     for digest, one in (found | named).items():
         yield one or digest
 

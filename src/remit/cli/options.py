@@ -19,7 +19,7 @@ from rich.segment import Segment
 
 from remit.config.places import FILE_NAME, place_of
 from remit.core.prices import credits as money
-from remit.core.values import shown
+from remit.core.values import Json, decode, shown
 from remit.errors import BadInput
 from remit.ports import Database
 from remit.report.printable import block, escaped, harmless
@@ -44,6 +44,7 @@ OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var=
 InWorkspace: TypeAlias = Annotated[str | None, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
 # A shell may turn "$0.50" into `-bash.50`, see `with_unit`.
 Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
+DataOption: TypeAlias = Annotated[str | None, Parameter(name="--data", allow_leading_hyphen=True)]
 AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -86,6 +87,20 @@ class Acting:
 
 
 MYSELF = Acting()
+
+
+def typed_data(given: str | None) -> Json:
+    """Return the value of --data: JSON, or the JSON in the file after an @."""
+    if given is None:
+        return None
+    try:
+        text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
+        return decode(text)
+    except OSError as error:
+        raise BadInput(f"--data: {shown(given[1:])} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        what = shown(given[1:]) if given.startswith("@") else shown(given)
+        raise BadInput(f"--data is JSON, such as '{{\"order\": 7}}', or @order.json; {what} is not: {error}") from error
 
 
 def store_at(given: str | None) -> str:

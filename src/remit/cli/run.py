@@ -18,6 +18,7 @@ from remit.cli.loading import has_team, is_file, load_team
 from remit.cli.options import (
     AsJson,
     Credits,
+    DataOption,
     OwnStore,
     aside,
     at_terminal,
@@ -27,6 +28,7 @@ from remit.cli.options import (
     place_options,
     stay_at,
     typed,
+    typed_data,
     with_unit,
 )
 from remit.cli.prompting import PromptDesk, Typist, answering
@@ -38,7 +40,7 @@ from remit.core.events import Event, MetaValue
 from remit.core.lifecycle import Outcome, Progress
 from remit.core.plan import Lead, Plan
 from remit.core.session import RemembersGiven
-from remit.core.values import shown
+from remit.core.values import Json, shown
 from remit.engine.asking import Starting, StartingPlan
 from remit.engine.presence.heartbeat import loop_watched
 from remit.engine.presence.peers import process_address
@@ -142,6 +144,7 @@ class Ask(NamedTuple):
     as_json: bool
     lead: Lead | None = None
     remembers: RemembersGiven = None
+    data: Json = None
 
 
 def run(
@@ -149,6 +152,7 @@ def run(
     limits: Limits = _OPEN,
     labels: LabelOptions = NO_LABELS,
     store: OwnStore = None,
+    data: DataOption = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
@@ -178,6 +182,8 @@ def run(
         Whose run it is, and its labels.
     store
         Use this store instead of the runtime's own: a SQLite file or a postgresql:// URL.
+    data
+        JSON value for the agent, next to the task's text: `'{"order": 7}'`, or `@order.json` for a file.
     session
         Continue a session: its blackboard and inboxes.
     remembers
@@ -195,7 +201,7 @@ def run(
     with team.runtime.at(store) as runtime:
         stay_at(runtime.workspace, store)
         try:
-            ask = Ask(asks.agent, asks.task, how, store, json, asks.lead, remembers or None)
+            ask = Ask(asks.agent, asks.task, how, store, json, asks.lead, remembers or None, typed_data(data))
             return asyncio.run(_run(runtime, ask))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
@@ -336,7 +342,7 @@ async def run_request(
 
 async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
     if hear is None and ask.lead is None:
-        return await runtime.outcome(ask.agent, ask.task, remembers=ask.remembers, **ask.how)
+        return await runtime.outcome(ask.agent, ask.task, remembers=ask.remembers, data=ask.data, **ask.how)
     async for one in _stream(runtime, ask):
         if isinstance(one, Outcome):
             return one
@@ -348,9 +354,10 @@ async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
 def _stream(runtime: Runtime, ask: Ask) -> AsyncGenerator[Streamed]:
     lead = ask.lead
     if lead is None:
-        return runtime.stream(ask.agent, ask.task, remembers=ask.remembers, **ask.how)
-    if ask.remembers:
-        raise BadInput("--remembers is for a run of one agent: name it, remit run AGENT 'task' --remembers")
+        return runtime.stream(ask.agent, ask.task, remembers=ask.remembers, data=ask.data, **ask.how)
+    if ask.remembers or ask.data is not None:
+        option = "--remembers" if ask.remembers else "--data"
+        raise BadInput(f"{option} is for a run of one agent: name it, remit run AGENT 'task' {option}")
     how: StartingPlan = {**ask.how, "concurrency": lead.concurrency, "reveal": lead.reveal}
     if ask.agent:
         return runtime.stream_team(ask.task, ask.agent, plan=lead.plan, **how)

@@ -15,6 +15,7 @@ from remit.cli.options import (
     Acting,
     AsJson,
     Credits,
+    DataOption,
     Where,
     aside,
     emit,
@@ -22,6 +23,7 @@ from remit.cli.options import (
     out,
     stay_at,
     typed,
+    typed_data,
     with_unit,
 )
 from remit.cli.run import NO_TAGS, AskedFor, TagOptions, asked_by, asked_for
@@ -70,6 +72,7 @@ def add(
     timeout: float | None = None,
     priority: int = 0,
     credits: Credits = None,
+    data: DataOption = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
     labels: TagOptions = NO_TAGS,
@@ -109,6 +112,8 @@ def add(
         Place in the queue: from -100 to 100, higher first.
     credits
         Budget of a run, for example 0.50USD.
+    data
+        JSON value for the agent, next to the task's text: `'{"order": 7}'`, or `@order.json` for a file.
     session
         Session of all runs. [default: a new one for each run]
     remembers
@@ -129,6 +134,7 @@ def add(
         "credits": with_unit(credits),
     }
     run |= {"session": session or None, "remembers": remembers or None, **labels.labels}
+    run["data"] = typed_data(data)
     how = {key: value for key, value in run.items() if value is not None}
     how |= {"zone": zone, "catch_up": catch_up, "replace": replace, **act.said}
     where, agent, task = request_words(request, plan, team=team, command=_ADD)

@@ -14,6 +14,7 @@ from remit.cli.loading import has_team, lasting, load_team
 from remit.cli.options import (
     AsJson,
     Credits,
+    DataOption,
     InWorkspace,
     OwnStore,
     aside,
@@ -22,6 +23,7 @@ from remit.cli.options import (
     stay_at,
     store_at,
     typed,
+    typed_data,
     with_unit,
     workspace_at,
 )
@@ -32,7 +34,7 @@ from remit.cli.watch import print_end, print_outcome, wait_for_end
 from remit.config.teams import RunDefaults
 from remit.core.plan import Plan, written
 from remit.core.values import decode
-from remit.engine.asking import StartingQueued, SubmittingPlan
+from remit.engine.asking import StartingQueued, Submitting, SubmittingPlan
 from remit.engine.queue.task import Task
 from remit.engine.settings import Serving
 from remit.errors import BadInput
@@ -79,6 +81,7 @@ def submit(
     labels: LabelOptions = NO_LABELS,
     queue: InQueue = USUAL,
     credits: Credits = None,
+    data: DataOption = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
     plan: Path | None = None,
@@ -113,6 +116,8 @@ def submit(
         Whose run it is, and its labels.
     credits
         Budget of the task, for example 0.50USD.
+    data
+        JSON value for the agent, next to the task's text: `'{"order": 7}'`, or `@order.json` for a file.
     session
         Continue a session: its blackboard and inboxes.
     remembers
@@ -131,15 +136,16 @@ def submit(
     where, agent, task = request_words(request, plan, team=team)
     asks = read_plan(plan) if plan is not None else None
 
-    if remembers and (team or plan is not None):
-        raise BadInput("--remembers is for a run of one agent, and not for a plan or a team")
+    alone = _alone(remembers, data)
+    if alone and (team or plan is not None):
+        raise BadInput(f"--{next(iter(alone))} is for a run of one agent, and not for a plan or a team")
 
     def ask(owner: Workspace) -> Awaitable[Task]:
         if asks is not None:
             return owner.submit_plan(asks, **how)
         if team:
             return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
-        return _asked(owner, asked_for(defaults, agent, task, "submit"), how, remembers=remembers)
+        return _asked(owner, asked_for(defaults, agent, task, "submit"), how, alone)
 
     opened, defaults = opened_team(where, store, workspace)
     with opened as owner:
@@ -151,13 +157,22 @@ def _sameness(key: str) -> StartingQueued:
     return {"key": key} if key else {"same_within": _SAME}
 
 
-def _asked(owner: Workspace, asked: AskedFor, how: StartingQueued, *, remembers: bool) -> Awaitable[Task]:
+def _alone(remembers: bool, data: str | None) -> Submitting:
+    """Return the keywords that only a run of one agent takes."""
+    alone: Submitting = {"remembers": True} if remembers else {}
+    if data is not None:
+        alone["data"] = typed_data(data)
+    return alone
+
+
+def _asked(owner: Workspace, asked: AskedFor, how: StartingQueued, alone: Submitting) -> Awaitable[Task]:
     """Submit a task, a goal for a team, or a plan."""
     lead = asked.lead
     if lead is None:
-        return owner.submit(asked.agent, asked.task, remembers=remembers or None, **how)
-    if remembers:
-        raise BadInput("--remembers is for a run of one agent: name it, remit submit AGENT 'task' --remembers")
+        return owner.submit(asked.agent, asked.task, **{**how, **alone})
+    if alone:
+        option = f"--{next(iter(alone))}"
+        raise BadInput(f"{option} is for a run of one agent: name it, remit submit AGENT 'task' {option}")
     led: SubmittingPlan = {**how, "concurrency": lead.concurrency, "reveal": lead.reveal}
     if asked.agent:
         return owner.submit_team(asked.task, asked.agent, plan=lead.plan, **led)

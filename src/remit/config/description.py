@@ -374,6 +374,7 @@ STEP: Final = TableKind(
         ),
         "memory_scope": Setting('"all": a summary of all results so far; a list of ids: one of those.', SCOPE),
         "retries": Setting("How often it is retried if it fails.", WHOLE),
+        "data": Setting("Values for the agent, next to the text.", ARGUMENTS),
     },
     listed=True,
     needs=("id", "title"),

@@ -12,7 +12,19 @@ from remit.core.bounds import TOP, Bounds
 from remit.core.checks import of_type
 from remit.core.scope import NOTHING, Sees, SeesGiven
 from remit.core.toolgroups import tools
-from remit.core.values import TASK_LIMIT, Json, canonical, checked, copied, digest, encode, must_fit, plain, shown
+from remit.core.values import (
+    TASK_LIMIT,
+    Json,
+    canonical,
+    checked,
+    copied,
+    digest,
+    encode,
+    must_fit,
+    plain,
+    shown,
+    with_data,
+)
 from remit.errors import BadInput
 
 STATE_LIMIT = 262_144
@@ -37,23 +49,39 @@ _KNOWN: Final = frozenset((*_MAPS, *_WORDS, *_LISTS, "metrics"))
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One part of a parallel handoff: an agent and its payload, as text or JSON."""
+    """One part of a parallel handoff: an agent and its payload, as text or JSON. `data` is a JSON value next to a text.
+    The agent reads either value as `turn.data`."""
 
     agent: str
     payload: Json
+    data: Json = None
 
     if TYPE_CHECKING:  # what callers may pass: any object that has a form in JSON
 
-        def __init__(self, agent: str, payload: object) -> None: ...
+        def __init__(self, agent: str, payload: object, data: object = None) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", canonical(self.agent))
         object.__setattr__(self, "payload", checked(self.payload, "a payload", TASK_LIMIT))
+        if self.data is not None:
+            object.__setattr__(self, "data", checked(self.data, "data", TASK_LIMIT))
+            plain(self.payload, "a payload with data next to it", TASK_LIMIT)
         plain(self.task, "a payload", TASK_LIMIT)  # it becomes a task, and a task must not be empty
 
     @property
     def task(self) -> str:
-        return self.payload if isinstance(self.payload, str) else encode(self.payload)
+        return self._parts[0]
+
+    @property
+    def value(self) -> str | None:
+        """The value as JSON text, with which `task` ends; None if the payload is only text."""
+        return self._parts[1] or None
+
+    @property
+    def _parts(self) -> tuple[str, str]:
+        if isinstance(self.payload, str):
+            return (self.payload, "") if self.data is None else with_data(self.payload, self.data)
+        return ("null", "") if self.payload is None else with_data("", self.payload)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ from remit.core.values import Json, digest, encode
 
 KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotency key
 _SAME: Final = "same/"
-# All fields of a Pass except those that others say: the times in microseconds are exact, and `passes` follows.
+# All fields of a Pass except the later ones and those that others say: the times in microseconds are exact, and
+# `passes` follows.
 _SAID_BY_OTHERS: Final = ("timeout", "busy_timeout", "passes")
-_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in _SAID_BY_OTHERS)
+_LATER: Final = ("remembers", "data")
+_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in (*_SAID_BY_OTHERS, *_LATER))
 
 _TIMES: Final = ("microseconds", "patience")
 
@@ -47,15 +49,20 @@ class AskedFrom(NamedTuple):
 
 
 def said(wish: Pass) -> dict[str, Json]:
-    """Return all fields of a pass in canonical form. `remembers` is left out unless it is set, so that the digests of
-    requests recorded before it existed stay the same."""
-    return {name: _spelled(getattr(wish, name)) for name in _PARTS if name != "remembers" or wish.remembers}
+    """Return all fields of a pass in canonical form. Later fields are left out unless they are set, so that the digests
+    of requests recorded before they existed stay the same."""
+    parts = {name: _spelled(getattr(wish, name)) for name in _PARTS}
+    if wish.remembers:
+        parts["remembers"] = wish.remembers
+    if wish.data is not None:
+        parts["data"] = wish.data
+    return parts
 
 
 def question(wish: Pass) -> tuple[str, ...]:
     """Return the key that identifies a delegation when its asker is rerun: the agent, the task and everything passed
     along, without time limits."""
-    plain = not wish.passes and wish.trust == TRUSTED and wish.credits is None and not wish.remembers
+    plain = not (wish.passes or wish.remembers or wish.data) and wish.trust == TRUSTED and wish.credits is None
     if wish.within is TOP and plain:  # nearly always
         return wish.to, wish.task
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}

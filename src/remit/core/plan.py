@@ -29,7 +29,8 @@ class Step:
     A step sees its own text and the results of the steps in `after`, nothing else. `context="transitive"` adds the
     results that those steps depended on. `memory_scope="all"` adds a summary of all results so far; only the caller of
     a plan can set it. A list of step ids adds a summary of these results; an empty list adds none. With
-    `payload="structured"` the result must be JSON that matches `schema`.
+    `payload="structured"` the result must be JSON that matches `schema`. `data` is a JSON value for the agent, as
+    `turn.data`.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Step:
     context: Reach = "direct"
     memory_scope: MemoryScope | Sequence[str] = "own"
     retries: int = 0
+    data: Any = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -56,12 +58,15 @@ class Step:
         _one_of(self.context, ("direct", "transitive"), "context")
         put(self, "memory_scope", _memory_scope(self.memory_scope))
         between(self.retries, "retries", 0, 10)
+        if self.data is not None:
+            put(self, "data", checked(self.data, f"the data of step {shown(self.id)}", TASK_LIMIT))
         if self.schema is not None:
             of_type(self.schema, Mapping, "a schema is an object")
             if self.payload != "structured":
                 raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
 
-    def data(self) -> dict[str, Json]:
+    def outline(self) -> dict[str, Json]:
+        """Return the step as events of a plan have it: without its text and its data."""
         return {
             "id": self.id,
             "title": self.title,
@@ -128,6 +133,8 @@ def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[
     for id_ in in_order(plan):
         step = steps[id_]
         asked = (step.title, step.description, step.payload, step.schema, step.context, step.memory_scope)
+        if step.data is not None:
+            asked = (*asked, step.data)
         names[id_] = arguments((id_, who[id_], asked, [names[before] for before in step.after], told))
     return names
 
@@ -381,6 +388,7 @@ class StepWhole(TypedDict):
     context: NotRequired[Reach]
     memory_scope: NotRequired[MemoryScope | list[str]]
     retries: NotRequired[int]
+    data: NotRequired[Any]
 
 
 class PlanWhole(TypedDict):

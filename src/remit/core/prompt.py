@@ -5,8 +5,19 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from remit.core.plan import Step
-from remit.core.trust import TRUSTED, Trust, message, one_line, place_told, quoted_lines, set_off, task_told, told
-from remit.core.values import summary
+from remit.core.trust import (
+    TRUSTED,
+    Trust,
+    message,
+    one_line,
+    place_told,
+    quoted,
+    quoted_lines,
+    set_off,
+    task_told,
+    told,
+)
+from remit.core.values import summary, without_data
 
 
 class Done(NamedTuple):
@@ -135,16 +146,26 @@ ALONE: Final = Around()
 
 class Assigned(NamedTuple):
     """The task in a prompt: its text, its trust label, and whether an agent wrote it. A task that remit composed is
-    used as it is: its untrusted parts are quoted already."""
+    used as it is: its untrusted parts are quoted already. `data` is the value with which the text ends, as JSON; it is
+    fenced, or quoted if it is untrusted."""
 
     text: str
     trust: Trust = TRUSTED
     by_agent: bool = False
     composed: bool = False
+    data: str | None = None
 
     @property
     def told(self) -> str:
-        return self.text if self.composed else task_told(self.text, self.trust, by_agent=self.by_agent)
+        if self.data is None or (self.trust != TRUSTED and not self.composed):
+            return self._told(self.text)
+        value = f"```json\n{self.data}\n```" if self.trust == TRUSTED else quoted(self.data)
+        if self.text == self.data:
+            return value
+        return f"{self._told(without_data(self.text, self.data))}\n\n{value}"
+
+    def _told(self, text: str) -> str:
+        return text if self.composed else task_told(text, self.trust, by_agent=self.by_agent)
 
 
 def goal_told(goal: str, trust: Trust = TRUSTED) -> str:

@@ -17,7 +17,7 @@ from remit.core.session import Remembers, RemembersGiven, remembers
 from remit.core.times import DAY, SECOND, SpanGiven, patience, span
 from remit.core.toolgroups import tools
 from remit.core.trust import TRUSTED, Trust, known_trust
-from remit.core.values import TASK_LIMIT, Json, canonical, plain
+from remit.core.values import TASK_LIMIT, Json, canonical, decode, plain, with_data
 from remit.errors import BadInput
 
 # The asker of a plan's steps if the engine leads the plan for a person; no agent has this name.
@@ -89,11 +89,12 @@ class Pass:
     `timeout` limits the time of the task and its subtasks; without it, each attempt has its default time.
     `busy_timeout` is how long to wait for a busy agent; 0 means no wait. `trust` marks the text as untrusted. `credits`
     is reserved for the task out of the asker's money; without it, the task shares that money. `remembers` says whether
-    a run starts with the earlier conversation of its session; a task that an agent delegates never does.
+    a run starts with the earlier conversation of its session; a task that an agent delegates never does. `data` is a
+    JSON value for the agent; then `task` ends with it, and may be left empty.
     """
 
     to: str
-    task: str
+    task: str = ""
     sees: Sees = NOTHING
     writes: Sees = NOTHING
     tools: Names = NONE
@@ -103,6 +104,7 @@ class Pass:
     trust: Trust = TRUSTED
     credits: int | None = None
     remembers: Remembers = ""
+    data: str | None = None  # as JSON text; None if there is none
     microseconds: int | None = field(init=False, repr=False, default=None)
     patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: the runtime's default
     # Whether it passes on context or tools, which the asker must have itself. A field, because every hop asks thrice.
@@ -113,7 +115,7 @@ class Pass:
         def __init__(
             self,
             to: str,
-            task: str,
+            task: str = "",
             *,
             sees: SeesGiven = NOTHING,
             writes: SeesGiven = NOTHING,
@@ -124,11 +126,14 @@ class Pass:
             trust: Trust = TRUSTED,
             credits: CreditsGiven = None,
             remembers: RemembersGiven = None,
+            data: object = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "to", canonical(self.to))
+        if self.data is not None:
+            _put_task(self, self.task, self.data)
         plain(self.task, "a task", TASK_LIMIT)
         if self.sees is not NOTHING or self.writes is not NOTHING or self.tools is not NONE:
             self._read_rights()
@@ -157,10 +162,24 @@ class Pass:
         put(self, "passes", bool(self.sees or self.writes or self.tools))
 
     def asking_for(self, task: str) -> "Pass":
-        """Return the same pass with another text: the one that a person approved."""
+        """Return the same pass with another text: the one that a person approved. If the text ends with a line of JSON,
+        that is the data from now on; otherwise the data stays."""
         made = copy(self)
-        object.__setattr__(made, "task", plain(task, "a task", TASK_LIMIT))
+        if self.data is None:
+            object.__setattr__(made, "task", plain(task, "a task", TASK_LIMIT))
+            return made
+        text, mark, last = plain(task, "a task", TASK_LIMIT).rstrip().rpartition("\n\n")
+        try:
+            _put_task(made, text if mark else "", decode(last))
+        except (ValueError, RecursionError, BadInput):  # only the text was changed
+            _put_task(made, task, decode(self.data))
         return made
+
+
+def _put_task(wish: Pass, task: str, data: object) -> None:
+    whole, said = with_data(task, data)
+    object.__setattr__(wish, "task", whole)
+    object.__setattr__(wish, "data", said or None)
 
 
 def _ceiling(within: object) -> None:
@@ -255,7 +274,7 @@ def passing_restored(data: PassingData) -> Passing:
     return Passing(rights, bounds_.restored(data["within"]))
 
 
-def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
+def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG, data: str | None = None) -> Pass:
     """Return a pass from parts that were checked before: the holder, its text and the rights that go along."""
     made = object.__new__(Pass)
     put = object.__setattr__
@@ -274,12 +293,13 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "trust", TRUSTED)
     put(made, "credits", None)
     put(made, "remembers", "")
+    put(made, "data", data)
     return made
 
 
 class Remit(NamedTuple):
     """A task assignment. The engine derives it from the stored parent; callers cannot supply one. `labels` are those of
-    the run."""
+    the run. `data` is the value of the task as JSON text, with which `task` ends, or None."""
 
     id: str
     workspace: str
@@ -296,6 +316,7 @@ class Remit(NamedTuple):
     trust: Trust = TRUSTED
     remembers: Remembers = ""
     labels: Labels = NO_LABELS
+    data: str | None = None
 
     @property
     def by(self) -> str:
@@ -339,21 +360,22 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
     if until is not None:
         bounds = bounds.until(until)
     return Remit(
-        id=origin.id,
-        workspace=origin.workspace,
-        session=origin.session,
-        holder=wish.to,
-        task=wish.task,
-        bounds=bounds,
-        chain=Chain(),
-        parent="",
-        root=origin.id,
-        sees=scope.on_board(wish.sees, origin.session),
-        tools=wish.tools,
-        writes=scope.on_board(wish.writes, origin.session),
-        trust=wish.trust,
-        remembers=wish.remembers,
-        labels=origin.labels,
+        origin.id,
+        origin.workspace,
+        origin.session,
+        wish.to,
+        wish.task,
+        bounds,
+        Chain(),
+        "",
+        origin.id,
+        scope.on_board(wish.sees, origin.session),
+        wish.tools,
+        scope.on_board(wish.writes, origin.session),
+        wish.trust,
+        wish.remembers,
+        origin.labels,
+        wish.data,
     )
 
 
@@ -389,11 +411,12 @@ def derive(
         wish.trust if trust is TRUSTED else trust,
         wish.remembers,
         parent.labels,
+        wish.data,
     )
 
 
 class RemitData(TypedDict):
-    """The remit of a task in its first event, as JSON."""
+    """The remit of a task in its first event, as JSON. `data` is the value of the task; `task` is only its text."""
 
     asker: str
     bounds: dict[str, Json]
@@ -401,6 +424,7 @@ class RemitData(TypedDict):
     parent: str
     sees: list[str]
     task: str
+    data: NotRequired[Json]
     tools: str | list[str]
     writes: NotRequired[list[str]]
     trust: NotRequired[Trust]
@@ -410,20 +434,26 @@ class RemitData(TypedDict):
     meta: NotRequired[dict[str, MetaValue]]
 
 
+def task_of(data: RemitData) -> str:
+    """Return the whole text of a task from its first event: its text, and its value as JSON."""
+    return with_data(data["task"], data["data"])[0] if "data" in data else data["task"]
+
+
 def restored(event: Event) -> Remit:
     """Return a task's remit from its first event. Like the remit itself, the event has the names of the whole chain but
     only the text of the last hop."""
     data = cast("RemitData", event.data)
     names = data["chain"]
     hops = [Hop(asker, holder, "") for asker, holder in pairwise(names)]
+    task, value = with_data(data["task"], data["data"]) if "data" in data else (data["task"], None)
     if hops:
-        hops[-1] = hops[-1]._replace(task=data["task"])
+        hops[-1] = hops[-1]._replace(task=task)
     return Remit(
         id=event.task,
         workspace=event.workspace,
         session=event.session,
         holder=event.agent,
-        task=data["task"],
+        task=task,
         bounds=bounds_.restored(data["bounds"]),
         chain=Chain(tuple(hops)),
         parent=data["parent"],
@@ -434,6 +464,7 @@ def restored(event: Event) -> Remit:
         trust=data.get("trust", TRUSTED),
         remembers=data.get("remembers", ""),
         labels=labels_restored(data),
+        data=value,
     )
 
 

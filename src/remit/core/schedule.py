@@ -12,7 +12,7 @@ from remit.core.prices import credits, dollars  # noqa: A004 - the word of the d
 from remit.core.session import remembers
 from remit.core.times import SECOND, iso, span, starter
 from remit.core.toolgroups import tools
-from remit.core.values import NAME_LIMIT, Json, line
+from remit.core.values import NAME_LIMIT, Json, checked, line
 
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
 CATCH_UP: Final = ("latest", "all", "none")
@@ -56,6 +56,7 @@ _WRITES: Final[dict[str, Callable[[object], Json]]] = {
     "timeout": lambda given: span(given, "timeout") / SECOND,
     "credits": lambda given: dollars(credits(given) or 0),
     "remembers": remembers,
+    "data": lambda given: checked(given, "data"),
 }
 _READS: Final[dict[str, Callable[[Any], object]]] = {
     "sees": scope.restored,

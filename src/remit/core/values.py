@@ -87,11 +87,14 @@ def _spelled(folded: str) -> str:
     return "".join(made).removesuffix("-")
 
 
+_HINTS: Final = MappingProxyType({"a task": "; pass a value as data=..."})
+
+
 def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
     """Return the text if SQLite and PostgreSQL can store it byte for byte. Raise `BadInput` otherwise; nothing is
     repaired."""
     if not isinstance(text, str):
-        raise BadInput(f"{what} must be text, not {type(text).__name__}: {shown(text)}")
+        raise BadInput(f"{what} must be text, not {type(text).__name__}: {shown(text)}{_HINTS.get(what, '')}")
     if not text and not empty:
         raise BadInput(f"{what} must not be empty")
     if len(text) > limit:
@@ -191,6 +194,24 @@ def must_fit(text: str, what: str, limit: int) -> None:
     """Raise `BadInput` if the JSON text of a value is too long."""
     if len(text) > limit:
         raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {len(text):,}")
+
+
+def with_data(task: object, data: object) -> tuple[str, str]:
+    """Return the whole text of a task, and the JSON text of its value with which the whole text ends. A task without a
+    text is the value alone. Raise `BadInput` that names the part that is not JSON."""
+    plain(task, "a task", TASK_LIMIT, empty=data is not None)
+    if data is None:
+        return cast("str", task), ""
+    said = checked_with_text(data, "data", TASK_LIMIT)[1]
+    whole = f"{task}\n\n{said}" if task else said
+    if len(whole) > TASK_LIMIT:
+        raise BadInput(f"a task has at most {TASK_LIMIT:,} characters, its data as JSON included, got {len(whole):,}")
+    return plain(whole, "a task", TASK_LIMIT), said
+
+
+def without_data(whole: str, data: str) -> str:
+    """Return the text of a task whose whole text ends with its value, or the whole text if it has no other."""
+    return whole[: -len(data) - 2] if data and len(data) < len(whole) else whole
 
 
 def copied(value: Json) -> Json:

@@ -23,7 +23,7 @@ from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers
 from remit.core.times import SpanGiven, delay, span
 from remit.core.trust import Trust
-from remit.core.values import SESSION_LIMIT, TASK_LIMIT, digest, encode, line, plain, shown
+from remit.core.values import SESSION_LIMIT, digest, encode, line, plain, shown, with_data
 from remit.engine.plans import ApproveSteps, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
@@ -52,6 +52,12 @@ class Along(TypedDict, total=False):
     credits: CreditsGiven
 
 
+class WithData(TypedDict, total=False):
+    """The value next to a task's text: anything that has a form in JSON."""
+
+    data: object
+
+
 class AlongHandoff(TypedDict, total=False):
     """What may go along with a handoff: rights of its sender, and narrower bounds."""
 
@@ -61,13 +67,13 @@ class AlongHandoff(TypedDict, total=False):
     within: Bounds
 
 
-class Delegating(Along, total=False):
-    """The keywords of a delegation: those of `Along`, and `wait`, the seconds to wait for a busy agent."""
+class Delegating(Along, WithData, total=False):
+    """The keywords of a delegation: those of `Along`, its data, and the seconds to wait for a busy agent."""
 
     busy_timeout: SpanGiven
 
 
-class Queueing(Along, total=False):
+class Queueing(Along, WithData, total=False):
     """The keywords of a submitted task: its idempotency key, the seconds in which an equal request is the same task,
     the number of attempts, when it may start (so many seconds later, or at a moment), its priority, and whether the
     asker gets a result message, as for a spawned task."""
@@ -93,7 +99,7 @@ class Starting(Along, total=False):
     meta: Mapping[str, MetaValue]
 
 
-class Running(Starting, total=False):
+class Running(Starting, WithData, total=False):
     """The keywords of a run that the caller waits for; `remembers` says whether it gets the session's earlier
     conversation, `on_question` answers what its agents ask people."""
 
@@ -114,13 +120,13 @@ class StartingQueued(Starting, total=False):
     priority: int
 
 
-class Submitting(StartingQueued, total=False):
-    """The same, and whether the run gets the session's earlier conversation."""
+class Submitting(StartingQueued, WithData, total=False):
+    """The same, its data, and whether the run gets the session's earlier conversation."""
 
     remembers: RemembersGiven
 
 
-class Scheduling(Along, total=False):
+class Scheduling(Along, WithData, total=False):
     """The keywords of a schedule: those of every run that it starts."""
 
     session: str
@@ -163,8 +169,10 @@ class SubmittingPlan(StartingQueued, LeadingKept, total=False):
     """The keywords of a queued plan or team."""
 
 
-class DelegatingTeam(Delegating, LeadingKept, total=False):
+class DelegatingTeam(Along, LeadingKept, total=False):
     """The keywords of a goal that an agent gives to a team."""
+
+    busy_timeout: SpanGiven
 
 
 class Asked(NamedTuple):
@@ -213,7 +221,7 @@ async def classified(task: str, how: How, classify: Classify | None) -> How:
     """Return the keywords of a run with the tier that the classifier chooses, if the caller gave none."""
     if classify is None or how.get("tier", "") != "":
         return how
-    chosen = classify(plain(task, "a task", TASK_LIMIT))
+    chosen = classify(with_data(task, how.get("data"))[0])
     return cast("How", {**how, "tier": await chosen if inspect.isawaitable(chosen) else chosen})
 
 

@@ -111,7 +111,7 @@ def action_of_all(wishes: Sequence[Pass]) -> str:
 
 def _is_plain(wish: Pass) -> bool:
     """Whether nothing is passed along, as nearly always: then agent and text identify the delegation."""
-    return wish.within is TOP and not wish.passes
+    return wish.within is TOP and not wish.passes and wish.data is None
 
 
 def _outcome_text(outcome: Outcome) -> str:

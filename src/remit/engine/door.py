@@ -491,7 +491,7 @@ class HopFacts:
         self.permit = permit(self._view, proposal.op, draft, under, wish.to, self.now)
         if self.permit.no:
             return deny("approval", self.permit.no)
-        edited = self.permit.task and kind != "handoff" and child.task != self.permit.task
+        edited = self.permit.task and kind != "handoff" and child.task != wish.asking_for(self.permit.task).task
         if self.permit.asks or edited:
             self.draft = draft
             return Verdict(Answer.ASK, "approval", why)

@@ -253,7 +253,7 @@ class PlanRun:
 
     async def _record_start(self) -> None:
         now = self._runner.ground.clock.now()
-        steps: list[Json] = [{**step.data(), "agent": self._who[step.id]} for step in self._steps.values()]
+        steps: list[Json] = [{**step.outline(), "agent": self._who[step.id]} for step in self._steps.values()]
         data: dict[str, Json] = {"receipt": self._live.receipt.data()}
         started = plan_started(self._live.remit, steps, now, data)
         op = self._live.op("plan", self._identity)
@@ -315,7 +315,7 @@ class PlanRun:
             identity = self._identities[step.id]
             extra = StepOf(step.id, identity, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
-                wish = Pass(who, text, busy_timeout=_PATIENCE)  # steps of one busy agent run one by one
+                wish = Pass(who, text, busy_timeout=_PATIENCE, data=step.data)  # steps of one busy agent run one by one
             except BadInput as error:  # its dependencies are too long for one task: the step fails, not the plan
                 return Outcome(who, "", "failed", error=error)
             try:
@@ -330,7 +330,8 @@ class PlanRun:
         """Return the messages for which the prompt has room; the others stay for the next one."""
         told, new = self._notes[step.id], [Note(one.sender, one.text, one.trust) for one in waiting]
         room = len(new)
-        while room and len(self._told(step, [*told, *new[:room]])[0]) > TASK_LIMIT:
+        most = TASK_LIMIT if step.data is None else TASK_LIMIT - len(encode(step.data)) - 2
+        while room and len(self._told(step, [*told, *new[:room]])[0]) > most:
             room -= 1
         return waiting[:room]
 

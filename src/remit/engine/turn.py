@@ -23,7 +23,7 @@ from remit.core.remit import Kit, Pass, Remit
 from remit.core.session import EarlierExchange
 from remit.core.times import patience
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, least
-from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, Known, line, plain, shown
+from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, Known, decode, line, plain, shown, without_data
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
 from remit.engine.attempt.handoffs import Handoffs
@@ -123,8 +123,26 @@ class TurnFacts:
 
     @property
     def task(self) -> str:
-        """The task text."""
-        return self._live.remit.task
+        """The task text. If the task is only a value, its JSON."""
+        remit = self._live.remit
+        return remit.task if remit.data is None else without_data(remit.task, remit.data)
+
+    @property
+    def data(self) -> Json:
+        """The JSON value that the task was given with `data=`, as a copy; None if there is none."""
+        value = self._live.remit.data
+        return None if value is None else decode(value)
+
+    @overload
+    def data_as(self, kind: type[Result]) -> Result: ...
+    @overload
+    def data_as(self, kind: object) -> Any: ...
+    def data_as(self, kind: object) -> Any:
+        """Return the data as an object of this type: `order = turn.data_as(Order)`. Raise `BadInput` that names each
+        place that does not fit. `kind` is a type or a JSON Schema, as for `returns=`."""
+        from remit.engine.forms import form_of  # noqa: PLC0415 - few tasks have data
+
+        return form_of(kind, "data_as").read(self.data, f"the data of the task of '{self._live.remit.holder}'")
 
     @property
     def id(self) -> str:
@@ -260,12 +278,13 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         returns: object = None,
         **how: Unpack[Delegating],
     ) -> Any:
-        """Delegate a part of the task and return its result.
+        """Delegate a part of the task and return its result: `await turn.delegate("b", "check it", data={"order": 7})`.
 
-        `to` names the agent, or `capability` says what it must be able to do. Raise `Refused` if a rule forbids the
-        call, and `Failed` if the agent does not return a result; the run continues either way. If the agent is busy,
-        wait up to `busy_timeout` seconds [default: 30]. With `returns=Review` the result is a `Review`; raise
-        `BadOutput` if it does not fit.
+        `data` is a JSON value next to the text, or in its place; the agent reads it as `turn.data`. `to` names the
+        agent, or `capability` says what it must be able to do. Raise `Refused` if a rule forbids the call, and `Failed`
+        if the agent does not return a result; the run continues either way. If the agent is busy, wait up to
+        `busy_timeout` seconds [default: 30]. With `returns=Review` the result is a `Review`; raise `BadOutput` if it
+        does not fit.
         """
         if returns is not None:
             from remit.engine.forms import form_of, unwrapped  # noqa: PLC0415 - few results have a form

@@ -10,6 +10,7 @@ from remit.core.events import NO_LABELS, Event, Labels, labels_restored, read
 from remit.core.kinds.money import SPENDS, spent_in
 from remit.core.kinds.tasks import Cancelling, EndData, FirstData, Retrying
 from remit.core.lifecycle import Record
+from remit.core.remit import task_of
 from remit.core.values import Json, shown
 from remit.errors import StoreError
 from remit.report.questions import AskedPerson, asked_in
@@ -63,7 +64,7 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
     reasons = [read(event, Cancelling).get("why", "") for event in events if event.kind == "task.cancelling"]
     return Detail(
         record=record,
-        task=began["task"],
+        task=task_of(began),
         asker=began.get("asker", ""),
         attempts=began.get("attempts", 1) or ATTEMPTS,
         earlier=tuple(_earlier(events)),

@@ -56,6 +56,7 @@ from remit.core.kinds.workspace import (
     WorkLeft,
 )
 from remit.core.money import spelled
+from remit.core.remit import task_of
 from remit.core.times import iso
 from remit.report.figures import count, duration
 from remit.report.printable import escaped
@@ -83,7 +84,7 @@ def detail(event: Event) -> str:
 
 
 def _started(event: Event) -> str:
-    return f": {read(event, FirstData)['task']}"
+    return f": {task_of(read(event, FirstData))}"
 
 
 def _submitted(event: Event) -> str:
@@ -93,7 +94,7 @@ def _submitted(event: Event) -> str:
     how = " (spawn)" if data.get("asked_how") == "spawn" else ""
     due = f"; due {iso(ready_at)[:19]}Z" if ready_at > event.at else ""
     fork = f"; {fork_text(data['forked'])}" if "forked" in data else ""
-    return f": {data['task']}{how}{due}{fork}"
+    return f": {task_of(data)}{how}{due}{fork}"
 
 
 def _claimed(event: Event) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from remit.core.events import Event, is_blob, read
 from remit.core.kinds.models import ModelAnswered, ModelFailed, TalkRestarted, ToolDone, ToolOutcome
 from remit.core.kinds.tasks import FirstData
+from remit.core.remit import task_of
 from remit.core.values import Json, decode, encode
 
 Who: TypeAlias = Literal["prompt", "model", "tool", "restart"]
@@ -74,7 +75,7 @@ def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[Task
     turns: dict[str, int] = {}  # where the lines of each task's current turn begin
     for event in events:
         if event.kind in ("task.started", "task.submitted"):
-            begun = TaskTalk(event.task, event.agent, read(event, FirstData)["task"])
+            begun = TaskTalk(event.task, event.agent, task_of(read(event, FirstData)))
             found.setdefault(event.task, begun)
         elif event.kind in _READERS and (talk := found.get(event.task)) is not None:
             if event.kind == "talk.restarted":

@@ -11,6 +11,7 @@ from remit.core.kinds.tasks import ClaimData, EndData, FirstData, Handed, HopRef
 from remit.core.kinds.workspace import KeptTask, PlanStarted, StepEnded, WorkLeft, as_first_recorded, kept_task
 from remit.core.lifecycle import progress_text
 from remit.core.receipt import Slice
+from remit.core.remit import task_of
 from remit.core.values import Json, encode, summary
 from remit.report import questions, receipts, uses
 from remit.report.questions import AskedPerson
@@ -284,7 +285,7 @@ def _node(event: Event) -> Node:
     return Node(
         id=event.task,
         agent=event.agent,
-        task=data["task"],
+        task=task_of(data),
         started_at=event.at,
         until=data.get("until") or cast("int", data["bounds"]["deadline"]),
         sees=data["sees"],

@@ -91,16 +91,19 @@ class Runtime(HasTeam):
 
     @overload
     async def run(
-        self, agent: str, task: str, *strange: Never, returns: type[Result], **how: Unpack[Running]
+        self, agent: str, task: str = "", *strange: Never, returns: type[Result], **how: Unpack[Running]
     ) -> Result: ...
     @overload
     async def run(
-        self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]
+        self, agent: str, task: str = "", *strange: Never, returns: object = None, **how: Unpack[Running]
     ) -> Known: ...
     @keywords(Running)
-    async def run(self, agent: str, task: str, *strange: Never, returns: object = None, **how: Unpack[Running]) -> Any:
+    async def run(
+        self, agent: str, task: str = "", *strange: Never, returns: object = None, **how: Unpack[Running]
+    ) -> Any:
         """Run a task with an agent and return its result. Raise `Refused` or `Failed` if there is none.
 
+        The task is a text, a JSON value, or both: `rt.run("desk", "check this order", data={"order": 7})`.
         If the agent is busy, wait up to `busy_timeout` seconds [default: 30]. With `returns=Review` the result is a
         `Review`; raise `BadOutput` if it does not fit. `on_question` is called with each question that the run asks a
         person: it returns the answer, True or False for an approval, or None to leave the question open.
@@ -115,13 +118,13 @@ class Runtime(HasTeam):
             raise
 
     @keywords(Running)
-    async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
+    async def outcome(self, agent: str, task: str = "", *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Run a task with an agent and return its outcome, with the id of the run."""
         asking.nothing_more("outcome", "an agent and a task", strange)
         return await self._begun(agent, task, how)
 
     @keywords(Running)
-    def stream(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
+    def stream(self, agent: str, task: str = "", *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
         """Run a task with an agent, and yield what happens as it happens: `async for one in rt.stream("coder", "x")`.
 
         An `Event` is a recorded event. A `TextChunk` is a piece of a model's answer; one that `begins` starts the
@@ -196,7 +199,7 @@ class Runtime(HasTeam):
         return asking.planned(verb, agent, task, how)
 
     @keywords(Submitting)
-    async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
+    async def submit(self, agent: str, task: str = "", *strange: Never, **how: Unpack[Submitting]) -> Task:
         """Queue a task and return its handle at once; it outlives this process if the store does.
 
         With the same `key`, an equal request returns the same task; without one, each call creates a task. `timeout` is
@@ -324,13 +327,13 @@ class Runtime(HasTeam):
 
 
 @overload
-def run(runtime: Runtime, agent: str, task: str, *, returns: type[Result], **how: Unpack[Running]) -> Result: ...
+def run(runtime: Runtime, agent: str, task: str = "", *, returns: type[Result], **how: Unpack[Running]) -> Result: ...
 @overload
 def run(
-    runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]
+    runtime: Runtime, agent: str, task: str = "", *, returns: object = None, **how: Unpack[Running]
 ) -> Declared | Any: ...
 @keywords(Running)
-def run(runtime: Runtime, agent: str, task: str, *, returns: object = None, **how: Unpack[Running]) -> Any:
+def run(runtime: Runtime, agent: str, task: str = "", *, returns: object = None, **how: Unpack[Running]) -> Any:
     """Run a task from a script: start an event loop, wait, and return the result, with `returns=Review` as a
     `Review`."""
     of_type(runtime, Runtime, "remit.run takes a Runtime first")

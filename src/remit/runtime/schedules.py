@@ -53,7 +53,7 @@ class WorkspaceSchedules:
         name: str,
         cron: str,
         agent: str,
-        task: str,
+        task: str = "",
         *,
         zone: str = "UTC",
         catch_up: Literal["latest", "all", "none"] = "latest",

@@ -151,7 +151,7 @@ class Workspace:
 
     @keywords(lambda: _keywords().Submitting)
     async def submit(
-        self, agent: str, task: str, *, asker: str = "", under: str = "", **how: Unpack[Submitting]
+        self, agent: str, task: str = "", *, asker: str = "", under: str = "", **how: Unpack[Submitting]
     ) -> Task:
         """Queue a task, and return its handle; a worker that has the agent runs it.
 

@@ -25,6 +25,7 @@ from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease, Unit
 from remit.core.question import Question
 from remit.core.recovery import Cooling
+from remit.core.remit import task_of
 from remit.core.scope import Scope
 from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under_way_from
 from remit.core.times import Schedule
@@ -290,7 +291,7 @@ def _began_with(text: str) -> _Began:
     not hide the others."""
     try:
         data: Any = decode(text)
-        return _Began(str(data["task"]), str(data.get("asker", "")), labels_restored(data))
+        return _Began(str(task_of(data)), str(data.get("asker", "")), labels_restored(data))
     except (ValueError, KeyError, TypeError, AttributeError):
         return _Began("(its record cannot be read)")
 

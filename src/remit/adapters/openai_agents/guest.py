@@ -161,7 +161,7 @@ class AgentAsTool(_Guest):
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Run the agent on the turn's task and return its result."""
-        given = encode({"input": await turn.prompt()}) if takes_input(self.tool) else turn.task
+        given = encode({"input": await turn.prompt()}) if takes_input(self.tool) else turn.remit.data or turn.task
         context = ToolContext(
             await deps_of(self._deps, turn), tool_name=self.name, tool_call_id=turn.remit.id, tool_arguments=given
         )

@@ -11,7 +11,7 @@ from remit.core.kinds.sharing import ArtifactData
 from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust
-from remit.core.values import Json, shown
+from remit.core.values import Json, decode, shown, without_data
 
 
 class Lineage(NamedTuple):
@@ -176,7 +176,13 @@ def _asked(remit: Remit) -> dict[str, Json]:
         data["remembers"] = remit.remembers
     if remit.labels is not NO_LABELS:
         data |= remit.labels.data
+    if remit.data is not None:
+        data |= {"task": _text_alone(remit.task, remit.data), "data": decode(remit.data)}
     return data
+
+
+def _text_alone(whole: str, data: str) -> str:
+    return "" if whole == data else without_data(whole, data)
 
 
 class StepTold(TypedDict):
@@ -374,14 +380,15 @@ class SentBackData(TypedDict):
 
 class Handed(TurnData, Opens):
     """The data of `task.handed`: the recipient, the update and its digest. `payloads` and `join` are there for a
-    parallel handoff, `of_parts` if the results of its parts go to another agent, `passed` if the command passes rights
-    on, `failed` if the holder failed and the task goes back, `sent_back` if a person sent the holder's result back to
-    it, `artifacts` if the update refers to some."""
+    parallel handoff, `data` for values next to its payloads, `of_parts` if the results of its parts go to another
+    agent, `passed` if the command passes rights on, `failed` if the holder failed and the task goes back, `sent_back`
+    if a person sent the holder's result back to it, `artifacts` if the update refers to some."""
 
     to: str | list[str]
     update: dict[str, Any]
     content: str
     payloads: NotRequired[list[Json]]
+    data: NotRequired[list[Json]]
     join: NotRequired[str]
     joins: NotRequired[bool]
     passed: NotRequired[PassingData]

@@ -221,7 +221,8 @@ class Handoffs:
         batch = Batch(len(parts))
 
         async def send(index: int) -> None:
-            wish = known_pass(parts[index].agent, parts[index].task, sends.along)
+            part = parts[index]
+            wish = known_pass(part.agent, part.task, sends.along, part.value)
             results[index] = await self.send(live, wish, ONCE, batch)
 
         try:
@@ -271,6 +272,8 @@ class Handoffs:
         if isinstance(command.goto, tuple):
             whom = [send.agent for send in command.goto]
             data |= {"payloads": [send.payload for send in command.goto], "join": command.join}
+            if any(send.data is not None for send in command.goto):
+                data["data"] = [send.data for send in command.goto]
         if of_parts:
             data["of_parts"] = True
         if failed:

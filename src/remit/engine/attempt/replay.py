@@ -22,7 +22,7 @@ from remit.core.kinds.workspace import EffectDone, effect_done, work_left
 from remit.core.lifecycle import Outcome, Record
 from remit.core.money import Unit, spelled
 from remit.core.plan import Lead, lead_restored
-from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
+from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored, task_of
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, checked, line, shown, summary, whole_digest
 from remit.engine.attempt import endings
@@ -177,7 +177,9 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
             joined=Joined(before.sends, holder, before.turns) if before.sends is not None else before.joined,
             took=said,
         )
-    parts = tuple(Send(agent, payload) for agent, payload in zip(to, data.get("payloads", ()), strict=True))
+    payloads = data.get("payloads", [])
+    values = data.get("data", [None] * len(payloads))
+    parts = tuple(Send(*part) for part in zip(to, payloads, values, strict=True))
     trail = (*handoff.trail, Move(holder, label(parts), content))
     return before._replace(
         handoff=replace(handoff, state=commands.merged(handoff.state, update), trail=trail),
@@ -193,7 +195,7 @@ def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
         return ()
     sends, holder, turns = resumed.joined
     operations = Operations(resumed.remit.id, resumed.attempt, turns, holder)
-    asked = (known_pass(part.agent, part.task, sends.along) for part in sends.parts)
+    asked = (known_pass(part.agent, part.task, sends.along, part.value) for part in sends.parts)
     ids = [operations.ids("delegate", *question(wish)) for wish in asked]
     results = (_result(view, part, known) for part, known in zip(sends.parts, ids, strict=True))
     return tuple(outcome for outcome in results if outcome is not None)
@@ -513,4 +515,4 @@ def _said(view: View, event: Event) -> str:
         return ""
     standing = view.standing(event.task)
     done = standing is not None and standing.state == "completed"
-    return f"'{event.agent}' completed task {event.task}: {summary(read(event, FirstData)['task'])}" if done else ""
+    return f"'{event.agent}' completed task {event.task}: {summary(task_of(read(event, FirstData)))}" if done else ""

@@ -13,7 +13,7 @@ from remit.core.artifact import BINARY, Artifact, digests_in, references
 from remit.core.events import Event, read
 from remit.core.kinds.sharing import ArtifactData
 from remit.core.kinds.tasks import EndData, FirstData, Handed
-from remit.core.remit import STAND_IN
+from remit.core.remit import STAND_IN, task_of
 from remit.core.trust import least
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
@@ -97,7 +97,7 @@ def _had_asker(view: View, task: str, digest: str) -> bool:
     above = view.record(parent)
     began = view.event(above.began) if above is not None else None
     return (
-        began is not None and digest in digests_in(read(began, FirstData)["task"]) and _had_asker(view, parent, digest)
+        began is not None and digest in digests_in(task_of(read(began, FirstData))) and _had_asker(view, parent, digest)
     )
 
 

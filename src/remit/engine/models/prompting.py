@@ -135,7 +135,7 @@ class Prompting(NamedTuple):
         fresh = not (live.attempt.is_rerun and await self._has_begun(live))
         notes = [Note(one.sender, one.text, one.trust) for one in await self.inbox.take(live, fresh=fresh)]
         remit = live.remit
-        task = Assigned(remit.task, remit.trust, by_agent=remit.asker != "", composed=live.composed)
+        task = Assigned(remit.task, remit.trust, remit.asker != "", live.composed, remit.data)
         return brief(task, passed, _handed(live), notes, around, before=await self._before(live))
 
     async def _before(self, live: LiveTask) -> str:

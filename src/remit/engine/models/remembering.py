@@ -12,7 +12,7 @@ from remit.core.kinds.models import SessionRecalled, ToolDone, session_recalled
 from remit.core.kinds.tasks import EndData, FirstData
 from remit.core.lifecycle import Outcome, Record
 from remit.core.receipt import Slice
-from remit.core.remit import Kit
+from remit.core.remit import Kit, task_of
 from remit.core.session import LOOKED_AT, UNDONE, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, decode, encode
@@ -127,7 +127,7 @@ def undone(view: View, session: str) -> list[str]:
 
 def _exchange(began: Event, outcome: Outcome) -> EarlierExchange:
     data = read(began, FirstData)
-    said, answer = shortened(data["task"]), shortened(_answer(outcome))
+    said, answer = shortened(task_of(data)), shortened(_answer(outcome))
     return EarlierExchange(said, answer, outcome.trust, data.get("trust", TRUSTED), began.task)
 
 

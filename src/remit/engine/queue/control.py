@@ -10,7 +10,7 @@ from remit.core import remit as remits
 from remit.core.events import Event, Place, Unsealed, labels_restored, read
 from remit.core.kinds.tasks import FirstData, Lineage, moved
 from remit.core.lifecycle import Outcome, Record
-from remit.core.remit import LASTS, expires
+from remit.core.remit import LASTS, expires, task_of
 from remit.core.times import iso
 from remit.core.values import Json, plain, shown
 from remit.engine.acts import ONCE, Act, ActContent
@@ -61,7 +61,7 @@ class TaskControl:
             assert began is not None
             data = read(began, FirstData)
             outcome = endings.of_record(view, record)
-            line = TaskLine(record, data["task"], data["asker"], labels_restored(data))
+            line = TaskLine(record, task_of(data), data["asker"], labels_restored(data))
             return Status.of(line, outcome, self._ground.clock.now())
 
         return await self._ground.store.read(look)

@@ -18,12 +18,14 @@ from remit.core.identity import UsedKey
 from remit.core.kinds.models import CoolingSet
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.sharing import EntriesRemoved, EntrySet, EntryTouched, MessageSent, MessagesTaken
+from remit.core.kinds.tasks import FirstData
 from remit.core.kinds.upkeep import PrunedRun, journal_cut, keys_kept, runs_pruned
 from remit.core.kinds.workspace import BreakerSet, KeySet
 from remit.core.ledger import counted_in
 from remit.core.limits import LONGEST, TASKS, MeterUnit
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease
 from remit.core.projection import FLOOR
+from remit.core.remit import task_of
 from remit.core.times import HOUR, SECOND, hour_of
 from remit.core.values import Json, encode
 from remit.engine.artifacts import clear
@@ -408,7 +410,7 @@ def _summary(view: View, run: str, tasks: list[tuple[str, str, int]], messages: 
         "id": run,
         "agent": record.holder,
         "session": record.session,
-        "task": str(began.data["task"])[:_TASK],
+        "task": task_of(read(began, FirstData))[:_TASK],
         "state": record.state,
         "asked_at": record.asked_at,
         "ended_at": record.ended_at,
