@@ -14,6 +14,7 @@ import pytest
 from page_blocks import ROOT, blocks
 
 SURFACE = Path(__file__).parent / "typing"
+PROGRAM = re.compile(r"(?:# .*\n)?(?:import|from) ")  # how a block begins that is more than a part of one
 PYRIGHT = Path(sys.executable).with_name("basedpyright")
 # Frameworks of agents take most of a minute, Django has no types, and their decorators are then untyped.
 MYPY = """
@@ -39,9 +40,9 @@ ignore_missing_imports = True
 
 
 def by_users(folder: Path) -> Path:
-    """A folder with what users write: the blocks of code on our pages, and our examples."""
+    """A folder with what users write: the programs on our pages, also those that cannot run here, and our examples."""
     for block in blocks("python"):
-        if not block.skipped:
+        if not block.skipped or PROGRAM.match(block.code):
             room = folder / ("readme" if block.page == ROOT / "README.md" else "guide")
             room.mkdir(parents=True, exist_ok=True)
             page = re.sub(r"\W", "_", str(block.page.relative_to(ROOT).with_suffix("")))
@@ -117,7 +118,8 @@ def test_basedpyright_refuses_what_is_wrong_and_nothing_else():
 @pytest.mark.rule("surface.types")
 def test_basedpyright_has_nothing_against_the_pages_and_the_examples(tmp_path: Path):
     by_users(tmp_path)
-    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.11"}')
+    settings = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "extraPaths": ["examples/real_model"]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
 
     assert told(pyright("-p", tmp_path)) == ""
 
