@@ -289,6 +289,7 @@ async def test_a_task_that_is_retried_by_hand_gets_a_lease_of_its_own_again(anyw
             raise ValueError("no")
         leases = [(lease.kind, lease.granted, lease.available) for lease in await anywhere.workspace.money.leases()]
         assert ("carve", 20 * CENT, 20 * CENT) in leases
+        await happened(seen)
         await turn.spend("$0.05", why="ink")
         return "done"
 
@@ -302,7 +303,7 @@ async def test_a_task_that_is_retried_by_hand_gets_a_lease_of_its_own_again(anyw
         return "ok"
 
     children: list[Task] = []
-    inside, go = anyio.Event(), anyio.Event()
+    inside, seen, go = anyio.Event(), anyio.Event(), anyio.Event()
     anywhere.add(Card("coder"), coder)
     await anywhere.workspace.money.grant("$1")
     root = await anywhere.submit("lead", "x", credits="$0.50")
@@ -310,6 +311,7 @@ async def test_a_task_that_is_retried_by_hand_gets_a_lease_of_its_own_again(anyw
     again = await anywhere.workspace.tasks.get(children[0].id).retry()
     leases = {lease.id: lease for lease in await anywhere.workspace.money.leases()}
     assert leases[again.id].above == (root.id,)  # its asker is still at work
+    seen.set()
     assert await again.result(PATIENCE) == "done"
     go.set()
     await root.result(PATIENCE)
