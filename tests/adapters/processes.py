@@ -8,6 +8,10 @@ from pathlib import Path
 
 import anyio
 
+from remit.core.allow import NONE
+from remit.core.bounds import TOP
+from remit.core.remit import Chain, Remit
+from remit.core.scope import NOTHING
 from remit.core.session import EarlierExchange
 from remit.types import Handoff
 
@@ -33,7 +37,7 @@ class Task:
     """All that a program wants to know of a turn."""
 
     def __init__(self, task: str = "go") -> None:
-        self.task = task
+        self.remit = Remit("t1", "default", "s1", "agent", task, TOP, Chain(), "", "t1", NOTHING, NONE)
         self.took: list[str] = []
 
     handoff = Handoff()

@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from remit.core.artifact import Artifact, digests_in, references
+from remit.core.remit import Remit
 from remit.core.values import Json, decode, shown
 from remit.errors import BadInput, Refused
 
@@ -38,7 +39,7 @@ class HasFiles(Protocol):
     """The part of a turn that the files of a program need."""
 
     @property
-    def task(self) -> str: ...
+    def remit(self) -> Remit: ...
     @property
     def handoff(self) -> Any: ...
     @property
@@ -136,10 +137,8 @@ def _given(turn: HasFiles) -> Iterator[Artifact | str]:
     whole reference."""
     handoff = turn.handoff
     found = {one.digest: one for one in references([handoff.state.data(), *(one.value for one in handoff.results)])}
-    named = {
-        digest: found.get(digest) or _named_in(turn.remit.task, digest)
-        for digest in sorted(digests_in(turn.remit.task))
-    }
+    task = turn.remit.task
+    named = {digest: found.get(digest) or _named_in(task, digest) for digest in sorted(digests_in(task))}
     for digest, one in (found | named).items():
         yield one or digest
 
