@@ -11,6 +11,7 @@ from remit import Card, Failed, Outcome, Runtime
 from remit.adapters.process import LIMIT, ProgramFailed, program
 from remit.errors import BadInput, Cancelled, TimedOut
 from remit.testing import FakeClock
+from remit.types import Progress
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +54,21 @@ async def test_another_exit_code_is_a_failure_with_the_last_words():
         await program(["false"])(Task())
     with pytest.raises(ProgramFailed, match=r"was ended by signal 9"):
         await program(["sh", "-c", "kill -9 $$"])(Task())
+
+
+@pytest.mark.rule("progress.program")
+async def test_lines_on_stderr_report_how_far_a_program_is(rt: Runtime):
+    said = ["working", "::progress:: one", "::progress 0.5::  two of\x00 four ", "::progress 7:: no", "::progress::"]
+    said += [f"::progress 1:: {'x' * 300}", "::progress 1.0:: all"]
+    code = f"import sys; [print(one, file=sys.stderr, flush=True) for one in {said!r}]; sys.exit(int(input()))"
+    rt.add(Card("worker"), program(python(code)))
+    reports: list[str] = []
+    async for one in rt.stream("worker", "0"):
+        reports += [str(one)] if isinstance(one, Progress) else []
+    # Of the reports within a second, the first is shown, and those that say that all is done.
+    assert reports == ["one", f"{'x' * 199}… (100 %)", "all (100 %)"]
+    with pytest.raises(Failed, match="ended with exit code 3: working$"):
+        await rt.run("worker", "3")
 
 
 async def test_an_answer_that_was_cut_says_so():

@@ -12,6 +12,7 @@ import errno
 import logging
 import marshal
 import os
+import re
 import shutil
 import socket
 import sys
@@ -29,11 +30,12 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from remit.adapters import reaper
 from remit.adapters.program_files import VARIABLE, answer_with, program_folder
 from remit.adapters.reaper import ASK, KILL, PREFIX
+from remit.core.lifecycle import progress_line
 from remit.core.prompt import ReviewNote, sent_back
 from remit.core.remit import Remit
 from remit.core.session import EarlierExchange, said_before
 from remit.core.values import NAME_LIMIT, TASK_LIMIT, VALUE_LIMIT, encode, plain, shown
-from remit.errors import BadInput
+from remit.errors import BadInput, RemitError
 
 LIMIT: Final = 1_048_576  # bytes of each stream
 _KEPT: Final = VALUE_LIMIT - 100  # characters of output: the limit of a value, minus room for a note
@@ -45,6 +47,9 @@ _LIBRARIES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # our own Python m
 _DRAIN: Final = 0.5  # seconds to drain pipes that a process of another user keeps open
 _AT_ONCE: Final = 2.0  # seconds for the reaper to end all processes when the loop is closed
 _LAST_LINES, _LAST_CHARACTERS = 5, 1_000
+_PROGRESS: Final = re.compile(r"::progress(?: (0(?:\.[0-9]{1,6})?|1(?:\.0{1,6})?))?::(.*)")
+_LINE: Final = 1_000  # bytes of a line that are looked at
+_EVERY: Final = 1.0  # seconds between two reports that are shown
 
 
 _log: Final = logging.getLogger("remit")
@@ -58,6 +63,7 @@ class HasTask(Protocol):
     @property
     def handoff(self) -> Any: ...
     def mark_untrusted(self, source: str, text: str = "") -> None: ...
+    def progress(self, text: str, fraction: float | None = None, *, every: float = 0) -> bool: ...
     async def talk_so_far(self) -> list[EarlierExchange]: ...
 
 
@@ -111,6 +117,9 @@ def program(
     path in the variable REMIT_FILES: `in/` has the files that its agent was given, `index.json` lists them, and what it
     leaves in `out/` is saved as artifacts if it ends with 0. Their references follow its output; if it prints nothing,
     they are the result.
+
+    A line on stderr such as `::progress 0.3:: 3 of 10 files`, or `::progress:: 3 of 10 files`, reports how far it is;
+    one a second is shown.
     """
     command = located(argv, env)
     if task_as not in ("stdin", "argument"):
@@ -130,6 +139,7 @@ def program(
 
     async def called(turn: HasTask, run: Callable[..., Awaitable[Finished]]) -> str:
         task = await _input(turn)
+        run = partial(run, on_stderr=_ProgressLines(turn))
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         said = last_words(done.err) if done.code else printed(done, limit)
         turn.mark_untrusted(f"output of {name}"[:NAME_LIMIT], said)
@@ -150,6 +160,23 @@ async def _input(turn: HasTask) -> str:
         result = sent.result if isinstance(sent.result, str) else encode(sent.result)
         task = "\n".join([task, *sent_back(ReviewNote(result, sent.why, sent.by))])
     return task
+
+
+class _ProgressLines:
+    """Takes a program's stderr piece by piece, and reports the lines that say how far it is."""
+
+    def __init__(self, turn: HasTask) -> None:
+        self._turn = turn
+        self._rest = b""
+
+    def __call__(self, data: bytes) -> None:
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[:_LINE]
+        for line in lines:
+            if line.startswith(b"::progress") and (found := _PROGRESS.fullmatch(_keepable(line[:_LINE]).rstrip())):
+                said = progress_line(found[2])
+                with suppress(RemitError):  # an empty text, or the turn is over: no one is shown a report then
+                    self._turn.progress(said, None if found[1] is None else float(found[1]), every=_EVERY)
 
 
 def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
@@ -179,7 +206,7 @@ def ending(name: str, done: Finished) -> str:
 
 def last_words(err: bytes) -> str:
     """Return the end of a program's stderr."""
-    lines = _keepable(err).strip().splitlines()[-_LAST_LINES:]
+    lines = [line for line in _keepable(err).strip().splitlines() if not line.startswith("::progress")][-_LAST_LINES:]
     return "\n".join(lines)[-_LAST_CHARACTERS:]
 
 
@@ -196,16 +223,18 @@ async def run_process(
     cwd: str | os.PathLike[str] | None = None,
     limit: int = LIMIT,
     grace: float = GRACE,
+    on_stderr: Callable[[bytes], None] | None = None,
 ) -> Finished:
     """Run a program with `text` on its stdin and wait until it and every process that it has started are gone.
 
     From our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, plus the variables in `env`. When the caller is
     cancelled, or the program ends and leaves processes behind, all of them get SIGTERM, and after `grace` seconds
-    SIGKILL. On systems other than Linux this covers only the program's process group.
+    SIGKILL. On systems other than Linux this covers only the program's process group. `on_stderr` is called with each
+    piece of its stderr.
     """
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
-    child = Child(command, limit, grace)
+    child = Child(command, limit, grace, on_stderr)
     # The process belongs to a separate task, which the caller's cancellation does not reach, not even during the
     # start: asyncio itself would kill only the leader and leave its children.
     owner = asyncio.create_task(child.live(data, env, cwd))
@@ -319,7 +348,9 @@ class Child(asyncio.SubprocessProtocol):
     waits for the pipes, which a process of another user may keep open.
     """
 
-    def __init__(self, command: list[str], limit: int, grace: float) -> None:
+    def __init__(
+        self, command: list[str], limit: int, grace: float, on_stderr: Callable[[bytes], None] | None = None
+    ) -> None:
         self.over = asyncio.Event()  # all its processes have ended, or no caller waits any more
         self.exited = asyncio.Event()
         self._closed = asyncio.Event()
@@ -327,6 +358,7 @@ class Child(asyncio.SubprocessProtocol):
         self._command = command
         self._limit = limit
         self._grace = grace
+        self._on_stderr = on_stderr
         self._kept = {1: bytearray(), 2: bytearray()}
         self._cut = False
 
@@ -454,6 +486,8 @@ class Child(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]
         kept += data
+        if fd == 2 and self._on_stderr is not None:
+            self._on_stderr(data)
         if (more := len(kept) - self._limit) > 0:
             self._cut = True
             del kept[slice(self._limit, None) if fd == 1 else slice(more)]

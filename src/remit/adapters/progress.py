@@ -6,7 +6,7 @@ report with a new text neither for news nor for a repetition.
 
 from typing import Any, Final, cast
 
-from remit.core.lifecycle import PROGRESS_LIMIT
+from remit.core.lifecycle import progress_line
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 
@@ -19,9 +19,7 @@ async def report_progress(text: str, fraction: float | None = None) -> str:
     turn = current_turn()
     if turn is None:
         raise BadInput("report_progress is a tool of an agent: it works during its turn")
-    said = " ".join(text.split())
-    if len(said) > PROGRESS_LIMIT:
-        said = f"{said[: PROGRESS_LIMIT - 1]}…"
+    said = progress_line(text)
     turn.progress(said, fraction, every=_EVERY)
     return said
 

@@ -234,6 +234,12 @@ def progress_of(task: str, agent: str, text: object, fraction: object, at: int) 
     return Progress(task, agent, said, float(fraction), at)
 
 
+def progress_line(text: str) -> str:
+    """Return any text as one line that a report of progress can have: the beginning, if it is too long."""
+    said = " ".join(text.replace("\0", "").split())
+    return said if len(said) <= PROGRESS_LIMIT else f"{said[: PROGRESS_LIMIT - 1]}…"
+
+
 def progress_text(text: str, fraction: float | None) -> str:
     """Return text such as "3 of 10 (30 %)". A part that is not all is never shown as 100 %."""
     return text if fraction is None else f"{text} ({int(fraction * 100 + 1e-9)} %)"
