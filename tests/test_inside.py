@@ -1,7 +1,9 @@
-"""remit inside other programs: a notebook whose cells run again, a web server whose clients hang up."""
+"""remit inside other programs: a notebook whose cells run again, a web server whose clients hang up, pools."""
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +32,48 @@ def office_hours(hop):
 @rt.around
 async def timing(turn, go):
     return f"{{await go()}}, {}"
+"""
+
+
+POOLS = """
+import asyncio, multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import remit
+
+rt = remit.Runtime("team.db")
+
+
+@rt.agent
+async def clerk(turn):
+    return turn.task
+
+
+def work(number):
+    return remit.run(rt, "clerk", str(number))
+
+
+def alone(number):
+    with rt.at() as mine:
+        return remit.run(mine, "clerk", str(number))
+
+
+async def main():
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool, ThreadPoolExecutor(2) as threads:
+        submitted = await rt.submit("clerk", "later")
+        forked = await loop.run_in_executor(pool, work, 1)  # while this loop uses the runtime
+        others = [loop.run_in_executor(threads, alone, number) for number in (2, 3)]
+        return [await submitted.result(), forked, *[await other for other in others], await rt.run("clerk", "here")]
+
+
+if __name__ == "__main__":
+    print(work(0))
+    for way in ("fork", "spawn", "forkserver"):
+        with ProcessPoolExecutor(2, multiprocessing.get_context(way)) as pool:
+            print(way, *pool.map(work, range(3)))
+    for _ in range(2):
+        print(*asyncio.run(main()))
+    print(work(4))
 """
 
 
@@ -74,6 +118,17 @@ def test_the_cells_of_a_notebook_run_again_as_they_were_and_changed(tmp_path: Pa
         )
     finally:
         notebook.close()
+
+
+@pytest.mark.rule("runtime.fork", "runtime.threads")
+def test_loops_threads_and_pools_of_processes_use_one_runtime_before_during_and_after(tmp_path: Path):
+    (tmp_path / "pools.py").write_text(POOLS)
+
+    command = [sys.executable, "pools.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+
+    expected = ["0", "fork 0 1 2", "spawn 0 1 2", "forkserver 0 1 2", *["later 1 2 3 here"] * 2, "4"]
+    assert done.stdout.splitlines() == expected, done.stderr
 
 
 def web(rt: remit.Runtime) -> FastAPI:

@@ -71,13 +71,15 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"remit has no {name!r}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # so that type checkers know that other names are not there
+
+    def __getattr__(name: str) -> object:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"remit has no {name!r}")
+        value: object = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,10 @@
 """What a type checker must refuse: each line that says so, and no other."""
 
+import remit
 from remit import Bounds, Card, Runtime, Step, Turn, Workspace
 from remit.settings import Policy, Serving
 
+remit.Runtme()  # wrong
 rt = Runtime(hands=0)  # wrong
 rt = Runtime(policy=Policy(colour="red"))  # wrong
 rt = Runtime(serving=Serving(concurrency="many"))  # wrong
