@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
@@ -54,8 +55,8 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     elif not found:
         out().print(Text("no schedules; add one: remit schedule add NAME '30 8 * * MON-FRI' AGENT 'task'", "dim"))
     else:
-        names = ("name", "cron", "zone", "agent", "next", "last", "runs", "from", "task")
-        out().print(Rows(names, [_row(one) for one in found], left=6, gives_way="task"))
+        names = ("name", "cron", "zone", "agent", "from", "next", "last", "runs", "task")
+        out().print(Rows(names, [_row(one) for one in found], left=7, gives_way="task"))
         for one in found:
             if one.left:
                 aside().print(Text(left_sentence(one), "yellow"))
@@ -244,17 +245,15 @@ def _row(one: Schedule) -> list[Text | str]:
     name, task = Text(escaped(one.name, 64), "bold"), escaped(one.task, 200)
     agent = f"{one.agent} (team)" if one.led_as == "team" else one.agent
     source = f"{escaped(one.source, 64)}, left" if one.left else escaped(one.source, 64)
-    return [
-        name,
-        *(escaped(one.cron, 200), escaped(one.zone, 100), agent),
-        *(upcoming, last, str(one.runs), source, task),
-    ]
+    cron, zone = escaped(one.cron, 200), escaped(one.zone, 100)
+    return [name, cron, zone, agent, source, upcoming, last, str(one.runs), task]
 
 
 def left_sentence(one: Schedule) -> str:
     """Return what happens to a schedule that its team file no longer has."""
     name, file = escaped(one.name, 64), escaped(one.source, 64)
-    return f"schedule {name} is not in {file} any more and goes on; to end it: {typed(f'remit schedule rm {name}')}"
+    ends = typed(f"remit schedule rm {quote(name)}")
+    return f"schedule {name} is not in {file} any more and goes on; to end it: {ends}"
 
 
 def next_run(one: Schedule) -> str:
