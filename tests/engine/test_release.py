@@ -389,3 +389,27 @@ async def test_draining_stops_tasks_that_still_wait_for_the_store():
         assert await rt.drain(0) == 0
         with anyio.fail_after(PATIENCE):
             await waiting
+
+
+@pytest.mark.rule("crash.release")
+async def test_draining_does_not_wait_for_a_person(tmp_path, clock):
+    async def lead(turn: Turn) -> str:
+        return await turn.delegate("painter", "x")
+
+    async def painter(turn: Turn) -> str:
+        return await turn.ask_human("Which?", ["red", "blue"])
+
+    with team(tmp_path / "team.db", clock=clock) as one:
+        one.add(Card("lead", asks="*"), lead)
+        one.add(Card("painter"), painter)
+        two = one.at(tmp_path / "team.db")
+        async with serving(one):
+            task = await one.submit("lead", "go")
+            await reached(one, task.id, "waiting")
+            [question] = await one.workspace.questions.list()
+            with anyio.fail_after(PATIENCE):  # the clock stands still
+                assert await one.drain(30) == 1
+        await two.workspace.questions.answer(question.id, "blue", by="ann")
+        async with serving(two):
+            assert await two.workspace.tasks.get(task.id).result(PATIENCE) == "blue"
+        await sound(two)

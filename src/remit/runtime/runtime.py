@@ -261,8 +261,8 @@ class Runtime(HasTeam):
             yield self
 
     async def drain(self, timeout: float = 30.0) -> int:  # noqa: ASYNC109 - the rest is requeued
-        """Stop claiming tasks, wait up to `timeout` seconds for running ones, and requeue the rest. Return the number
-        of requeued tasks."""
+        """Stop claiming tasks, wait up to `timeout` seconds for running ones, and requeue the rest. Tasks that only
+        wait for a person are requeued at once. Return the number of requeued tasks."""
         checks.patience(timeout, "timeout")
         for starting in self._starting:
             starting.cancel()

@@ -128,26 +128,31 @@ class Worker:
             await self._next_change()
 
     async def drain(self, seconds: float) -> int:
-        """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
-        tasks."""
+        """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Tasks that only wait for a
+        person are requeued at once. Return the number of requeued tasks."""
         self._draining = True
         async with self._claiming:  # wait for the claim in progress; no claim starts after it
             self._changed.set()
         while self._taking:  # wait for submissions that may start a task here
             await self._next_change()
         self._wake_listener()
+        for live in self._live_tasks():
+            if live.life.asking and live.control.own_line.rests:  # the answer may take days
+                live.control.release()
         with move_on_after(self._ground.clock, seconds if seconds > 0 else 0.0):
             while self._busy:
                 await self._next_change()
-        for task in list(self._busy):
-            live = self._services.conductor.alive.get(task)
-            if live is not None:
-                live.control.release()
+        for live in self._live_tasks():
+            live.control.release()
         self._services.insisting.hurry()
         while self._busy:
             await self._next_change()
         await self._put_back(self._caretaker.requeue_all_strays())
         return self._released + self.unreturned
+
+    def _live_tasks(self) -> list[LiveTask]:
+        found = (self._services.conductor.alive.get(task) for task in self._busy)
+        return [live for live in found if live is not None]
 
     async def _put_back(self, writing: Awaitable[None]) -> None:
         """Requeue something. If the store cannot be reached, only log it: stopping must not fail for that."""
