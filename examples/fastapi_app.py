@@ -1,6 +1,7 @@
 """A web application: it takes tasks, shows their state and their events live, and people decide over HTTP.
 
-Start it with `uvicorn --app-dir examples fastapi_app:app`; it is a worker too, so it needs no other process.
+Start it with `uvicorn --app-dir examples --timeout-graceful-shutdown 5 fastapi_app:app`: without that option, Ctrl-C
+waits for the streams of events. It is a worker too, so it needs no other process.
 """
 
 import json

@@ -50,7 +50,7 @@ SUPPORT_DESK: list[Line] = [
     ("You answer customers", "broken", Calls("handoff", {"agent": "refunds", "update": {"order": 5003}})),
     ("You answer customers", "arrives today", Says("Your espresso machine is on its way and arrives today.")),
     ("You answer customers", "Where", Calls("find_order", {"order": 5003})),
-    ("You answer customers", "", Says("You are welcome. The $80 for order 5003 reach you within three days.")),
+    ("You answer customers", "", Says("You are welcome. Is there anything else about order 5003?")),
     ("You decide on refunds", "is refunded", Says("I am sorry that it arrived broken. We have refunded the $80.")),
     ("You decide on refunds", "not approved", Says("I cannot refund this myself. A colleague will call you today.")),
     ("You decide on refunds", "", Calls("refund", {"order": 5003, "dollars": 80})),
