@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol, cast
 import anyio
 from anyio import to_thread
 
-from remit.core.artifact import Artifact, digests_in, references
+from remit.core.artifact import Artifact, digests_in, reference_in, references
 from remit.core.remit import Remit
-from remit.core.values import Json, decode, shown
+from remit.core.values import Json, shown
 from remit.errors import BadInput, Refused
 
 try:
@@ -32,7 +32,6 @@ VARIABLE: Final = "REMIT_FILES"
 MOST: Final = 1_000  # files that a program may save at once
 _PREFIX: Final = "remit-files-"
 _SETTLED: Final = 60.0  # seconds after which the folder of a live process has its lock for certain
-_REFERENCE: Final = 2_000  # characters of a reference in a text
 
 
 class HasFiles(Protocol):
@@ -138,21 +137,9 @@ def _given(turn: HasFiles) -> Iterator[Artifact | str]:
     handoff = turn.handoff
     found = {one.digest: one for one in references([handoff.state.data(), *(one.value for one in handoff.results)])}
     task = turn.remit.task
-    named = {digest: found.get(digest) or _named_in(task, digest) for digest in sorted(digests_in(task))}
+    named = {digest: found.get(digest) or reference_in(task, digest) for digest in sorted(digests_in(task))}
     for digest, one in (found | named).items():
         yield one or digest
-
-
-def _named_in(text: str, digest: str) -> Artifact | None:
-    """Return the reference around a digest in a text, as `str(artifact)` writes it, or None."""
-    at = text.index(digest)
-    start, end = text.rfind("{", max(0, at - _REFERENCE), at), text.find("}", at, at + _REFERENCE)
-    if start < 0 or end < 0:
-        return None
-    try:
-        return next(iter(references(decode(text[start : end + 1]))), None)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _unused(name: str, names: set[str]) -> str:

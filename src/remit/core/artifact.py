@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, cast
 
-from remit.core.values import INT_LIMIT, Json, encode, plain, shown
+from remit.core.values import INT_LIMIT, Json, decode, encode, plain, shown
 from remit.errors import BadInput
 
 NAME_LENGTH: Final = 200  # characters; with a suffix, every file system takes as many
@@ -13,6 +13,7 @@ _TYPE_LENGTH: Final = 127
 _PREFIX: Final = "sha256:"
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _TYPE: Final = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
+_LONGEST: Final = 2_000  # characters of a reference as JSON
 _FIELDS: Final = frozenset(("digest", "size", "name", "media_type"))
 
 
@@ -106,3 +107,15 @@ def _reference(value: dict[str, Json]) -> Artifact | None:
 def digests_in(text: str) -> set[str]:
     """Return the digests that a text mentions."""
     return {*_DIGEST.findall(text)} if _PREFIX in text else set()
+
+
+def reference_in(text: str, digest: str) -> Artifact | None:
+    """Return the reference around a digest in a text, as `str(artifact)` writes it, or None."""
+    at = text.index(digest)
+    start, end = text.rfind("{", max(0, at - _LONGEST), at), text.find("}", at, at + _LONGEST)
+    if start < 0 or end < 0:
+        return None
+    try:
+        return next(iter(references(decode(text[start : end + 1]))), None)
+    except (ValueError, RecursionError):
+        return None

@@ -1,6 +1,6 @@
 """A model of pydantic-ai whose requests go through the current turn, which has the journal and the money."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,12 +9,15 @@ from typing import Any, Final
 import anyio
 from pydantic_ai.exceptions import ModelConnectionError, ModelRequestTimeout, UnexpectedModelBehavior
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
+    ModelRequest,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    UserPromptPart,
 )
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
@@ -43,14 +46,21 @@ from remit.adapters.pydantic_ai.talking import (
     size_of,
     trimmed,
 )
+from remit.core.artifact import Artifact, digests_in, reference_in
 from remit.core.prices import Usage, are_counts
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.secret import Secret
-from remit.errors import BadInput
+from remit.errors import BadInput, Refused
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike, current_turn
 
 MAX_TOKENS: Final = 4_096  # default limit of an answer
+_IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_PDF: Final = "application/pdf"
+_LARGEST: Final = 10_000_000  # bytes of a file that a model is shown
+_MOST_FILES: Final = 20
+_IMAGE_TOKENS: Final = 2_000  # rough counts, for holds
+_BYTES_PER_TOKEN: Final = 20  # of a document
 _STUMBLES: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -120,9 +130,10 @@ class GovernedModel(Model[Any]):
         turn = turn_under_way(f"model {self.model_id}")
         every = frozenset(model_request_parameters.tool_defs)
         shown = await _shown(turn, model_request_parameters, every)
+        files = await _files_in(turn, messages)
 
         def make(request: NextRequest[ModelMessage]) -> ModelCall:
-            return _Asked(self, request, model_settings, shown, every).call()
+            return _Asked(self, request, model_settings, shown, every, files).call()
 
         return await conversed(turn, DIALECT, messages, make, rewrites=self.rewrites)
 
@@ -154,6 +165,76 @@ async def _shown(turn: TurnLike, parameters: ModelRequestParameters, every: froz
     return replace(parameters, function_tools=tools, native_tools=native)
 
 
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def _prompts(messages: list[ModelMessage]) -> Iterator[str]:
+    """Yield the texts of prompts that may refer to files."""
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            for part in message.parts:
+                if isinstance(part, UserPromptPart) and isinstance(part.content, str) and "sha256:" in part.content:
+                    yield part.content
+
+
+async def _files_in(turn: TurnLike, messages: list[ModelMessage]) -> dict[str, Any]:
+    """Open the images and documents that the prompts refer to and that the holder sees. This is done again for an
+    answer from the record, so that the turn gets the trust labels of the files."""
+    files: dict[str, Any] = {}
+    for text in _prompts(messages):
+        for digest in sorted(digests_in(text) - files.keys()):
+            reference = reference_in(text, digest)
+            if reference is None or reference.media_type not in (*_IMAGES, _PDF) or len(files) == _MOST_FILES:
+                continue
+            try:
+                files[digest] = await turn.artifacts.open(reference)
+            except Refused:  # the text names a file that was not passed to the holder
+                continue
+    return files
+
+
+def _tokens(file: Artifact) -> int:
+    return _IMAGE_TOKENS if file.media_type in _IMAGES else max(_IMAGE_TOKENS, file.size // _BYTES_PER_TOKEN)
+
+
+async def _with_files(messages: list[ModelMessage], files: Mapping[str, Any], model: Model) -> list[ModelMessage]:
+    """Return the messages with each file after the prompt that refers to it. The record has only the reference; the
+    content is read for each request."""
+    left, told = dict(files), list[ModelMessage]()
+    for message in messages:
+        if not isinstance(message, ModelRequest):
+            told.append(message)
+            continue
+        parts = [*message.parts]
+        for at, part in enumerate(parts):
+            if isinstance(part, UserPromptPart) and isinstance(part.content, str):
+                named = [digest for digest in left if digest in part.content]
+                shown = [item for digest in named for item in await _shown_file(left.pop(digest), model)]
+                if shown:
+                    parts[at] = replace(part, content=[part.content, *shown])
+        told.append(replace(message, parts=parts))
+    return told
+
+
+async def _shown_file(opened: Any, model: Model) -> list[str | BinaryContent]:
+    """Return a file as a part of a prompt, after a line with its name; for a file that the model does not take, a line
+    that says so."""
+    file: Artifact = opened.artifact
+    about = f"{file.name} ({file.media_type}, {file.size:,} bytes)"
+    if file.size > _LARGEST or not _takes(model, file.media_type):
+        why = "it is too large" if file.size > _LARGEST else "you cannot read files of this kind"
+        return [f"[the file {about} is not shown: {why}; read_artifact returns the text of a file]"]
+    return [f"[the file {about}]", BinaryContent(data=await opened.read(), media_type=file.media_type)]
+
+
+def _takes(model: Model, media_type: str) -> bool:
+    profile = model.profile
+    if media_type in _IMAGES:
+        return bool(profile.get("supports_image_input", True))
+    known = profile.get("supported_document_media_types")
+    return bool(profile.get("supports_document_input", True)) and (known is None or media_type in known)
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """One request, before a model is chosen."""
@@ -163,6 +244,7 @@ class _Asked:
     settings: ModelSettings | None
     parameters: ModelRequestParameters
     callable: frozenset[str]  # names of all tools, including those that the model is not shown
+    files: Mapping[str, Any]  # opened artifacts that the prompts refer to, by digest
 
     @property
     def messages(self) -> list[ModelMessage]:
@@ -172,7 +254,7 @@ class _Asked:
         return ModelCall(
             digest="",
             choices=self.model.clients.choices_now(),
-            size=partial(size_of, self.messages, self.parameters),
+            size=partial(size_of, self.messages, self.parameters) if not self.files else self._size,
             most=(self.settings or {}).get("max_tokens") or self.model.max_tokens,
             send=self.send,
             failure=self.failure,
@@ -180,6 +262,9 @@ class _Asked:
             ready=self.ready,
             at=self.request.at,
         )
+
+    def _size(self, trim: int = 0) -> int:
+        return size_of(self.messages, self.parameters, trim) + sum(_tokens(one.artifact) for one in self.files.values())
 
     def failure(self, error: Exception) -> ModelFailure | None:
         return failure_of(error, self.model.clients.secrets)
@@ -221,6 +306,8 @@ class _Asked:
         if asks_again(model):
             settings["max_retries"] = 0
         told = portable(trimmed(self.messages, tried.trim), tried.model)
+        if self.files:
+            told = await _with_files(told, self.files, model)
         messages = model.prepare_messages(told, self.parameters)
         if hear is not None and streams(model):
             async with model.request_stream(messages, settings, self.parameters) as stream:
