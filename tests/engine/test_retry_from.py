@@ -208,6 +208,22 @@ async def test_a_step_that_was_refused_is_requested_again(rt: Runtime):
 
 
 @pytest.mark.rule("retry.from-step")
+async def test_a_step_whose_result_was_rejected_is_done_again(rt: Runtime):
+    kitchen = Kitchen(rt)
+    answers = ["no JSON", '{"score": 1}']
+
+    @rt.agent
+    async def judge(turn: Turn) -> str:
+        return answers.pop(0)
+
+    steps = [Step("a", "A", agent="part"), Step("b", "B", agent="judge", payload="structured")]
+    run = await rt.submit_plan(Plan(steps), attempts=1)
+    assert not (await run.wait(PATIENCE)).ok
+    assert await values(await kitchen.again(run, "a")) == {"a": "A2", "b": {"score": 1}}
+    assert kitchen.done == Counter("A")
+
+
+@pytest.mark.rule("retry.from-step")
 async def test_a_step_is_approved_again_and_the_others_are_not(rt: Runtime):
     Kitchen(rt)
     asked: list[str] = []

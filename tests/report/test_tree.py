@@ -15,6 +15,7 @@ from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.values import checked
 from remit.report import wire
+from remit.report.flow import text
 from remit.report.receipts import Withheld
 from remit.report.summary import receipts, sentence, summary, tokens_seen
 from remit.report.tree import GONE, Growing, Node, result_text, tree
@@ -375,6 +376,16 @@ def test_of_two_plans_of_a_task_the_latest_is_meant():
     root = planned(plan_started(LEAD, STEPS[:1], NOW, {}), started(CODER, NOW, Begun(step="a")))
 
     assert [states_of[0].state for states_of in root.plans] == ["waiting", "running"]
+
+
+def test_a_step_that_an_earlier_try_did_has_its_state_when_the_plan_ends():
+    end = completed(LEAD, "done")
+    told = checked([{"id": "a", "title": "A", "agent": "coder", "state": "completed", "task": "t0"}], "steps")
+    root = planned(end._replace(data={**end.data, "steps": told}))
+
+    [plan] = root.plans
+    assert [(step.state, step.task, step.tries) for step in plan][:2] == [("completed", "t0", 0), ("skipped", "", 0)]
+    assert "kept from task t0" in text(root, NOW)
 
 
 def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():

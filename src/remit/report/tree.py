@@ -364,7 +364,8 @@ def _end(node: Node, event: Event) -> None:
     for plan in node.plans:
         for step in plan:
             if step.state == "waiting" and step.id in told:  # it was done in an earlier try
-                step.state, step.task = told[step.id]["state"], told[step.id].get("task", "")
+                done = told[step.id]
+                step.state, step.task, step.reason = done["state"], done.get("task", ""), done.get("reason", "")
             if step.state == "waiting":  # no task is left that could start it
                 step.state, step.reason = "skipped", f"the task of '{node.agent}' was over before it could start"
 
