@@ -1,6 +1,7 @@
 """remit inside other programs: a notebook whose cells run again, a web server whose clients hang up, pools."""
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
-from jupyter_client.manager import start_new_kernel
+from jupyter_client.manager import KernelManager
 
 import remit
 from page_blocks import ROOT, blocks
@@ -81,7 +82,11 @@ class Notebook:
     """A kernel: the answer of a cell is its value, or its error."""
 
     def __init__(self, folder: Path) -> None:
-        self._manager, self._client = start_new_kernel(cwd=str(folder))
+        self._manager = KernelManager(connection_file=str(folder / "kernel.json"))
+        self._manager.start_kernel(cwd=str(folder), env={**os.environ, "IPYTHONDIR": str(folder / "profile")})
+        self._client = self._manager.client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=PATIENCE)
 
     def run(self, cell: str) -> str:
         said: list[str] = []
