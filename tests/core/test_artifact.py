@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.artifact import Artifact, digest_of, digests_in, file_name, media_type, references
+from remit.core.artifact import Artifact, digest_of, digests_in, file_name, media_type, reference_in, references
 from remit.core.values import checked
 from remit.errors import BadInput
 
@@ -87,3 +87,13 @@ def test_what_is_not_exactly_a_reference_is_none(value: Any):
 def test_digests_are_found_in_text():
     assert digests_in(f"read {REPORT} and {B}, not sha256:12") == {A, B}
     assert digests_in("nothing here") == set()
+
+
+@pytest.mark.rule("artifact.shown")
+def test_a_reference_is_found_around_its_digest_in_a_text():
+    file = Artifact(f"sha256:{'0' * 64}", 3, "a.png", "image/png")
+    assert reference_in(f"see {file} there", file.digest) == file
+    assert reference_in(f'> {{"photo":{file}}}', file.digest) == file
+    assert reference_in(f"see {file.digest}", file.digest) is None
+    assert reference_in(f"see {{ {file.digest} }}", file.digest) is None
+    assert reference_in(f'{{"digest":"{file.digest}"}}', file.digest) is None

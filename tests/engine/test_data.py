@@ -10,6 +10,7 @@ from engine.people import running, the_question
 from remit import Command, Failed, Pass, Plan, Runtime, Send, Step, Turn, errors
 from remit.adapters.process import program
 from remit.core.card import Card
+from remit.settings import Policy
 from remit.testing.models import ModelRequest, Says, model_server
 
 pytestmark = pytest.mark.anyio
@@ -231,3 +232,18 @@ async def test_a_model_reads_the_value_fenced_and_quoted_if_it_is_untrusted(monk
     assert asked[:2] == [f"check this\n\n{fence}", fence]
     assert f"> check this\n> \n> {AS_TEXT}" in asked[2]
     assert "```" not in asked[2]
+
+
+@pytest.mark.rule("task.data")
+async def test_a_classifier_reads_the_value_below_the_text():
+    read: list[str] = []
+
+    def classify(task: str) -> str:
+        read.append(task)
+        return "simple"
+
+    with Runtime(policy=Policy(classify=classify)) as rt:
+        reading(rt)
+        await rt.run("checker", "check", data=ORDER)
+        await rt.run("checker", "check")
+    assert read == [f"check\n\n{AS_TEXT}", "check"]

@@ -1,7 +1,7 @@
 """Schedules: a worker submits their tasks at the planned times, each once, and catches up after downtime as told."""
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,20 @@ async def skipped(rt: Runtime) -> list[str]:
 
 async def the(rt: Runtime, name: str = "report") -> Schedule:
     return next(one for one in await rt.workspace.schedules.list() if one.name == name)
+
+
+@pytest.mark.rule("task.data", "schedule.run")
+async def test_the_runs_of_a_schedule_have_its_value(rt: Runtime, clock: FakeClock):
+    rt.add(Card("coder"), lambda turn: [turn.task, turn.data])
+    added = await rt.workspace.schedules.add("report", HOURLY, "coder", "write it", data={"days": [date(2026, 1, 2)]})
+    assert added.keywords == {"data": {"days": ["2026-01-02"]}}
+    await rt.workspace.schedules.add("figures", HOURLY, "coder", data=7)
+    async with serving(rt):
+        await later(clock, 3_600)
+        await ran(rt, 1)
+        await ran(rt, 1, "figures")
+    results = {one.by: one.result for one in await rt.workspace.tasks.list()}
+    assert results == {"schedule report": ["write it", {"days": ["2026-01-02"]}], "schedule figures": ["7", 7]}
 
 
 @pytest.mark.rule("schedule.once")

@@ -214,6 +214,11 @@ def without_data(whole: str, data: str) -> str:
     return whole[: -len(data) - 2] if data and len(data) < len(whole) else whole
 
 
+def text_alone(whole: str, data: str | None) -> str:
+    """Return the text next to the value of a task; "" if the task is the value alone."""
+    return "" if whole == data else without_data(whole, data or "")
+
+
 def copied(value: Json) -> Json:
     """Return a copy that can be changed freely. An immutable value is returned as it is."""
     if isinstance(value, list):

@@ -10,7 +10,7 @@ from remit.core.plan import Plan
 from remit.core.remit import STAND_IN
 from remit.core.schedule import catch_up_of, kept, schedule_name
 from remit.core.times import Schedule
-from remit.core.values import NAME_LIMIT, line, plain
+from remit.core.values import NAME_LIMIT, line, plain, text_alone
 from remit.engine import asking
 from remit.engine.acts import Act, act_of
 from remit.engine.asking import Scheduling, SchedulingPlan
@@ -141,7 +141,7 @@ class WorkspaceSchedules:
             plain(when.zone, "a time zone", _ZONE_LIMIT),
             catch_up_of(when.catch_up),
             submission.wish.to,
-            submission.wish.task,
+            text_alone(submission.wish.task, submission.wish.data),
             request_text(kept(how), self._ceiling, submission.lead, source),
             *(None, None, "", 0, act.by, self._opening.clock.now(), 0, 0),
         )

@@ -11,7 +11,7 @@ from remit.core.kinds.sharing import ArtifactData
 from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust
-from remit.core.values import Json, decode, shown, without_data
+from remit.core.values import Json, decode, shown, text_alone
 
 
 class Lineage(NamedTuple):
@@ -177,12 +177,8 @@ def _asked(remit: Remit) -> dict[str, Json]:
     if remit.labels is not NO_LABELS:
         data |= remit.labels.data
     if remit.data is not None:
-        data |= {"task": _text_alone(remit.task, remit.data), "data": decode(remit.data)}
+        data |= {"task": text_alone(remit.task, remit.data), "data": decode(remit.data)}
     return data
-
-
-def _text_alone(whole: str, data: str) -> str:
-    return "" if whole == data else without_data(whole, data)
 
 
 class StepTold(TypedDict):
