@@ -76,7 +76,7 @@ def test_the_root_has_exactly_these_names():
 
 def test_a_name_that_is_not_there_is_a_plain_error():
     with pytest.raises(AttributeError, match="remit has no 'BadInput'"):
-        remit.BadInput  # noqa: B018 - looking is the test
+        remit.BadInput  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue] - looking is the test
 
 
 @pytest.mark.rule("testing.light")
