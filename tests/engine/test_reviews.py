@@ -12,6 +12,8 @@ from engine.helping import PATIENCE, doomed, reached, sound, take_over
 from engine.people import asked, counted, the_question
 from remit import Card, Command, Failed, Plan, Runtime, Step, Turn
 from remit.errors import BadInput
+from remit.report.flow.text import text as flow_text
+from remit.report.summary import sentence, summary
 from remit.settings import Policy, System
 from remit.testing import FakeClock, pass_time
 from remit.types import AskedQuestion
@@ -82,6 +84,13 @@ async def test_a_result_that_is_sent_back_counts_as_no_handoff(rt: Runtime):
     outcome = await rt.outcome("writer", "write", on_question=decide, handoffs=False)
     assert outcome.value == "draft 2"
     assert await rt.workspace.journal.read(lambda view: view.run(outcome.id).handoffs) == 0
+    root = await rt.workspace.tree(outcome.id)
+    assert root is not None
+    assert sentence(root).startswith("writer worked alone; sent back 1 time")
+    assert summary(root).handoffs == 0
+    assert "-> writer (sent back by a person)" in flow_text(root, root.ended_at or 0).replace("→", "->")
+    stats = await rt.workspace.stats()
+    assert (stats.total_handoffs, stats.most_handoffs) == (0, 0)
     await sound(rt)
 
 

@@ -42,6 +42,7 @@ def test_handoffs_as_data():
             "phase": "refund",
             "receipt": RECEIPT,
             "parallel": False,
+            "sent_back": "",
         }
     ]
     assert checked(data, "a tree") == data

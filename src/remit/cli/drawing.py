@@ -117,6 +117,8 @@ def handoff_line(handoff: HandoffMade) -> Text:
     """Return one line for a handoff: the next agent, or the agents of its parts."""
     whom = escaped(", ".join(handoff.to), 80)
     phase = f"  phase {escaped(handoff.phase, 40)}" if handoff.phase else ""
+    if handoff.sent_back:
+        phase = f"  sent back by {escaped(handoff.sent_back, 64)}"
     return Text.assemble(
         ("⇉ ", colour("handed")) if handoff.parallel else _mark("handed"),
         (whom, "bold"),

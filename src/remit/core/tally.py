@@ -388,10 +388,13 @@ def _begin(task: UnderWay, event: Event, figures: Figures) -> None:
 
 def _end_turn(task: UnderWay, event: Event, figures: Figures) -> None:
     figures.counts["turns"] += 1
-    figures.counts[_TURN_ENDS[event.kind]] += 1
     if task.turn is not None:
         figures.times.add(event.at - task.turn)
         task.turn = None
+    if "sent_back" in event.data:  # the same agent goes on, so nothing is handed over
+        task.turn = event.at
+        return
+    figures.counts[_TURN_ENDS[event.kind]] += 1
     if event.kind == "task.handed":
         task.turn = task.handed = event.at
         times = task.passed[event.agent] = task.passed.get(event.agent, 0) + 1

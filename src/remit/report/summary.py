@@ -50,7 +50,7 @@ def summary(root: Node) -> Summary:
         refused=sum(len(node.refusals) + node.more_refused for node in nodes),
         depth=_depth(root),
         tokens_seen=sum(map(tokens_seen, nodes)),
-        handoffs=sum(len(node.trail) for node in nodes),
+        handoffs=sum(not handoff.sent_back for node in nodes for handoff in node.trail),
         steps=Counter(step.state for node in nodes for plan in node.plans for step in plan),
         retries=sum(len(node.retries) for node in nodes),
         tokens=sum(node.tokens for node in nodes),
@@ -96,9 +96,12 @@ def sentence(root: Node) -> str:
     """Return the run in one sentence."""
     figures = summary(root)
     parts = _opening(root)
-    moved = sum(not handoff.parallel for node in root.walk() for handoff in node.trail)
-    if moved:
+    passed = [handoff for node in root.walk() for handoff in node.trail if not handoff.parallel]
+    back = sum(handoff.sent_back != "" for handoff in passed)
+    if moved := len(passed) - back:
         parts.append(f"changed hands {count(moved, 'time')}")
+    if back:
+        parts.append(f"sent back {count(back, 'time')}")
     if figures.steps:
         parts.append(steps_sentence(figures.steps))
     parts += [f"{count(number, 'task')} {LOOKS[state].word}" for state, number in _told(figures)]
@@ -147,7 +150,7 @@ def _opening(root: Node) -> list[str]:
     if not root.begun:
         return [f"{root.agent} never began" if root.state in lifecycle.TERMINAL else f"{root.agent} has not begun"]
     asked = len({child.first for child in root.children})
-    if not root.trail:
+    if all(handoff.sent_back for handoff in root.trail):
         return [f"{root.agent} asked {count(asked, 'agent')}" if asked else f"{root.agent} worked alone"]
     verb = "holds it" if root.state in lifecycle.OPEN else "ended it"
     who = f"{root.first} began and {'' if root.agent == root.first else f'{root.agent} '}{verb}"

@@ -39,7 +39,8 @@ class Refusal:
 
 
 class HandoffMade(NamedTuple):
-    """The end of a turn that handed the task over: to one agent, or in parts to several."""
+    """The end of a turn that handed the task over: to one agent, or in parts to several. `sent_back` is the person who
+    sent its result back to the same agent."""
 
     at: int
     sender: str
@@ -48,6 +49,7 @@ class HandoffMade(NamedTuple):
     phase: str = ""
     receipt: Receipt = {}  # noqa: RUF012 - never changed
     parallel: bool = False
+    sent_back: str = ""
 
 
 class Retry(NamedTuple):
@@ -382,7 +384,8 @@ def _handed(node: Node, event: Event) -> None:
     to, phase = data["to"], data.get("update", {}).get("phase", "")
     elapsed = event.at - node.turn_began
     whom, several = ((to,), False) if isinstance(to, str) else (tuple(to), True)
-    node.trail.append(HandoffMade(event.at, event.agent, whom, elapsed, phase, _receipt(event), several))
+    sent_back = (data["sent_back"]["by"] or "a person") if "sent_back" in data else ""
+    node.trail.append(HandoffMade(event.at, event.agent, whom, elapsed, phase, _receipt(event), several, sent_back))
     _turn_ended(node, event)
     if not several:
         node.agent = whom[0]

@@ -128,6 +128,8 @@ def _task(node: Node, now: int, whole: Whole) -> str:
 def _handed(arrow: str, handoff: HandoffMade | None) -> str:
     """Return a handoff such as → billing (phase refund)."""
     assert handoff is not None  # every stay but the first began with one
+    if handoff.sent_back:
+        return f"{arrow} {escaped(handoff.to[0], _AGENT)} (sent back by {escaped(handoff.sent_back, _AGENT)})"
     phase = f" (phase {escaped(handoff.phase, _AGENT)})" if handoff.phase else ""
     return f"{arrow} {', '.join(escaped(name, _AGENT) for name in handoff.to[:8])}{phase}"
 
