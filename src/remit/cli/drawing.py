@@ -164,7 +164,7 @@ def decision_lines(root: Node) -> Iterator[Text]:
             said = one.value if isinstance(one.value, str) or one.value is None else encode(one.value)
             yield Text.assemble(
                 (f"{ASKS} ", "yellow"),
-                (escaped(node.first, 64), "bold"),
+                (escaped(one.agent, 64), "bold"),
                 (f"  {escaped(one.state, 20)}{who}{where} at {moment(one.answered_at or 0)}", "yellow"),
                 f"  {escaped(one.text, 160)}",
                 (f" → {escaped(said, 160)}" if said else "", ""),
