@@ -21,6 +21,7 @@ from remit.core.kinds.tasks import (
     Requeue,
     claimed,
     ended,
+    fork_text,
     handed,
     moved,
     refused,
@@ -363,3 +364,8 @@ def test_an_event_of_another_shape_is_noticed(kind, data, fault):
 
 def test_what_every_maker_writes_is_json():
     assert [checked(event.data, event.kind) for event in MADE] == [event.data for event in MADE]
+
+
+def test_a_fork_is_told_by_the_event_or_the_step_at_which_it_begins():
+    assert fork_text({"run": "r0", "at": 7}) == "a fork of r0 at event 7"
+    assert fork_text({"run": "r0", "at": 7, "step": "b"}) == "runs r0 again from step 'b'"

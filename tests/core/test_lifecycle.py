@@ -6,7 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.lifecycle import ENDS, MOVES, OPEN, START, TERMINAL, TRANSITIONS, after, lands, mermaid, progress_of
+from remit.core.lifecycle import (
+    ENDS,
+    MOVES,
+    OPEN,
+    PROGRESS_LIMIT,
+    START,
+    TERMINAL,
+    TRANSITIONS,
+    after,
+    lands,
+    mermaid,
+    progress_line,
+    progress_of,
+)
 from remit.errors import BadInput, Conflict
 
 KINDS = sorted({*MOVES, "task.paused"})
@@ -130,3 +143,10 @@ def test_progress_is_told_with_its_part_which_is_all_only_at_the_end(fraction: f
 def test_a_part_that_is_no_part_is_refused(fraction: object):
     with pytest.raises(BadInput, match="fraction is a number from 0 to 1"):
         progress_of("t", "a", "x", fraction, 5)
+
+
+def test_any_text_becomes_one_line_of_progress():
+    assert progress_line(" page 3\n of\0 10 ") == "page 3 of 10"
+    long = progress_line("x" * (PROGRESS_LIMIT + 1))
+    assert (len(long), long[-2:]) == (PROGRESS_LIMIT, "x…")
+    assert progress_of("t", "a", long, None, 5).text == long
