@@ -18,7 +18,8 @@ def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as
     found = measured(tmp_path, scenario)
     assert found["broken"] == []
     every = points(found["reached"])
-    again = twice(spread(every, TWICE, 0.25), start=list(SCENARIOS).index(scenario))
+    # Second lives may be short, so they are killed at one of the first times that a hook is reached.
+    again = twice(spread(every, TWICE, 0.25), start=list(SCENARIOS).index(scenario) % len(HOOKS))
     lines = check(tmp_path, scenario, [*spread(every, ONCE), *again])
     once, later = sum(lines[:ONCE]), sum(lines[ONCE:])
     assert once > ONCE / 2, "most points are reached; on a busy machine commits come together, and there are fewer"
