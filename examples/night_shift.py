@@ -46,11 +46,11 @@ async def mail(text: str) -> None:
 
 
 async def main() -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=1)
-    nightly = f"{soon:%S %M %H} * * *"  # each night at this time, so that you need not wait; "0 2 * * *" is at two
     office = rt.at(serving=Serving(concurrency=0))  # this process starts no tasks itself
     workspace = office.workspace
     async with office, workspace.journal.follow(kinds=["schedule.fired"]) as starts:
+        soon = datetime.now(UTC) + timedelta(seconds=3)
+        nightly = f"{soon:%S %M %H} * * *"  # each night at this time, so that you need not wait; "0 2 * * *" is at two
         await workspace.schedules.add("closing", nightly, "manager", "close the day", replace=True)
         command = (sys.executable, "-u", "-m", "remit", "worker", f"{__file__}:rt")
         workers = [await asyncio.create_subprocess_exec(*command) for _ in range(2)]
