@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TextIO
 
 from rich.ansi import AnsiDecoder
@@ -25,29 +25,32 @@ class SharedStream(io.TextIOBase):
     def __init__(self, real: TextIO) -> None:
         self.real = real
         self._console: Console | None = None
+        self._drawing: AbstractContextManager[object] = nullcontext()
         self._decoder = AnsiDecoder()
         self._rest = ""
         self._lock = threading.Lock()  # never held while something is printed: drawing may log
 
     def write(self, text: str) -> int:
         with self._lock:
-            console = self._console
+            console, drawing = self._console, self._drawing
             whole, newline, self._rest = ("", "", "") if console is None else (self._rest + text).rpartition("\n")
         if console is None:
             return self.real.write(text)
         if newline:
             lines = Text("\n").join(self._decoder.decode_line(line) for line in whole.split("\n"))
-            console.print(lines, soft_wrap=True)
+            with drawing:  # otherwise a frame between the two parts of a print leaves a second picture behind
+                console.print(lines, soft_wrap=True)
         return len(text)
 
     def flush(self) -> None:
         if self._console is None:
             self.real.flush()
 
-    def print_above(self, console: Console | None) -> None:
-        """Print above the picture of this console from now on; with None, as usual."""
+    def print_above(self, console: Console | None, drawing: AbstractContextManager[object]) -> None:
+        """Print above the picture of this console from now on; with None, as usual. `drawing` is the lock that is held
+        while a frame is drawn."""
         with self._lock:
-            self._console, rest = console, self._rest
+            self._console, self._drawing, rest = console, drawing, self._rest
             self._rest = ""
         self.real.write(rest)
 
@@ -82,19 +85,20 @@ def share_streams() -> None:
 
 
 @contextmanager
-def above(console: Console) -> Generator[None]:
-    """Print everything that arrives while the body runs above the picture that the console draws."""
+def above(console: Console, drawing: AbstractContextManager[object]) -> Generator[None]:
+    """Print everything that arrives while the body runs above the picture that the console draws. `drawing` is the lock
+    that is held while a frame is drawn."""
     share_streams()
     shared = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, SharedStream)]
     if isinstance(console.file, SharedStream):  # the picture itself goes to the terminal
         console.file = console.file.real
     for stream in shared:
-        stream.print_above(console)
+        stream.print_above(console, drawing)
     try:
         yield
     finally:
         for stream in shared:
-            stream.print_above(None)
+            stream.print_above(None, nullcontext())
 
 
 def leave_terminal() -> None:

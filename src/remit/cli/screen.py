@@ -230,7 +230,9 @@ def drawn(picture: Callable[[], RenderableType], console: Console, *, transient:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    with above(console), live:
+    # rich has no other way to print between two frames.
+    frame = live._lock  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    with above(console, frame), live:
         yield
 
 
