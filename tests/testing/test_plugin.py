@@ -137,10 +137,10 @@ def test_a_bug_in_a_tests_own_script_fails_the_test_with_that_bug(inner: pytest.
     done = inner.runpytest_inprocess("--tb=short", *shows, "test_bugs.py")
     done.assert_outcomes(failed=5, passed=3)
     text = done.stdout.str()
-    assert text.count("raised by a function of Scripted(...), which this test gave to remit") == 3
+    assert text.count("E   raised by a function of Scripted(...), which this test gave to remit") == 3
     assert text.count("E   KeyError: 'nothing'") == 3
     assert text.count("E   AttributeError: 'AskedQuestion' object has no attribute 'nothing'") == 1
-    assert text.count("raised by on_question, which this test gave to remit") == 1
+    assert text.count("E   raised by on_question, which this test gave to remit") == 1
     assert text.count("E   assert 1 == 2") == 1
     assert "remit/engine" not in text
 
