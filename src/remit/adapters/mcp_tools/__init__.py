@@ -1,4 +1,4 @@
-"""Tools of MCP servers, by the mcp package (`remit[mcp-tools]`), which is imported when one is named.
+"""Tools of MCP servers, by the mcp package (`remit[mcp]`), which is imported when one is named.
 
 files = MCPServer("files", ["mcp-server-files", "/data"], allow=["read_file"], pins={"read_file": "sha256:..."})
 tools = await files.tools()

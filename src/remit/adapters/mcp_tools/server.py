@@ -82,7 +82,7 @@ class MCPServer:
             # The import takes a second, so do it now and not while agents run.
             import_module("remit.adapters.mcp_tools.link")
         except ImportError as error:
-            raise BadInput(f"{self._title} needs the mcp package: pip install 'remit[mcp-tools]' ({error})") from None
+            raise BadInput(f"{self._title} needs the mcp package: pip install 'remit[mcp]' ({error})") from None
         self._gate = Gate(self._title, self.allow, self.pins)
         self._links: list[tuple[asyncio.AbstractEventLoop, Link]] = []
 
