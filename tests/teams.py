@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from remit import Runtime, Turn
 from remit.ports import Clock, Database, Ids
+from remit.runtime.workspace import opening_of
 from remit.settings import Policy, Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
 
@@ -52,7 +53,18 @@ def team(
     serving = {name: given.pop(name) for name in SERVING if name in given}
     serving |= {name: given.pop(word) for word, name in RENAMED.items() if word in given}
     system = {name: value for name, value in (("clock", clock), ("ids", ids)) if value is not None}
-    return Runtime(store, policy=Policy(**policy), serving=Serving(**serving), system=System(**system), **given)
+    kind = Runtime if isinstance(store, str | Path) else Closing
+    return kind(store, policy=Policy(**policy), serving=Serving(**serving), system=System(**system), **given)
+
+
+class Closing(Runtime):
+    """A runtime that closes the database that it was given, like one that dies with its process."""
+
+    def close(self) -> None:
+        super().close()
+        store = opening_of(self.workspace).store
+        assert not isinstance(store, str | Path)
+        store.close()
 
 
 async def echo(turn: Turn) -> str:

@@ -44,6 +44,7 @@ ROOT = [
     "Task",
     "Turn",
     "Workspace",
+    "open_database",
     "run",
 ]
 MOST = 25

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from remit.ports import NOTHING, Database, Decide, Decided, Decision, Dispatcher, Pulse, Store, View, Wants
 from remit.stores.opening import database_at
@@ -52,6 +52,12 @@ class Wrapped:
         self.remarks = self._database.remarks
         self.advice = self._database.advice
         self.close = self._database.close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def store(self, workspace: str) -> Any:
         return WrappedStore(self._database.store(workspace), self.around, self.looking)

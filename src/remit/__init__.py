@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remit.engine.queue.task import Task
     from remit.engine.turn import Turn
     from remit.errors import Failed, Refused, RemitError
+    from remit.runtime.opening import open_database
     from remit.runtime.runtime import Runtime, run
     from remit.runtime.workspace import Workspace
 
@@ -46,6 +47,7 @@ __all__ = [
     "Task",
     "Turn",
     "Workspace",
+    "open_database",
     "run",
 ]
 
@@ -65,6 +67,7 @@ _HOMES = {
     "remit.engine.queue.task": ["Task"],
     "remit.engine.turn": ["Turn"],
     "remit.errors": ["Failed", "Refused", "RemitError"],
+    "remit.runtime.opening": ["open_database"],
     "remit.runtime.runtime": ["Runtime", "run"],
     "remit.runtime.workspace": ["Workspace"],
 }

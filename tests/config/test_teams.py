@@ -374,6 +374,9 @@ def test_a_file_says_what_a_model_costs(write: Callable[..., Path]):
 
 AGENT = '[agents.coder]\nmodel = "test"\n'
 WRONG = {
+    f"[store]\npath = 'x.db'\nworkspace = 'remit.hooks'\n{AGENT}": (
+        "3: store.workspace: names of workspaces that begin with 'remit.' belong to remit itself; choose another name"
+    ),
     '[agents.coder]\nmodle = "test"': "2: agents.coder.modle: there is no such setting; did you mean 'model'?",
     f"{AGENT}asks = ['coder', 'revewer']\n[agents.reviewer]\nmodel = 'test'": (
         "3: agents.coder.asks: there is no agent 'revewer'; did you mean 'reviewer'?"

@@ -184,8 +184,7 @@ def test_a_fact_that_cannot_be_looked_up_is_never_a_yes(passage: Passage):
 @pytest.mark.long
 @pytest.mark.rule("door.flat")
 async def test_the_thousandth_hop_asks_the_store_for_no_more_than_the_tenth():
-    database = Counted(":memory:")
-    with Runtime(database, bounds=Bounds(tasks=2_000)) as rt:
+    with Counted(":memory:") as database, Runtime(database, bounds=Bounds(tasks=2_000)) as rt:
         asked: list[dict[str, int]] = []
 
         @rt.agent(asks="*")

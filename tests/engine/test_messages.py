@@ -127,8 +127,7 @@ async def test_a_message_has_at_most_sixteen_kib(rt: Runtime, letter: str):
 
 @pytest.mark.rule("message.quota")
 async def test_sending_reads_nothing_that_waits():
-    database = Counted(":memory:")
-    with Runtime(database) as rt:
+    with Counted(":memory:") as database, Runtime(database) as rt:
         asked: list[dict[str, int]] = []
 
         @rt.agent(asks="*")

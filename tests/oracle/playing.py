@@ -69,6 +69,7 @@ from remit.ports import Database
 from remit.ports.models import ToolCall
 from remit.settings import BreakerPolicy, Loops, Policy, Serving, System
 from remit.testing import FakeClock
+from teams import Closing
 
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
@@ -155,7 +156,8 @@ class Player:
 
     def _runtime(self, hands: int) -> Runtime:
         """Open the store; with hands, to have the queue served."""
-        rt = Runtime(
+        kind = Closing if callable(self._store) else Runtime
+        rt = kind(
             self._store() if callable(self._store) else self._store,
             workspace=self._workspace,
             bounds=bounds(self._scenario.ceiling, self._clock.now()),

@@ -42,7 +42,8 @@ async def the_dead_write(folder: Path) -> bool:
     """Whether a process whose task was cancelled elsewhere, and which has not heard of it, can still write."""
     clock = FakeClock()
     owner = Runtime(folder / "team.db", system=System(clock=clock))
-    dead = Runtime(Zombie.database(folder / "team.db"), system=System(clock=Zombie.clock(clock)))
+    database = Zombie.database(folder / "team.db")
+    dead = Runtime(database, system=System(clock=Zombie.clock(clock)))
     answers: list[str] = []
 
     async def late(turn: Turn) -> str:
@@ -54,7 +55,7 @@ async def the_dead_write(folder: Path) -> bool:
         return "done"
 
     dead.agent("late", writes=["notes"])(late)
-    with owner, dead:
+    with database, owner, dead:
         await dead.outcome("late", "go")
         found = await owner.workspace.context().get("notes", "a")
     return answers != ["over"] or found is not None

@@ -25,7 +25,7 @@ def open_on_demand(folder: Path) -> None:
 
 
 async def write(file: Path, name: str, count: int) -> None:
-    with remit.Runtime(SqliteDatabase(file, busy_seconds=60)) as rt:
+    with SqliteDatabase(file, busy_seconds=60) as database, remit.Runtime(database) as rt:
         context = rt.workspace.context()
         for start in range(0, count, 20):
             for number in range(start, start + 10):

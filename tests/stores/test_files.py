@@ -274,7 +274,7 @@ def test_processes_that_open_a_new_file_at_once_all_get_it(tmp_path: Path):
 @pytest.mark.anyio
 async def test_two_processes_write_the_same_file(path: Path):
     others = [started("write", path, name, 100) for name in ("left", "right")]
-    with remit.Runtime(SqliteDatabase(path, busy_seconds=60)) as rt:
+    with SqliteDatabase(path, busy_seconds=60) as database, remit.Runtime(database) as rt:
         for number in range(50):
             await rt.workspace.context().set("own", str(number), number)
         for other in others:

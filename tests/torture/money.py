@@ -32,6 +32,7 @@ from remit.ports import Database
 from remit.settings import Policy, Serving, System
 from remit.stores.opening import database_at
 from remit.testing import FakeClock, Zombie, pass_time
+from teams import Closing
 from torture.money_team import Life, Refusals, World
 
 NAME = "money"
@@ -64,7 +65,8 @@ class Trial:
         short = "ask" if self.seed % 3 == 1 else "refuse"
         policy = Policy(breaker=BreakerPolicy(failures=1_000), limits=limits, short=short)
         serving = Serving(keep_days=None)
-        return Runtime(store, workspace=f"seed-{self.seed}", policy=policy, serving=serving, system=system)
+        kind = Runtime if isinstance(store, str) else Closing
+        return kind(store, workspace=f"seed-{self.seed}", policy=policy, serving=serving, system=system)
 
     async def played(self) -> list[str]:
         """Play it, and list what is wrong with the books."""

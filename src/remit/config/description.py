@@ -41,7 +41,7 @@ from remit.core.prices import credits as money
 from remit.core.schedule import CATCH_UP
 from remit.core.times import span
 from remit.core.toolgroups import repeat_word
-from remit.core.values import NAME_LIMIT, line
+from remit.core.values import workspace_name
 from remit.engine.settings import Policy, Serving
 from remit.errors import BadInput
 from remit.stores.addresses import is_server
@@ -107,10 +107,6 @@ def _file(value: str) -> None:
 def _server(value: str) -> None:
     if not is_server(value):
         raise BadInput("an address begins with postgresql://; for a file say path = ...")
-
-
-def _workspace(value: str) -> None:
-    line(value, "a workspace", NAME_LIMIT)
 
 
 def _classify(value: str) -> None:
@@ -573,7 +569,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
         {
             "path": Setting("A file, relative to the folder of this one.", TEXT, _file),
             "address": Setting("A server: postgresql://user@host/database.", TEXT, _server),
-            "workspace": Setting("The workspace within it.", TEXT, _workspace),
+            "workspace": Setting("The workspace within it.", TEXT, workspace_name),
         },
     ),
     "serving": TableKind(

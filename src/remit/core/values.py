@@ -18,6 +18,7 @@ from unicodedata import category, normalize
 from remit.errors import BadInput
 
 NAME_LIMIT = 64
+RESERVED: Final = "remit."  # the beginning of the names of remit's own workspaces
 INT_LIMIT = 2**63 - 1  # the largest integer that every store can hold
 TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
@@ -112,6 +113,14 @@ def line(text: object, what: str, limit: int) -> str:
     checked = plain(text, what, limit)
     if not checked.isprintable():
         raise BadInput(f"{what} must be one line of printable characters: {shown(checked)}")
+    return checked
+
+
+def workspace_name(name: object) -> str:
+    """Return the name if a user's workspace may have it. Raise `BadInput` otherwise: some names belong to remit."""
+    checked = line(name, "a workspace", NAME_LIMIT)
+    if checked.startswith(RESERVED):
+        raise BadInput(f"names of workspaces that begin with '{RESERVED}' belong to remit itself; choose another name")
     return checked
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from remit.engine.plans import Schemas
 
 HANDS: Final = 100
+KEEP_EVENTS: Final = 50_000  # of each workspace in memory
 INBOX: Final = 32  # messages of one sender that wait for one reader
 REVIEWS: Final = 3  # how often the result of one task may be sent back
 SILENCE_SECONDS: Final = 15.0
@@ -186,7 +187,7 @@ class Serving:
     concurrency: int = HANDS
     heartbeat_timeout: float = SILENCE_SECONDS
     keep_days: float | None = None
-    keep_events: int | None = 50_000
+    keep_events: int | None = KEEP_EVENTS
     pace: Pace = field(default_factory=Pace)
     channels: tuple[Channel, ...] = ()
 
@@ -197,7 +198,7 @@ class Serving:
             concurrency: int = HANDS,
             heartbeat_timeout: float = SILENCE_SECONDS,
             keep_days: float | None = None,
-            keep_events: int | None = 50_000,
+            keep_events: int | None = KEEP_EVENTS,
             pace: Pace = ...,
             channels: Iterable[Channel] = (),
         ) -> None: ...

@@ -1,7 +1,7 @@
 """The store: all data of a workspace, and the only way to change it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
 from remit.core.values import Json
@@ -179,3 +179,5 @@ class Database(Protocol):
         ...
 
     def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...

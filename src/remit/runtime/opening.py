@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from weakref import WeakSet
 
 from remit import watching
+from remit.core import checks
 from remit.core.checks import of_type, refuse_strange
 from remit.core.events import SealKey
 from remit.core.secret import Redaction
-from remit.core.values import NAME_LIMIT, line, shown
-from remit.engine.settings import EngineSettings, Policy, Serving, System
+from remit.core.values import NAME_LIMIT, RESERVED, line, shown, workspace_name
+from remit.engine.settings import KEEP_EVENTS, EngineSettings, Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
-from remit.ports import Calendar, Clock, Database, Prices, Store, Vault
+from remit.ports import Calendar, Clock, Database, Prices, Sink, Store, Vault
 from remit.ports.turn import current_turn
 from remit.report.printable import block, on_one_line
 from remit.stores import forks
@@ -99,22 +100,31 @@ class Opening:
     file."""
 
     def __init__(
-        self, store: StoreGiven, workspace: str, directory: Directory, settings: EngineSettings, *, create: bool = True
+        self,
+        store: StoreGiven,
+        workspace: str,
+        directory: Directory,
+        settings: EngineSettings,
+        *,
+        create: bool = True,
+        is_own: bool = False,
     ) -> None:
         if not isinstance(store, str | Path) and not hasattr(store, "store"):
             kind = type(store).__name__  # do not show the value: it may contain a password
             raise BadInput(f"a store is a path, a postgresql:// address, or a database, not a value of type {kind}")
         if isinstance(store, str | Path):
             is_server(store)  # checked here, not at the first use
-        self.workspace = line(workspace, "a workspace", NAME_LIMIT)
+        self.workspace = line(workspace, "a workspace", NAME_LIMIT) if is_own else workspace_name(workspace)
         self.directory = directory
         self.settings = settings
         self.store = store
         self._create = create
+        self._is_own = is_own
         self._database: Database | None = None
         self._records: Store | None = None
         self._engine: Engine | None = None
         self._is_announced = False
+        self._stops: list[Callable[[], None]] = []  # end the subscriptions of the watchers
         self._one = OneLoop()
         self._process = os.getpid()
 
@@ -127,8 +137,14 @@ class Opening:
                 keep_events = self.settings.serving.keep_events
                 self._database = database_at(store, create=self._create, key=self._key(), keep_events=keep_events)
             else:
-                self._database = store
+                self._database = self._shared(store)
         return self._database
+
+    def _shared(self, database: Database) -> Database:
+        """Return the database that the caller opened, and will close."""
+        if self.settings.system.journal_key and database.key is None:
+            raise BadInput("this database was opened without a journal key; say open_database(..., journal_key=...)")
+        return database
 
     @property
     def engine(self) -> Engine:
@@ -162,7 +178,12 @@ class Opening:
         self._is_announced = True
         _LOG_REDACTION.add(self)
         _log.addFilter(_LOG_REDACTION)
-        watching.tell(self, store.subscribe)
+
+        def subscribe(sink: Sink) -> Callable[[], None]:
+            self._stops.append(stop := store.subscribe(sink))
+            return stop
+
+        watching.tell(self, subscribe)
 
     @property
     def clock(self) -> Clock:
@@ -209,8 +230,7 @@ class Opening:
         raise Refused(sentence, rule="inside")
 
     def _key(self) -> SealKey | None:
-        secret = self.settings.system.journal_key or os.environ.get(KEY_VARIABLE, "")
-        return SealKey(secret) if secret else None
+        return _seal_key(self.settings.system.journal_key)
 
     def _told(self) -> EngineSettings:
         """Return the settings, with those from the environment."""
@@ -232,7 +252,7 @@ class Opening:
             )
         forks.keep((self._engine, database))
         self._engine = self._records = self._database = None
-        self._is_announced = False
+        self._is_announced, self._stops = False, []
         self._one = OneLoop()
         self._process = os.getpid()
 
@@ -241,10 +261,12 @@ class Opening:
         settings = self.settings
         if serving is not None:
             settings = settings._replace(serving=of_type(serving, Serving, "serving takes Serving(...)"))
-        return Opening(self.store if store is None else store, self.workspace, self.directory, settings)
+        place = self.store if store is None else store
+        return Opening(place, self.workspace, self.directory, settings, is_own=self._is_own)
 
     def close(self) -> None:
-        """Close the store; it is reopened on the next use."""
+        """Close the store; it is reopened on the next use. A database that the caller opened stays open: other
+        workspaces may use it."""
         if self._process != os.getpid() and self._database is not None and not self._database.lasting:
             return  # it belongs to the parent process
         self._come_home()
@@ -254,9 +276,45 @@ class Opening:
             self._engine = None
         if self._database is not None:
             _LOG_REDACTION.discard(self)
-            self._database.close()
+            if isinstance(self.store, str | Path):
+                self._database.close()
+            while self._stops:
+                self._stops.pop()()
             self._records = self._database = None
             self._is_announced = False
+
+
+def open_database(
+    store: str | Path, *, create: bool = True, journal_key: str = "", keep_events: int | None = KEEP_EVENTS
+) -> Database:
+    """Open a file, `:memory:` or a PostgreSQL server once, for any number of workspaces and runtimes:
+    `Workspace(database, "one")`, `Runtime(database, workspace="two")`. They cost no thread, file or connection each,
+    and closing one leaves the database open. `database.close()` closes it, as does `with open_database(...)`.
+
+    Without `create`, no new file is created and nothing is migrated. With `journal_key`, or `REMIT_JOURNAL_KEY`, its
+    journals are signed. In memory, each workspace keeps its newest `keep_events` events.
+    """
+    kinds = str | Path
+    if not isinstance(store, kinds):  # do not show the value: it may contain a password
+        kind = type(store).__name__
+        raise BadInput(f"open_database takes a path or a postgresql:// address, not a value of type {kind}")
+    checks.yes_or_no(create, "create")
+    checks.whole(keep_events, "keep_events", least=1)
+    return database_at(store, create=create, key=_seal_key(journal_key), keep_events=keep_events)
+
+
+def own_opening(store: StoreGiven, name: str, serving: Serving | None = None, system: System | None = None) -> Opening:
+    """Return the place of one of remit's own workspaces, whose name begins with `remit.`: give it to `Workspace` or
+    `Runtime`."""
+    assert name.startswith(RESERVED)
+    from remit.engine.directory import Directory
+
+    return Opening(store, name, Directory(), settings(None, serving, system), is_own=True)
+
+
+def _seal_key(given: str) -> SealKey | None:
+    secret = given or os.environ.get(KEY_VARIABLE, "")
+    return SealKey(secret) if secret else None
 
 
 async def _opened_beside(open_: Callable[[], Database]) -> Database:

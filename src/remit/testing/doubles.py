@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import anyio
 
@@ -268,6 +268,12 @@ class DeafDatabase:
         self.advice = database.advice
         self.close = database.close
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def store(self, workspace: str) -> Any:
         return DeafStore(self._database.store(workspace), self._unheard)
 
@@ -293,7 +299,7 @@ class Zombie:
 
     @staticmethod
     def database(store: str | Path) -> DeafDatabase:
-        """Return a store that reports nothing to this process."""
+        """Return a database that reports nothing to this process. Close it, like every database that you open."""
         return DeafDatabase(database_at(store))
 
     @staticmethod

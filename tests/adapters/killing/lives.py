@@ -96,13 +96,14 @@ def plain_graph(llm: Any) -> Any:
 
 async def life(folder: Path, url: str, point: int = 0, number: int = 0) -> dict[str, Any]:
     doom = Doom(point)
-    database = SqliteDatabase(folder / "team.db", fault=doom)
-    async with Runtime(database, system=System(prices=PRICES), serving=Serving(heartbeat_timeout=0.5)) as rt:
-        async with team(rt, folder, url, number), rt.serving():
-            task = await rt.submit("boss", "go", key="once", credits="$1")
-            value = await task.result(60)
-        health = await rt.workspace.check()
-        events = await rt.workspace.journal.history()
+    serving = Serving(heartbeat_timeout=0.5)
+    with SqliteDatabase(folder / "team.db", fault=doom) as database:
+        async with Runtime(database, system=System(prices=PRICES), serving=serving) as rt:
+            async with team(rt, folder, url, number), rt.serving():
+                task = await rt.submit("boss", "go", key="once", credits="$1")
+                value = await task.result(60)
+            health = await rt.workspace.check()
+            events = await rt.workspace.journal.history()
     ledger = [event for event in events if event.kind == "hold.settled"]
     return {
         "reached": doom.reached,

@@ -27,6 +27,7 @@ from remit import Runtime, Turn
 from remit.adapters.prices import KnownPrices
 from remit.settings import Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
+from teams import Closing
 
 NEWS = "news from the scout"
 TLS = ssl.create_default_context()  # loads for long, as the prices do
@@ -121,7 +122,7 @@ class Life(NamedTuple):
         http = DefaultAsyncHttpxClient(verify=TLS)
         client = AsyncOpenAI(base_url=url, api_key=self.case.name, max_retries=0, http_client=http)
         async with (
-            Runtime(database, system=System(prices=PRICES), serving=Serving(heartbeat_timeout=0.5)) as rt,
+            Closing(database, system=System(prices=PRICES), serving=Serving(heartbeat_timeout=0.5)) as rt,
             client,
         ):
             value = await self.talk(rt, Place(None, client))  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import NewerStore, StoreError
@@ -153,6 +153,12 @@ class PostgresDatabase:
         self._writer.close()
         self._browser.close()
         self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Readers(NamedTuple):

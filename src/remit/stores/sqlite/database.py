@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import BadInput, NotFound, StoreError
@@ -420,6 +420,12 @@ class SqliteDatabase:
             self.writer.connection.close()
         if self._files is not None:
             self._files.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class MemoryStore:
