@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -79,7 +80,7 @@ class StandIn:
 
 
 @asynccontextmanager
-async def stand_in() -> AsyncIterator[StandIn]:
+async def stand_in(tls: ssl.SSLContext | None = None) -> AsyncIterator[StandIn]:
     standin = StandIn()
     tasks: set[Any] = set()
 
@@ -87,7 +88,7 @@ async def stand_in() -> AsyncIterator[StandIn]:
         tasks.add(asyncio.current_task())
         await standin.serve(reader, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     standin.port = server.sockets[0].getsockname()[1]
     try:
         yield standin

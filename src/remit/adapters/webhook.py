@@ -3,8 +3,6 @@
 Serving(channels=[Webhook("https://example.com/hook", secret, "https://ops.example.com"), AnswerServer(secret)])
 """
 
-import base64
-import hmac
 import json
 from collections.abc import Callable
 from time import time_ns
@@ -14,6 +12,7 @@ from remit.adapters.asking.http import Http, address, address_hidden
 from remit.adapters.asking.links import Links, signing_key
 from remit.adapters.asking.secrecy import SecretGiven, kept
 from remit.adapters.asking.server import AnswerServer
+from remit.core.hook import signed_headers
 from remit.core.question import Inquiry
 from remit.core.times import iso
 
@@ -50,14 +49,7 @@ class Webhook:
 
     async def tell(self, workspace: str, inquiry: Inquiry) -> str:
         body = json.dumps(_payload(workspace, inquiry, self._links)).encode()
-        stamp = str(self._now() // _NANO)
-        signed = hmac.digest(self._key(), f"{inquiry.id}.{stamp}.".encode() + body, "sha256")
-        headers = {
-            "content-type": "application/json",
-            "webhook-id": inquiry.id,
-            "webhook-timestamp": stamp,
-            "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
-        }
+        headers = signed_headers([self._key()], inquiry.id, self._now() // _NANO, body)
         (await self._http.post(self._url, body, headers)).judge()
         return inquiry.id
 

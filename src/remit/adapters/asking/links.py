@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from remit.adapters.asking.http import address
 from remit.adapters.asking.secrecy import kept
+from remit.core.hook import PREFIX
 from remit.core.question import Inquiry, QuestionState, Reply
 from remit.errors import BadInput
 from remit.report.printable import visible_line
@@ -22,7 +23,6 @@ TEXT: Final = "text"  # the choice of a free text
 LOOK: Final = "look"  # no answer: the link to the page with the whole question and all its answers
 TOKEN_BYTES: Final = 20
 
-_PREFIX: Final = "whsec_"
 _SHORTEST, _LONGEST = 24, 64  # bytes of a secret
 _DECISIONS: Final[dict[str, QuestionState]] = {"approve": "approved", "reject": "rejected"}
 
@@ -78,7 +78,7 @@ def signing_key(given: object, what: str = "the secret") -> Callable[[], bytes]:
     reveal = kept(given, what)
 
     def key() -> bytes:
-        text = reveal().removeprefix(_PREFIX)
+        text = reveal().removeprefix(PREFIX)
         try:
             found = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
