@@ -2,9 +2,16 @@
 
     RemitError
     ├── BadInput        an argument is invalid; nothing was written
+    │   ├── Malformed   ... because it is not the JSON that remit accepts
+    │   ├── TooLarge    ... because it is too large
+    │   └── WrongType   ... because it is sent in a form that remit does not read
     ├── NotFound        the workspace has no such object
     ├── Conflict        the caller lost a race: the data it read has changed since
     ├── Refused         a rule rejected one call or one read; the run continues
+    ├── Unauthorised    a request to a server came without a valid key
+    ├── Forbidden       the key of a request does not permit it
+    ├── TooMany         a caller made more requests than its limit allows
+    ├── TooSlow         a request did not arrive in time
     ├── Failed          an agent was called and did not return a result
     │   ├── TimedOut    ... because its time was up
     │   ├── Cancelled   ... because a person or a program stopped it
@@ -38,6 +45,24 @@ class BadInput(RemitError, ValueError):
     """An argument is invalid. Nothing was written."""
 
     status = 422
+
+
+class Malformed(BadInput):
+    """The input is not JSON, or has something in it that JSON parsers read in different ways."""
+
+    status = 400
+
+
+class TooLarge(BadInput):
+    """The input is larger than a request may be."""
+
+    status = 413
+
+
+class WrongType(BadInput):
+    """The input is sent in a form that remit does not read."""
+
+    status = 415
 
 
 class NotFound(RemitError, LookupError):
@@ -75,6 +100,39 @@ class Refused(RemitError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), rule=self.rule), self.args
+
+
+class Unauthorised(RemitError):
+    """A request to a server came without a valid key."""
+
+    status = 401
+
+
+class Forbidden(RemitError):
+    """The key of a request does not permit it, or it came from a page or for a host that the server does not serve."""
+
+    status = 403
+
+
+class TooMany(RemitError):
+    """A caller made more requests than its limit allows. `seconds` is how long it should wait."""
+
+    status = 429
+    retryable = True
+
+    def __init__(self, sentence: str, *, seconds: int = 1) -> None:
+        super().__init__(sentence)
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), seconds=self.seconds), self.args
+
+
+class TooSlow(RemitError):
+    """A request did not arrive in time."""
+
+    status = 408
+    retryable = True
 
 
 class Failed(RemitError):

@@ -37,6 +37,7 @@ _COMMANDS: Final = (
     (RUN, "chat", "chat:chat", "Chat with an agent in one session."),
     (RUN, "submit", "submit:submit", "Add a task to the queue and print its id."),
     (RUN, "worker", "worker:worker", "Start a worker that runs queued tasks."),
+    (RUN, "serve", "serve:serve", "Serve the store over HTTP, with the workers of the team."),
     (RUN, "wait", "watch:wait", "Wait for tasks and print their results."),
     (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
     (RUN, "stop-all", "cancel:stop_all", "Cancel every open run and task of the workspace."),

@@ -1,0 +1,169 @@
+"""`remit serve`: the workspaces of a store over HTTP, with the workers of the team in this folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from remit.cli.completing import TeamName
+from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
+from remit.cli.loading import has_team, lasting, load_team
+from remit.cli.options import InWorkspace, OwnStore, aside, out, store_at, where_is, workspace_at
+from remit.config.tokens import forget_token, keep_token
+from remit.core.checks import between, whole
+from remit.engine.settings import HANDS
+from remit.errors import BadInput
+from remit.report.figures import count
+from remit.runtime.workspace import Workspace, opening_of
+
+if TYPE_CHECKING:
+    from remit.runtime.runtime import Runtime
+    from remit.server.serve import PortServer
+
+_PORTS: Final = 65_535
+
+
+class ServeAddress(NamedTuple):
+    """Where a server is reached, and for which hosts and pages it answers."""
+
+    host: str
+    port: int
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+def serve(
+    runtime: TeamName = "",
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8420,
+    store: OwnStore = None,
+    workspace: InWorkspace = None,
+    concurrency: int | None = None,
+    drain_timeout: float = 30.0,
+    allow_host: Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)] = None,
+    allow_origin: Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)] = None,
+) -> int:
+    """Serve the store over HTTP. In a folder with a team, also run its queued tasks, like a worker.
+
+    On this machine a token is enough, which is printed at the start; other commands find it. To be reached from other
+    machines, the server needs keys: `remit access` makes them. The first SIGTERM or Ctrl-C ends it cleanly.
+
+    Parameters
+    ----------
+    runtime
+        The Runtime as `team:rt` or `./team.py:rt`, or a team file. [default: REMIT_TEAM, else remit.toml, if any]
+    host
+        ServeAddress to serve on.
+    port
+        Port to serve on; 0 for any free one.
+    store
+        Store to serve: a SQLite file or a postgresql:// URL. [default: the team's own, else remit.db]
+    workspace
+        Workspace of the token. [default: from remit.toml, else "default"]
+    concurrency
+        Maximum number of tasks at a time; 0 for a server without workers. [default: the team's, else 100]
+    drain_timeout
+        Time for running tasks to finish on shutdown, in seconds.
+    allow_host
+        Host header to answer besides the address itself, with its port: remit.example.com. Repeat it for several.
+    allow_origin
+        Origin of pages that may call the server from a browser: https://remit.example.com. Repeat it for several.
+    """
+    whole(concurrency, "--concurrency")
+    between(port, "--port", 0, _PORTS)
+    if drain_timeout < 0:
+        raise BadInput("--drain-timeout is a number of seconds, 0 to requeue at once")
+    try:
+        from remit.server.serve import may_bind, run
+    except ImportError as error:
+        raise BadInput(f"serving needs more packages: pip install 'remit[server]' ({error})") from error
+    may_bind(host, has_access=False)
+    address = ServeAddress(host, port, tuple(allow_host or ()), tuple(allow_origin or ()))
+    try:
+        if concurrency == 0 or not (runtime or has_team()):
+            if concurrency:
+                raise BadInput("there is no team to run tasks with: pass one, or leave out --concurrency")
+            with Workspace(store_at(store), workspace_at(workspace)) as alone:
+                return run(_serve(alone, address))
+        own = load_team(runtime).runtime
+        serving = replace(own.serving_settings, concurrency=concurrency or own.concurrency or HANDS)
+        with own.at(store, serving=serving) as team:
+            return run(_serve(team.workspace, address, team, drain_timeout))
+    except asyncio.CancelledError:  # the second signal
+        return INTERRUPTED
+
+
+async def _serve(workspace: Workspace, address: ServeAddress, team: Runtime | None = None, drain: float = 0) -> int:
+    from remit.server.app import ServerSettings, create_app
+    from remit.server.callers import TokenDoorkeeper
+    from remit.server.serve import PortServer, listening
+    from remit.server.tenants import Tenants
+
+    with interrupts() as heard, listening(address.host, address.port) as socket:
+        if team is not None:
+            await team.available()
+            lasting(team, "no other process could see it")
+        bound: int = socket.getsockname()[1]
+        token = token_urlsafe(32)
+        settings = ServerSettings(_hosts(address, bound), frozenset(address.origins), workspace=workspace.name)
+        tenants = Tenants(opening_of(workspace).database, (workspace,))
+        server = PortServer(create_app(tenants, TokenDoorkeeper(token, workspace.name), settings))
+        file = keep_token(bound, token)
+        try:
+            async with _hands(team, drain):
+                serving = asyncio.create_task(server.serve([socket]))
+                _greet(workspace, address._replace(port=bound), token, str(file), team)
+                await _until_told(server, serving, heard)
+        finally:
+            forget_token(bound, token)
+    return 0
+
+
+def _hosts(address: ServeAddress, port: int) -> frozenset[str]:
+    """Return the Host headers to answer: the address itself, the names of this machine for itself, and those given."""
+    own = f"[{address.host}]" if ":" in address.host else address.host
+    names = {own, "localhost", "127.0.0.1", "[::1]"}
+    return frozenset(f"{name}:{port}" for name in names) | {one.lower() for one in address.hosts}
+
+
+@asynccontextmanager
+async def _hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
+    """Run the team's queued tasks while the body runs, and let them finish afterwards."""
+    if team is None:
+        yield
+        return
+    working = asyncio.create_task(team.serve())
+    try:
+        yield
+        await team.drain(drain)
+        await working
+    finally:
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
+
+
+async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: Interrupts) -> None:
+    told = asyncio.create_task(heard.first.wait())
+    await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    server.end()
+    await serving
+
+
+def _greet(workspace: Workspace, address: ServeAddress, token: str, file: str, team: Runtime | None) -> None:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    where = f"{where_is(opening_of(workspace).database)}, workspace {workspace.name}"
+    hands = "no workers" if team is None else f"up to {count(team.concurrency, 'task')} at a time"
+    console = out()
+    console.print(Text(f"serving http://{host}:{address.port} on {where}, {hands}; Ctrl-C ends it"))
+    console.print(Text(f"token: {token}"), soft_wrap=True)
+    aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)

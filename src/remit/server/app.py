@@ -1,0 +1,318 @@
+"""The server as an ASGI application: host, key, scope, limits and strict input before every handler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import cache
+from http import HTTPStatus
+from secrets import token_hex
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from remit.core.values import Json
+from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
+from remit.server.callers import Caller, Doorkeeper, no_key
+from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
+from remit.server.problems import plain_problem, problem
+from remit.server.routes import ROWS
+from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
+from remit.server.tenants import Tenants
+
+_log = logging.getLogger("remit")
+
+KEY_LIMIT: Final = 200  # characters of an Idempotency-Key
+_PARAMETERS: Final = 50
+_UNSAFE: Final = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+)
+_UNLESS_SET: Final = (
+    (b"cache-control", b"private, no-cache"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class ServerSettings(NamedTuple):
+    """The settings of a server. `hosts` are the Host headers that it answers, with their ports; `origins` the pages
+    that may call it from a browser."""
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    body: BodyLimits = USUAL
+    workspace: str = "default"  # of requests without a key: whether its store can be read
+
+
+class Mounted(NamedTuple):
+    """An application of another library below a path, for keys with this scope. `make` is entered when the server
+    starts; the application finds the caller in `scope["remit.caller"]`."""
+
+    prefix: str
+    scope: str
+    make: Callable[[Tenants, ServerSettings], AbstractAsyncContextManager[ASGIApp]]
+
+
+MOUNTS: Final[tuple[Mounted, ...]] = ()
+
+Branch: TypeAlias = "dict[str, Any]"
+
+
+class RouteTree:
+    """The rows by the segments of their paths. A segment is decoded after the path is split, so a key may contain a
+    slash."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._root: Branch = {}
+        for row in rows:
+            branch = self._root
+            for segment in row.path.split("/")[1:]:
+                branch = branch.setdefault("{}" if segment.startswith("{") else segment, {})
+            branch.setdefault("", {})[row.method] = row
+
+    def find(self, path: str) -> tuple[Mapping[str, Row], list[str]] | None:
+        """Return the rows of a path by method, and the values of its variable segments."""
+        branch, values = self._root, list[str]()
+        for segment in path.split("/")[1:]:
+            following = branch.get(segment) if segment else None
+            if following is None:
+                following = branch.get("{}")
+                values.append(segment)
+            if following is None:
+                return None
+            branch = following
+        rows = branch.get("")
+        return None if rows is None else (rows, values)
+
+
+def names_in(path: str) -> list[str]:
+    """Return the names of the variable segments of a path."""
+    return [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
+
+
+class Server:
+    """The ASGI application. Enter `running()`, or send it the events of a lifespan, before the first request to a
+    mounted application."""
+
+    def __init__(
+        self, tenants: Tenants, doorkeeper: Doorkeeper, settings: ServerSettings, rows: Iterable[Row] = ROWS
+    ) -> None:
+        self._tenants = tenants
+        self._doorkeeper = doorkeeper
+        self._settings = settings
+        self._routes = RouteTree(rows)
+        self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
+
+    @asynccontextmanager
+    async def running(self, mounts: Iterable[Mounted] = MOUNTS) -> AsyncGenerator[Server]:
+        """Start the mounted applications, and end them afterwards."""
+        async with AsyncExitStack() as stack:
+            for one in mounts:
+                app = await stack.enter_async_context(one.make(self._tenants, self._settings))
+                self._mounts[one.prefix] = (one, StrictBody(app, self._settings.body))
+            try:
+                yield self
+            finally:
+                self._mounts.clear()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._request(scope, receive, _with_headers(send))
+        else:  # a websocket: there are none
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = ""
+        given: list[object] = []
+        try:
+            self._must_be_for_us(scope)
+            mount = self._mounted(scope["path"])
+            if mount is not None:
+                await self._pass_on(mount, scope, receive, send)
+                return
+            found = self._row(scope)
+            if isinstance(found, Response):
+                response = found
+            else:
+                name = found[0].name
+                response = await self._answer(*found, scope, receive, given)
+        except RemitError as error:
+            response = problem(error, name, texts_in(given))
+        except ClientDisconnect:
+            return
+        except Exception:  # noqa: BLE001 - a bug must not show its text to the caller
+            _log.exception("a request failed: %s", name or "no route")
+            response = plain_problem(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", _BUG, name)
+        await response(scope, receive, send)
+
+    def _must_be_for_us(self, scope: Scope) -> None:
+        """Raise `Forbidden` for another host, and for a page of another origin: a browser may have been led here."""
+        settings = self._settings
+        if settings.hosts and header(scope, b"host").lower() not in settings.hosts:
+            raise Forbidden("this server does not serve that host; `remit serve --allow-host` adds one")
+        origin = header(scope, b"origin")
+        if origin and origin.lower() not in settings.origins:
+            raise Forbidden("pages of that origin may not call this server; `remit serve --allow-origin` adds one")
+
+    def _row(self, scope: Scope) -> tuple[Row, list[str]] | Response:
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        found = self._routes.find(raw.partition(b"?")[0].decode("latin-1"))
+        if found is None:
+            return plain_problem(HTTPStatus.NOT_FOUND, "no-such-path", _NO_PATH)
+        rows, values = found
+        method = "GET" if scope["method"] == "HEAD" and "GET" in rows else scope["method"]
+        row = rows.get(method)
+        if row is None:
+            allow = ", ".join(sorted(rows))
+            return plain_problem(HTTPStatus.METHOD_NOT_ALLOWED, "no-such-method", _NO_METHOD, allow=allow)
+        return row, values
+
+    async def _answer(
+        self, row: Row, values: list[str], scope: Scope, receive: Receive, given: list[object]
+    ) -> Response:
+        caller = await self._caller(row.scope, scope)
+        path = dict(zip(names_in(row.path), map(_decoded, values), strict=True))
+        query = _query(row, scope["query_string"])
+        given += [path, query]
+        op = ""
+        body: BaseModel | None = None
+        if row.method in _UNSAFE:
+            op = caller.op(_idempotency_key(scope))
+            given.append(op)
+            if not row.raw:
+                sent = await read_json(scope, receive, self._settings.body)
+                given.append(sent)
+                body = checked(row.body, sent, "the body")
+        workspace = self._tenants.workspace(caller.workspace)
+        checked_query = checked(row.query, query, "the query")
+        call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive)
+        answer = await row.handler(call)
+        return answer.response() if isinstance(answer, HttpAnswer) else answer
+
+    async def _caller(self, needed: str, scope: Scope) -> Caller:
+        """Return who makes the request. Raise `Unauthorised` without a key, and `Forbidden` without the scope."""
+        if not needed:
+            return Caller("", self._settings.workspace, frozenset())
+        kind, _, key = header(scope, b"authorization").partition(" ")
+        if kind.lower() != "bearer" or not key.strip():
+            raise no_key()
+        caller = await self._doorkeeper.caller(key.strip())
+        caller.must(needed)
+        return caller
+
+    def _mounted(self, path: str) -> tuple[Mounted, ASGIApp] | None:
+        for prefix, mount in self._mounts.items():
+            if path == prefix or path.startswith(f"{prefix}/"):
+                return mount
+        return None
+
+    async def _pass_on(self, mount: tuple[Mounted, ASGIApp], scope: Scope, receive: Receive, send: Send) -> None:
+        one, app = mount
+        caller = await self._caller(one.scope, scope)
+        workspace = self._tenants.workspace(caller.workspace)
+        own = {"root_path": one.prefix, "remit.caller": caller, "remit.workspace": workspace}
+        await app({**scope, **own}, receive, send)
+
+
+def create_app(tenants: Tenants, doorkeeper: Doorkeeper, settings: ServerSettings | None = None) -> Server:
+    """Return the server of these workspaces. Its settings say which hosts it answers."""
+    return Server(tenants, doorkeeper, ServerSettings() if settings is None else settings)
+
+
+_BUG: Final = "the server failed; its log says why"
+_NO_PATH: Final = "there is nothing at this path; /v1/openapi.json lists what there is"
+_NO_METHOD: Final = "this path does not take this method; the header Allow lists those that it takes"
+
+
+def checked(model: type[BaseModel], given: Json, what: str) -> BaseModel:
+    """Return what was sent as a checked value. Raise `BadInput` that names each field that is wrong, and nothing of its
+    content."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+    known = _fields(model)
+    said = [_complaint(one["type"], one["loc"], one["msg"], known) for one in found[:5]]
+    raise BadInput(f"{what}: {'; '.join(dict.fromkeys(said))}")
+
+
+def _complaint(kind: str, place: tuple[int | str, ...], message: str, known: frozenset[str]) -> str:
+    where = ".".join(str(part) for part in place if isinstance(part, int) or part in known)
+    if kind == "extra_forbidden":
+        return (
+            f"{f'{where} has' if where else 'it has'} a field that is not known; known are {', '.join(sorted(known))}"
+        )
+    words = message.removeprefix("Value error, ")
+    return f"{where}: {words}" if where else words
+
+
+@cache
+def _fields(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of all fields of a model, and of the models in it."""
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return frozenset(name for part in parts for name in part.get("properties", {}))
+
+
+def _query(row: Row, text: bytes) -> dict[str, Json]:
+    try:
+        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_PARAMETERS)
+    except ValueError:  # also of characters that are not ASCII or UTF-8
+        raise Malformed("the query is not a list of parameters in UTF-8, such as ?limit=10&state=open") from None
+    found: dict[str, Json] = dict(pairs)
+    if len(found) != len(pairs):
+        raise BadInput("the query has the same parameter twice")
+    if any("\0" in part for pair in pairs for part in pair):
+        raise Malformed("the query contains a NUL character")
+    return found
+
+
+def _decoded(segment: str) -> str:
+    """Return a segment of a path as text. One that cannot be names nothing that exists."""
+    try:
+        text = unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError:
+        raise NotFound("there is no such object") from None
+    if not text or "\0" in text:
+        raise NotFound("there is no such object")
+    return text
+
+
+def _idempotency_key(scope: Scope) -> str:
+    key = header(scope, b"idempotency-key")
+    if len(key) > KEY_LIMIT or not (key.isascii() and key.isprintable()):
+        raise BadInput(f"the header Idempotency-Key has at most {KEY_LIMIT} printable ASCII characters")
+    return key
+
+
+def _with_headers(send: Send) -> Send:
+    """Return a `send` that adds the headers that every answer has."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [*message.get("headers", ())]
+            there = {name for name, _ in own}
+            own += [(b"x-request-id", token_hex(8).encode()), *_HEADERS]
+            own += [pair for pair in _UNLESS_SET if pair[0] not in there]
+            message = {**message, "headers": own}
+        await send(message)
+
+    return sent

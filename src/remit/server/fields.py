@@ -1,0 +1,141 @@
+"""The words of requests: texts, names, amounts, times and pages, with the limits of the kernel as JSON Schema.
+
+A value that fits the schema of its field is accepted; a value that does not is refused before the kernel sees it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from remit.core.bounds import Bounds
+from remit.core.prices import credits as amount
+from remit.core.scope import KEY_LIMIT, MOST_PASSED, NAMESPACE_LIMIT
+from remit.core.scope import Scope as ContextScope
+from remit.core.values import INT_LIMIT, NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, canonical
+from remit.engine.acts import WHY_LIMIT
+from remit.errors import BadInput
+from remit.server.calls import BodyModel
+
+PAGE: Final = 1_000
+LAST_MOMENT: Final = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
+_PRINTABLE: Final = r"^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$"  # what `str.isprintable` accepts
+_NAMES: Final = 1_000
+_SECONDS: Final = 200 * 365 * 86_400
+_MOST_TOKENS: Final = 1_000_000_000_000
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line of printable characters")
+    return text
+
+
+def _named(text: str) -> str:
+    try:
+        canonical(text)
+    except BadInput:
+        raise ValueError("must be the name of an agent, with a letter or a digit") from None
+    return text
+
+
+def _digits(value: object) -> object:
+    """Return a number of a query: digits only, where Python would also read `1_0`, `+1` and `1.0`."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _money(text: str) -> str:
+    try:
+        amount(text)
+    except BadInput:
+        raise ValueError('must be an amount such as "$0.50"') from None
+    return text
+
+
+Line: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=NAME_LIMIT),
+    AfterValidator(_printable),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": _PRINTABLE}),
+]
+Session: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=SESSION_LIMIT),
+    AfterValidator(_printable),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": SESSION_LIMIT, "pattern": _PRINTABLE}),
+]
+AgentName: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=NAME_LIMIT),
+    AfterValidator(_named),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": r"[^\W_]"}),
+]
+Text: TypeAlias = Annotated[str, Field(max_length=TASK_LIMIT)]
+Why: TypeAlias = Annotated[str, Field(max_length=WHY_LIMIT)]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=_SECONDS)]
+Namespace: TypeAlias = Annotated[str, Field(min_length=1, max_length=NAMESPACE_LIMIT)]
+EntryKey: TypeAlias = Annotated[str, Field(min_length=1, max_length=KEY_LIMIT)]
+Amount: TypeAlias = Annotated[
+    str,
+    Field(max_length=40),
+    AfterValidator(_money),
+    WithJsonSchema({"type": "string", "pattern": r"^\$[0-9]{1,9}(\.[0-9]{1,6})?$", "examples": ["$0.50"]}),
+]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT)]
+OneOrMore: TypeAlias = Annotated[int, Field(ge=1, le=INT_LIMIT)]
+Tokens: TypeAlias = Annotated[int, Field(ge=0, le=_MOST_TOKENS)]
+Moment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT)]
+# Numbers in a query
+Limit: TypeAlias = Annotated[int, BeforeValidator(_digits), Field(ge=1, le=PAGE)]
+Cursor: TypeAlias = Annotated[int, BeforeValidator(_digits), Field(ge=0, le=INT_LIMIT)]
+QueryMoment: TypeAlias = Annotated[int, BeforeValidator(_digits), Field(ge=0, le=LAST_MOMENT)]
+
+
+class ScopeBody(BodyModel):
+    """A part of the context: a namespace, or the entries of it with a key or a prefix."""
+
+    namespace: Namespace
+    key: EntryKey | None = None
+    prefix: Annotated[str, Field(max_length=KEY_LIMIT)] = ""
+
+    @property
+    def scope(self) -> ContextScope:
+        return ContextScope(self.namespace, self.key, prefix=self.prefix)
+
+
+Scopes: TypeAlias = Annotated[list[Namespace | ScopeBody], Field(max_length=MOST_PASSED)]
+Names: TypeAlias = Annotated[list[Line], Field(max_length=_NAMES)]
+AgentNames: TypeAlias = Annotated[list[AgentName], Field(max_length=_NAMES)]
+
+
+def scopes_of(given: list[str | ScopeBody]) -> list[str | ContextScope]:
+    """Return the scopes of a body as the kernel takes them."""
+    return [one if isinstance(one, str) else one.scope for one in given]
+
+
+class BoundsBody(BodyModel):
+    """Limits for a task and all its subtasks. What is left out limits nothing."""
+
+    agents: AgentNames | None = None
+    tools: Names | None = None
+    sees: Scopes | None = None
+    writes: Scopes | None = None
+    depth: Count | None = None
+    deadline: Moment | None = None
+    credits: Amount | None = None
+    tokens: Count | None = None
+    handoffs: Count | None = None
+    members: OneOrMore | None = None
+    tasks: OneOrMore | None = None
+    requests: Count | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        given: dict[str, Any] = {name: value for name, value in self if value is not None}
+        for name in ("sees", "writes"):
+            if name in given:
+                given[name] = scopes_of(given[name])
+        return Bounds(**given)

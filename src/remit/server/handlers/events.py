@@ -1,0 +1,76 @@
+"""The journal over HTTP: pages of events, and one event."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, TypeAlias, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from starlette.responses import Response
+
+from remit.core.kinds import SHAPES
+from remit.core.times import aware
+from remit.errors import NotFound
+from remit.report import wire
+from remit.runtime.filters import HistoryFilter
+from remit.server.calls import HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
+from remit.server.fields import AgentName, Cursor, Limit, Line, QueryMoment, Session
+
+KINDS: Final = tuple(sorted(SHAPES))
+
+
+def _kinds(value: object) -> object:
+    """Return the kinds of a query: names with commas between them."""
+    return value.split(",") if isinstance(value, str) else value
+
+
+def _known(kinds: list[str]) -> list[str]:
+    if not SHAPES.keys() >= {*kinds}:
+        raise ValueError("must be kinds of events with commas between them, such as task.completed,task.failed")
+    return kinds
+
+
+Kinds: TypeAlias = Annotated[
+    list[str],
+    BeforeValidator(_kinds),
+    AfterValidator(_known),
+    Field(min_length=1, max_length=len(KINDS)),
+    WithJsonSchema({"type": "array", "items": {"enum": [*KINDS]}, "minItems": 1, "maxItems": len(KINDS)}),
+]
+
+
+class EventsQuery(QueryModel):
+    """Which events to read: all conditions must hold. A cursor is the `seq` of the last event already seen."""
+
+    run: Line | None = None
+    session: Session | None = None
+    agent: AgentName | None = None
+    task: Line | None = None
+    kind: Kinds | None = None
+    since: QueryMoment | None = None
+    until: QueryMoment | None = None
+    after: Cursor = 0
+    limit: Limit = 100
+
+    def filters(self) -> HistoryFilter:
+        given: dict[str, Any] = {name: value for name, value in self if value is not None}
+        if "kind" in given:
+            given["kinds"] = given.pop("kind")
+        return cast("HistoryFilter", given | {name: aware(given[name]) for name in ("since", "until") if name in given})
+
+
+async def listing(call: HttpCall[EventsQuery, NoBody]) -> HttpAnswer | Response:
+    """List events in their order, after a number."""
+    found = await call.workspace.journal.history(**call.query.filters())
+    following = str(found[-1].seq) if len(found) == call.query.limit else None
+    return HttpAnswer({"events": [wire.event(one) for one in found], "next": following})
+
+
+async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """Show one event by its number."""
+    text = call.path["seq"]
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise NotFound("there is no such event")
+    found = await call.workspace.journal.history(after=int(text) - 1, limit=1) if int(text) else []
+    if not found or found[0].seq != int(text):
+        raise NotFound("there is no such event")
+    return call.unless_same(f'"{found[0].hash}"', wire.event(found[0]))

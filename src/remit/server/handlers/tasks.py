@@ -1,0 +1,204 @@
+"""Tasks over HTTP: submit, list, look, wait, cancel, retry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Unpack, cast
+
+from pydantic import BeforeValidator, Field, JsonValue
+
+from remit.core.bounds import TOP
+from remit.core.events import MOST_META, MOST_TAGS, VALUE_LIMIT
+from remit.core.times import aware
+from remit.core.values import Json
+from remit.engine.asking import HIGHEST, MOST_ATTEMPTS, Submitting
+from remit.engine.queue.task import Status, Task
+from remit.report import wire
+from remit.runtime.filters import TaskFilter
+from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
+from remit.server.fields import (
+    AgentName,
+    Amount,
+    BoundsBody,
+    Cursor,
+    Limit,
+    Line,
+    Moment,
+    Names,
+    QueryMoment,
+    Scopes,
+    Seconds,
+    Session,
+    Text,
+    Why,
+    scopes_of,
+)
+
+State = Literal["open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"]
+Tier = Literal["simple", "medium", "complex"]
+Trusted = Literal["trusted", "untrusted"]
+MetaText = Annotated[str, Field(max_length=VALUE_LIMIT)]
+LONGEST_WAIT = 60  # seconds
+
+
+class LabelsBody(BodyModel):
+    """What every submission may say: its session, its limits, its labels, and when and how often it is tried."""
+
+    session: Session | None = None
+    tier: Tier | None = None
+    handoffs: bool | None = None
+    sees: Scopes | None = None
+    writes: Scopes | None = None
+    tools: Names | None = None
+    within: BoundsBody | None = None
+    timeout: Seconds | None = None
+    trust: Trusted | None = None
+    credits: Amount | None = None
+    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] | None = None
+    after: Seconds | None = None
+    at: Moment | None = None
+    priority: Annotated[int, Field(ge=-HIGHEST, le=HIGHEST)] | None = None
+    tags: Annotated[list[Line], Field(max_length=MOST_TAGS)] | None = None
+    meta: Annotated[dict[Line, MetaText | int | float | bool], Field(max_length=MOST_META)] | None = None
+
+    def keywords(self, *left_out: str) -> dict[str, Any]:
+        """Return the keywords of a submission."""
+        given: dict[str, Any] = {name: value for name, value in self if value is not None and name not in left_out}
+        for name in ("sees", "writes"):
+            if name in given:
+                given[name] = scopes_of(given[name])
+        if self.within is not None:
+            given["within"] = self.within.bounds
+        if self.at is not None:
+            given["at"] = aware(self.at)
+        return given
+
+
+class SubmitBody(LabelsBody):
+    """A task for an agent: a text, data, or both."""
+
+    agent: AgentName
+    task: Text = ""
+    data: JsonValue = None
+    remembers: bool | None = None
+
+
+class CancelBody(BodyModel):
+    """Why a task is cancelled; the journal keeps it."""
+
+    why: Why = ""
+
+
+class RetryBody(BodyModel):
+    """How a task is retried: a plan from one of its steps, or a conversation from its beginning."""
+
+    from_step: Annotated[str, Field(min_length=1)] | None = None
+    restart: bool = False
+
+
+class TasksQuery(QueryModel):
+    """Which tasks to list: all conditions must hold."""
+
+    state: State | None = None
+    agent: AgentName | None = None
+    session: Session | None = None
+    parent: Line | None = None
+    run: Line | None = None
+    asker: AgentName | None = None
+    by: Line | None = None
+    tag: Line | None = None
+    since: QueryMoment | None = None
+    until: QueryMoment | None = None
+    text: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    limit: Limit = 100
+    cursor: Cursor | None = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filter of the workspace; a cursor is the `began` of the last row."""
+        given: dict[str, Any] = {name: value for name, value in self if value is not None}
+        if "cursor" in given:
+            given["before"] = given.pop("cursor")
+        return given | {name: aware(given[name]) for name in ("since", "until") if name in given}
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, str) and not (value.isascii() and value.replace(".", "", 1).isdigit()):
+        raise ValueError("must be a number of seconds")
+    return value
+
+
+class WaitQuery(QueryModel):
+    """How many seconds to wait."""
+
+    timeout: Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=LONGEST_WAIT)] = 25.0
+
+
+async def submit(call: HttpCall[NoQuery, SubmitBody]) -> HttpAnswer:
+    """Queue a task. The same Idempotency-Key with the same content is the same task, and gets the same answer."""
+    body = call.body
+    task = await _submitted(call, body.agent, body.task, **queueing(call, body.keywords("agent", "task")))
+    return accepted(task)
+
+
+async def _submitted(call: HttpCall[NoQuery, SubmitBody], agent: str, text: str, **how: Unpack[Submitting]) -> Task:
+    return await call.workspace.submit(agent, text, asker=call.caller.agent, **how)
+
+
+def queueing(call: HttpCall[Any, Any], how: dict[str, Any]) -> Submitting:
+    """Return the keywords of a submission with those that its caller cannot choose: its person, its bounds and its
+    key. A request without an Idempotency-Key is always a new task."""
+    within = how.get("within", TOP) & call.caller.bounds
+    if within is not TOP:
+        how["within"] = within
+    how["by"] = call.caller.by
+    how["key"] = call.op or call.fresh
+    return cast("Submitting", how)
+
+
+def accepted(task: Task) -> HttpAnswer:
+    """Return the answer for a new task. A repeated request gets the same bytes; only a header says so."""
+    headers = {"Location": f"/v1/tasks/{task.id}"}
+    if task.existing:
+        headers["Idempotency-Replayed"] = "true"
+    return HttpAnswer({"id": task.id}, 202, headers)
+
+
+async def listing(call: HttpCall[TasksQuery, NoBody]) -> HttpAnswer:
+    """List tasks, newest first."""
+    found = await call.workspace.tasks.list(**cast("TaskFilter", call.query.filters()))
+    following = str(found[-1].began) if len(found) == call.query.limit else None
+    return HttpAnswer({"tasks": [status_data(one) for one in found], "next": following})
+
+
+async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """Show a task: its state, and its result or error if it has ended."""
+    status = await call.workspace.tasks.get(call.id).status()
+    tag = f'W/"{status.state}-{status.attempt}-{status.ended_at or 0}"'
+    return call.unless_same(tag, status_data(status))
+
+
+async def wait(call: HttpCall[WaitQuery, NoBody]) -> HttpAnswer:
+    """Wait until a task has ended, for up to a minute. A task that failed is no error: its outcome says so."""
+    try:
+        outcome = await call.workspace.tasks.get(call.id).wait(call.query.timeout)
+    except TimeoutError:
+        return HttpAnswer({"ended": False, "outcome": None}, 202, {"Retry-After": "1"})
+    return HttpAnswer({"ended": True, "outcome": wire.outcome(outcome)})
+
+
+async def cancel(call: HttpCall[NoQuery, CancelBody]) -> HttpAnswer:
+    """Cancel a task or a run, with all its subtasks."""
+    why = call.body.why or "cancelled by its owner"
+    number = await call.workspace.tasks.cancel(call.id, why, op=call.op, by=call.caller.by)
+    return HttpAnswer({"cancelled": number}, 202)
+
+
+async def retry(call: HttpCall[NoQuery, RetryBody]) -> HttpAnswer:
+    """Retry a task that did not complete, as a new task; its finished work is not repeated."""
+    tasks, body = call.workspace.tasks, call.body
+    task = await tasks.retry(call.id, from_step=body.from_step, restart=body.restart, op=call.op, by=call.caller.by)
+    return accepted(task)
+
+
+def status_data(status: Status) -> dict[str, Json]:
+    """Return a task's status as JSON."""
+    return wire.object_of(status)
