@@ -4,7 +4,7 @@ from core.make import NOW, entry, remit_along
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
-from remit.core.events import Gap, Head, Labels, Place, Unsealed, seal
+from remit.core.events import Gap, Head, Hook, Labels, Place, Unsealed, seal
 from remit.core.identity import UsedKey
 from remit.core.kinds.models import (
     TalkRestarted,
@@ -50,6 +50,9 @@ from remit.core.kinds.workspace import (
     breaker_set,
     cards_published,
     effect_done,
+    hook_added,
+    hook_removed,
+    hook_rotated,
     key_removed,
     key_set,
     owner_acted,
@@ -164,6 +167,9 @@ NIGHTLY = Schedule(
     '{"ceiling":{"depth":3},"keywords":{"priority":3}}',
     *(NOW + 9, None, "", 0, "ann", NOW, 0, 0),
 )
+
+
+HOOK = Hook("h1", "https://example.com/hook", "question.* task.completed", "", 1, None, "ann", NOW, 0, 0)
 
 
 def with_more(event: Unsealed, **more: object) -> Unsealed:
@@ -303,6 +309,10 @@ MADE = [
     schedule_fired(NIGHTLY._replace(next=None, last=NOW, last_task="t1", runs=1), NOW - 9, NOW),
     schedule_skipped(NIGHTLY, NOW, "no worker ran", NOW),
     schedule_skipped(NIGHTLY._replace(next=None, last=NOW, last_task="t1", runs=1), NOW, "no worker ran", NOW),
+    hook_added(HOOK, NOW),
+    hook_added(HOOK._replace(run="r1", added_by=""), NOW),
+    hook_rotated("h1", 2, "ann", NOW),
+    hook_removed("h1", "", NOW),
     key_set("openai", "1a2b3c4d", "", NOW),
     key_set("openai", "1a2b3c4d", "ann", NOW),
     key_set("openai", "1a2b3c4d", "ann", NOW, "9f86d081884c7d65"),

@@ -4,7 +4,8 @@ import pytest
 import standardwebhooks
 
 from core.make import NOW
-from remit.core.hook import Hook, delivery_id, derived_secret, secret_text, signed_headers, wanted_kinds
+from remit.core.events import Hook
+from remit.core.hook import delivery_id, derived_secret, secret_text, signed_headers, wanted_kinds
 from remit.core.kinds import SHAPES
 from remit.core.times import DAY, SECOND
 from remit.engine.system import SystemClock

@@ -59,7 +59,7 @@ def test_every_query_names_the_workspace(name: str):
         assert re.search(r"\bworkspace = :workspace\b", sql)
     tables = re.findall(
         r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker|tally|tally_task|tally_mark|secret|lease|hold"
-        r"|meter|question|schedule)\b",
+        r"|meter|question|schedule|hook)\b",
         sql,
     )
     conditions = re.findall(r"\bworkspace = (?::workspace|\w+\.workspace)", sql)

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from remit.core.events import Chapter, Event
+from remit.core.events import Chapter, Event, Hook
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import Record
 from remit.core.loops import AskCount
@@ -33,6 +33,7 @@ Table = Literal[
     "meter",
     "question",
     "schedule",
+    "hook",
 ]
 _TaskVerb = Literal["claim", "requeue", "lose", "extend", "set", "end", "hand", "fund"]
 _MoneyVerb = Literal["settle", "count"]
@@ -63,6 +64,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "meter": ("scope", "name", "unit", "hour", "spent"),
     "question": Question._fields,
     "schedule": Schedule._fields,
+    "hook": Hook._fields,
     "gap": ("first", "last", "hash", "stated"),
     "blob": ("seq", "text"),
     "artifact": (
@@ -88,6 +90,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
     "meter": ("scope", "name", "unit", "hour"),
     "question": ("id",),
     "schedule": ("name",),
+    "hook": ("id",),
 }
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from remit.core.checks import items
-from remit.core.times import aware
+from remit.core.times import DAY, aware
 from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, decode, line, plain, shown
 from remit.errors import BadInput
 
@@ -342,3 +342,39 @@ class Place(NamedTuple):
     run: str = ""
     session: str = ""
     task: str = ""
+
+
+FAMILY: Final = ".*"  # after the first word of some kinds: all of them
+OVERLAP: Final = DAY  # the secret before the last rotation signs for this long, next to the new one
+
+
+class Hook(NamedTuple):
+    """A hook as the store keeps it. Times are microseconds since 1970.
+
+    `kinds` are the wanted kinds of events, separated by spaces: `task.completed`, or `task.*` for a family. With `run`,
+    only events of that run are sent. `generation` counts the secrets: the secret itself is derived, and in no table.
+    `began` and `moved` are the numbers of the events that added it and that changed it last.
+    """
+
+    id: str
+    url: str
+    kinds: str
+    run: str
+    generation: int
+    rotated_at: int | None
+    added_by: str
+    added_at: int
+    began: int
+    moved: int
+
+    def wants(self, kind: str, run: str) -> bool:
+        """Whether an event of this kind and run is sent."""
+        if self.run not in ("", run):
+            return False
+        wanted = self.kinds.split()
+        return kind in wanted or f"{kind.partition('.')[0]}{FAMILY}" in wanted
+
+    def generations(self, now: int) -> list[int]:
+        """Return the secrets that sign now, the newest first: for a day after a rotation also the one before."""
+        overlaps = self.rotated_at is not None and now - self.rotated_at < OVERLAP
+        return [self.generation, self.generation - 1] if overlaps else [self.generation]

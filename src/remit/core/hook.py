@@ -3,49 +3,15 @@
 import base64
 import hmac
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from remit.core.checks import items, meant
-from remit.core.times import DAY
+from remit.core.events import FAMILY
 from remit.core.values import digest, shown
 from remit.errors import BadInput
 
-OVERLAP: Final = DAY  # the secret before the last rotation signs for this long, next to the new one
 PREFIX: Final = "whsec_"
 _PURPOSE: Final = b"remit-hook-1"
-_FAMILY: Final = ".*"
-
-
-class Hook(NamedTuple):
-    """A hook as the store keeps it. Times are microseconds since 1970.
-
-    `kinds` are the wanted kinds of events, separated by spaces: `task.completed`, or `task.*` for a family. With `run`,
-    only events of that run are sent. `generation` counts the secrets: the secret itself is derived, and in no table.
-    `began` and `moved` are the numbers of the events that added it and that changed it last.
-    """
-
-    id: str
-    url: str
-    kinds: str
-    run: str
-    generation: int
-    rotated_at: int | None
-    added_by: str
-    added_at: int
-    began: int
-    moved: int
-
-    def wants(self, kind: str, run: str) -> bool:
-        """Whether an event of this kind and run is sent."""
-        if self.run not in ("", run):
-            return False
-        wanted = self.kinds.split()
-        return kind in wanted or f"{kind.partition('.')[0]}{_FAMILY}" in wanted
-
-    def generations(self, now: int) -> list[int]:
-        """Return the secrets that sign now, the newest first: for a day after a rotation also the one before."""
-        overlaps = self.rotated_at is not None and now - self.rotated_at < OVERLAP
-        return [self.generation, self.generation - 1] if overlaps else [self.generation]
 
 
 def wanted_kinds(given: object, known: Collection[str]) -> str:
@@ -53,7 +19,7 @@ def wanted_kinds(given: object, known: Collection[str]) -> str:
     among the known ones, or for none at all."""
     what = 'kinds is a list of kinds of events, such as ["task.completed", "question.*"]'
     names = items(given, what)
-    families = {f"{kind.partition('.')[0]}{_FAMILY}" for kind in known}
+    families = {f"{kind.partition('.')[0]}{FAMILY}" for kind in known}
     for name in names:
         if not isinstance(name, str) or not (name in known or name in families):
             near = meant(name, sorted({*known, *families})) if isinstance(name, str) else ""

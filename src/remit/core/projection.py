@@ -15,7 +15,14 @@ from remit.core.kinds.people import QuestionAnswered, QuestionAsked
 from remit.core.kinds.sharing import EntriesRemoved, EntrySet, MessagesTaken
 from remit.core.kinds.tasks import FirstData
 from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
-from remit.core.kinds.workspace import CardsPublished, ScheduleRemoved, ScheduleSet
+from remit.core.kinds.workspace import (
+    CardsPublished,
+    HookAdded,
+    HookRemoved,
+    HookRotated,
+    ScheduleRemoved,
+    ScheduleSet,
+)
 from remit.core.loops import AskCount, strike_key
 from remit.core.money import LeaseMove, moves, purse_text
 from remit.core.trust import TRUSTED
@@ -379,6 +386,34 @@ def _schedule_fired(event: Event) -> list[Change]:
     return [Change("schedule", "fire", (cast("str", row["name"]),), row)]
 
 
+def _hook_added(event: Event) -> list[Change]:
+    data = read(event, HookAdded)
+    row: Row = {
+        "id": data["hook"],
+        "url": data["url"],
+        "kinds": data["kinds"],
+        "run": data.get("run", ""),
+        "generation": 1,
+        "rotated_at": None,
+        "added_by": data["by"],
+        "added_at": event.at,
+        "began": event.seq,
+        "moved": event.seq,
+    }
+    return [Change("hook", "put", (data["hook"],), row)]
+
+
+def _hook_rotated(event: Event) -> list[Change]:
+    data = read(event, HookRotated)
+    row: Row = {"id": data["hook"], "generation": data["generation"], "rotated_at": event.at, "moved": event.seq}
+    return [Change("hook", "set", (data["hook"],), row)]
+
+
+def _hook_removed(event: Event) -> list[Change]:
+    hook = read(event, HookRemoved)["hook"]
+    return [Change("hook", "drop", (hook,), {"id": hook})]
+
+
 def _cards_published(event: Event) -> list[Change]:
     cards = cast("list[dict[str, Json]]", read(event, CardsPublished)["cards"])
     return [
@@ -520,6 +555,9 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "schedule.removed": _schedule_removed,
     "schedule.fired": _schedule_fired,
     "schedule.skipped": _schedule_fired,
+    "hook.added": _hook_added,
+    "hook.removed": _hook_removed,
+    "hook.rotated": _hook_rotated,
     "key.set": _no_table,  # keys are not part of the history
     "key.removed": _no_table,
     "owner.acted": _no_table,

@@ -10,7 +10,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.change import Key, Row, Table
 from remit.core.entry import Entry, Message, Retired
-from remit.core.events import NO_LABELS, Chapter, Event, Gap, Head, Labels, Mark
+from remit.core.events import NO_LABELS, Chapter, Event, Gap, Head, Hook, Labels, Mark
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import Record, RunFacts, Standing
 from remit.core.limits import MeterUnit
@@ -592,6 +592,15 @@ class ScheduleView(Protocol):
         ...
 
 
+class HookView(Protocol):
+    """Hooks."""
+
+    def hook(self, hook: str) -> Hook | None: ...
+    def hooks(self) -> list[Hook]:
+        """Return all hooks, the oldest first."""
+        ...
+
+
 class View(
     JournalView,
     TaskView,
@@ -605,6 +614,7 @@ class View(
     ArtifactView,
     KeyView,
     ScheduleView,
+    HookView,
     Protocol,
 ):
     """All reads, as of one moment."""

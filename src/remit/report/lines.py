@@ -42,6 +42,9 @@ from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
 from remit.core.kinds.workspace import (
     BreakerSet,
     EffectDone,
+    HookAdded,
+    HookRemoved,
+    HookRotated,
     KeyRemoved,
     KeySet,
     OwnerActed,
@@ -256,6 +259,13 @@ def _next(planned: int | None) -> str:
     return "" if planned is None else f", next {iso(planned)[:19]}Z"
 
 
+def _hook_added(event: Event) -> str:
+    """Return text such as ": 0123, https://example.com/hook, task.completed task.failed of run 4567"."""
+    data = read(event, HookAdded)
+    of_run = f" of run {data['run']}" if "run" in data else ""
+    return f": {data['hook']}, {data['url']}, {data['kinds']}{of_run}"
+
+
 def _acted(event: Event) -> str:
     """Return text such as ": cancel 0123"."""
     data = read(event, OwnerActed)
@@ -414,6 +424,9 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "schedule.removed": lambda event: f": {read(event, ScheduleRemoved)['name']}",
     "schedule.fired": _schedule_fired,
     "schedule.skipped": _schedule_skipped,
+    "hook.added": _hook_added,
+    "hook.removed": lambda event: f": {read(event, HookRemoved)['hook']}",
+    "hook.rotated": lambda event: f": {read(event, HookRotated)['hook']}, secret {event.data['generation']}",
     "owner.acted": _acted,
     "entry.set": _entry,
     "artifact.saved": _saved,

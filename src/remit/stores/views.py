@@ -17,7 +17,7 @@ from remit.core.card import Card
 from remit.core.card import restored as card_restored
 from remit.core.change import COLUMNS
 from remit.core.entry import Entry, Message, Retired
-from remit.core.events import NO_LABELS, Event, Labels, labels_restored, mark
+from remit.core.events import NO_LABELS, Event, Hook, Labels, labels_restored, mark
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import GONE, NO_RUN, OPEN, Record, RunFacts, Standing, first_members
 from remit.core.limits import MeterUnit
@@ -486,6 +486,17 @@ class ScheduleQueries(Queries):
         return row[0] if row else None
 
 
+class HookQueries(Queries):
+    __slots__ = ()
+
+    def hook(self, hook: str) -> Hook | None:
+        row = self._one("hook", hook=hook)
+        return None if row is None else Hook(*row)
+
+    def hooks(self) -> list[Hook]:
+        return [Hook(*row) for row in self._rows("hooks")]
+
+
 class TallyQueries(Queries):
     __slots__ = ()
 
@@ -661,6 +672,7 @@ class SqlView(
     ArtifactQueries,
     KeyQueries,
     ScheduleQueries,
+    HookQueries,
 ):
     """All reads: `ports.View` for a SQL database."""
 

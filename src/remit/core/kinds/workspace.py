@@ -1,10 +1,10 @@
-"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys, schedules."""
+"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys, schedules, hooks."""
 
 from typing import Final, Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.events import INLINE, Event, Place, Unsealed, read
+from remit.core.events import INLINE, Event, Hook, Place, Unsealed, read
 from remit.core.plan import LeadData, PlanWhole
 from remit.core.remit import Remit
 from remit.core.times import Schedule
@@ -279,6 +279,45 @@ def schedule_skipped(after: Schedule, planned: int, why: str, now: int) -> Unsea
     return Unsealed("schedule.skipped", now, data, agent=after.agent)
 
 
+class HookAdded(TypedDict):
+    """The data of `hook.added`: an address that is sent the events of these kinds, of one run if `run` is there. The
+    secret is in no event."""
+
+    hook: str
+    url: str
+    kinds: str
+    run: NotRequired[str]
+    by: str
+
+
+def hook_added(hook: Hook, now: int) -> Unsealed:
+    data: dict[str, Json] = {"hook": hook.id, "url": hook.url, "kinds": hook.kinds, "by": hook.added_by}
+    return Unsealed("hook.added", now, {**data, "run": hook.run} if hook.run else data)
+
+
+class HookRemoved(TypedDict):
+    """The data of `hook.removed`."""
+
+    hook: str
+    by: str
+
+
+def hook_removed(hook: str, by: str, now: int) -> Unsealed:
+    return Unsealed("hook.removed", now, {"hook": hook, "by": by})
+
+
+class HookRotated(TypedDict):
+    """The data of `hook.rotated`: a hook has a new secret, its `generation`-th. For a day, the one before signs too."""
+
+    hook: str
+    generation: int
+    by: str
+
+
+def hook_rotated(hook: str, generation: int, by: str, now: int) -> Unsealed:
+    return Unsealed("hook.rotated", now, {"hook": hook, "generation": generation, "by": by})
+
+
 class KeptTask(TypedDict):
     """A task of another run whose result a fork uses, and how it ended."""
 
@@ -347,5 +386,8 @@ SHAPES: Final[dict[str, type]] = {
     "schedule.removed": ScheduleRemoved,
     "schedule.fired": ScheduleFired,
     "schedule.skipped": ScheduleSkipped,
+    "hook.added": HookAdded,
+    "hook.removed": HookRemoved,
+    "hook.rotated": HookRotated,
     "owner.acted": OwnerActed,
 }

@@ -233,6 +233,12 @@ def _schedule_stands(view: View, event: Event, _going: Container[str]) -> bool:
     return schedule is not None and event.seq in (schedule.began, schedule.moved)
 
 
+def _hook_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    """Whether the event added a hook, or changed it last."""
+    hook = view.hook(cast("str", event.data["hook"]))
+    return hook is not None and event.seq in (hook.began, hook.moved)
+
+
 def _always(_view: View, _event: Event, _going: Container[str]) -> bool:
     return True
 
@@ -254,6 +260,8 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "schedule.set": _schedule_stands,
     "schedule.fired": _schedule_stands,
     "schedule.skipped": _schedule_stands,
+    "hook.added": _hook_stands,
+    "hook.rotated": _hook_stands,
     "owner.acted": _always,  # operations are kept forever, like idempotency keys
 }
 

@@ -101,6 +101,8 @@ WITH RECURSIVE found (name) AS (
         SELECT min(workspace) AS next FROM hold WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM meter WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM question WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM schedule WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM hook WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM secret WHERE workspace > found.name
     ) AS each) FROM found WHERE found.name IS NOT NULL
 )

@@ -226,6 +226,7 @@ WITH RECURSIVE found (name) AS (
         SELECT min(workspace) AS next FROM meter WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM question WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM schedule WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM hook WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM secret WHERE workspace > found.name
     )) FROM found WHERE found.name IS NOT NULL
 )

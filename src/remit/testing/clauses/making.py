@@ -8,7 +8,7 @@ from remit.core import entry as entries
 from remit.core import remit as remits
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Message, Writer
-from remit.core.events import Event, Head, Mark, Place, Unsealed, genuine
+from remit.core.events import Event, Head, Hook, Mark, Place, Unsealed, genuine
 from remit.core.kinds.sharing import entry_set, message_sent
 from remit.core.kinds.tasks import BEGUN, Begun, Queued, ended, started, submitted
 from remit.core.kinds.upkeep import PrunedRun
@@ -52,6 +52,11 @@ def _cut(value: object) -> str:
 def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
     """Return the event that writes this draft, based on the present entry."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
+
+
+def hooking(hook: str, url: str = "https://example.com/hook", run: str = "") -> Hook:
+    """Return a hook that wants the completed tasks."""
+    return Hook(hook, url, "task.completed", run, 1, None, "ann", NOW, 0, 0)
 
 
 def scheduling(name: str, planned: int, task: str = "tidy up") -> Schedule:

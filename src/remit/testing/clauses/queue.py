@@ -6,7 +6,15 @@ from typing import Final
 from anyio import to_thread
 
 from remit.core.kinds.tasks import Begun, Claim, Queued, Requeue, claimed, moved, requeued, started, submitted
-from remit.core.kinds.workspace import schedule_fired, schedule_removed, schedule_set, schedule_skipped
+from remit.core.kinds.workspace import (
+    hook_added,
+    hook_removed,
+    hook_rotated,
+    schedule_fired,
+    schedule_removed,
+    schedule_set,
+    schedule_skipped,
+)
 from remit.core.remit import place
 from remit.core.times import SECOND, Schedule
 from remit.core.values import Json
@@ -20,6 +28,7 @@ from remit.testing.clauses.making import (
     ending,
     equal,
     first_remit,
+    hooking,
     ids,
     journal,
     look,
@@ -305,12 +314,32 @@ def _paused(name: str) -> Schedule:
     return scheduling(name, NOW)._replace(state="paused", next=None)
 
 
+async def a_hook_is_kept_with_its_latest_secret_until_it_is_removed(database: Database) -> None:
+    store = database.store("one")
+    await append(store, "add", *(hook_added(hooking(hook), NOW) for hook in ("b", "a")), hook_added(_OF_RUN, NOW))
+    await append(store, "rotate", hook_rotated("a", 2, "ann", NOW + 1))
+    await append(store, "remove", hook_removed("b", "ann", NOW + 2), hook_removed("none", "ann", NOW + 2))
+    found = await store.tx("look", lambda view: Decision([*(view.hook("a") or ())]))
+    rotated = hooking("a")._replace(generation=2, rotated_at=NOW + 1, began=2, moved=4)
+    equal(found, [*rotated], "one that was rotated, within a decision")
+    equal(await look(store, lambda view: view.hook("b")), None, "one that was removed")
+    equal(
+        await look(store, lambda view: view.hooks()), [rotated, _OF_RUN._replace(began=3, moved=3)], "all that are left"
+    )
+    equal(await look(database.store("two"), lambda view: view.hooks()), [], "those of another workspace")
+    await sound(store)
+
+
+_OF_RUN: Final = hooking("c", run="r1")
+
+
 CLAUSES: Final = (
     a_queued_task_is_kept_through_its_life,
     what_is_due_is_found_oldest_first,
     what_is_due_in_all_queues_is_found_together,
     higher_priorities_are_due_first,
     a_schedule_moves_on_and_the_earliest_is_due_first,
+    a_hook_is_kept_with_its_latest_secret_until_it_is_removed,
     what_was_lost_is_found_by_how_often,
     queues_are_named_in_order_of_their_characters,
     what_is_late_is_found,

@@ -27,7 +27,7 @@ from remit.core.kinds.tasks import (
     submitted,
 )
 from remit.core.kinds.upkeep import journal_cut
-from remit.core.kinds.workspace import breaker_set, cards_published, key_set, schedule_set, step_ended
+from remit.core.kinds.workspace import breaker_set, cards_published, hook_added, key_set, schedule_set, step_ended
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
@@ -54,6 +54,7 @@ from remit.testing.clauses.making import (
     entry_event,
     equal,
     first_remit,
+    hooking,
     must,
     putting,
     scheduling,
@@ -179,6 +180,8 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "questions": lambda view: view.questions(10),
     "secrets": lambda view: view.secrets(),
     "schedule": lambda view: view.schedule("nightly"),
+    "hook": lambda view: view.hook("h1"),
+    "hooks": lambda view: view.hooks(),
     "schedules": lambda view: view.schedules(),
     "schedules_due": lambda view: view.schedules_due(NOW + 10, 10),
     "next_planned": lambda view: view.next_planned(),
@@ -303,6 +306,7 @@ async def _cut_and_answer(store: Store, mark: str) -> None:
     place = Place("root", "s", "root")
     await store.tx("save", lambda _view: Decision(None, (artifact_saved(saved, Writer("lead"), place, NOW),)))
     await append(store, "schedule", schedule_set(scheduling("nightly", NOW + len(mark), mark), NOW))
+    await append(store, "hook", hook_added(hooking("h1", f"https://{mark}.example.com/"), NOW))
 
 
 def _cut(view: View) -> Decision[Json]:
