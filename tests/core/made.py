@@ -269,11 +269,11 @@ MADE = [
     model_answered(
         CODER,
         ModelTry("openai:gpt-5", "A", 1),
-        {"named": "gpt-5", "calls": ["look"], "usage": {"input": 1_200, "output": 7}, "cost": 3},
+        {"named": "gpt-5", "calls": ["look"], "usage": {"input": 1_200, "output": 7}, "cost": 3, "elapsed": 9},
         NOW,
     ),
     model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
-    model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429, said="slower"), NOW),
+    model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429, said="slower"), NOW, 7),
     model_waiting(CODER, ModelTry("openai:gpt-5", "A", 2, 7_000_000), 2, NOW),
     model_waiting(CODER, ModelTry("openai:gpt-5", wait=7_000_000), 2, NOW),
     work_left(CODER, ["$0.01 paid for stamps"], NOW),

@@ -17,8 +17,9 @@ ToolOutcome = Literal["done", "failed", "refused"]
 class ModelAnswered(TypedDict):
     """The data of `model.answered`: the model that was asked, the name that its provider uses for it, the name of the
     key, how far the context was shortened, and the tools that the answer calls. `usage` is missing if the provider
-    reported none, `cost` if the price is unknown. The operation's result has `text`, the answer as its framework writes
-    it, `model` and `calls`."""
+    reported none, `cost` if the price is unknown. `elapsed` is the time from sending the request to recording its
+    answer, in microseconds. The operation's result has `text`, the answer as its framework writes it, `model` and
+    `calls`."""
 
     model: str
     named: str
@@ -27,11 +28,13 @@ class ModelAnswered(TypedDict):
     trim: NotRequired[int]
     usage: NotRequired[dict[str, int]]
     cost: NotRequired[int]
+    elapsed: NotRequired[int]
 
 
 class ModelFailed(TypedDict):
     """The data of `model.failed`: the model that was asked and did not answer, the name of the key, and the kind of
-    failure. `said` is the provider's message, or the address that did not answer."""
+    failure. `said` is the provider's message, or the address that did not answer. `elapsed` is the time of the request
+    in microseconds; missing if none was sent."""
 
     model: str
     why: FailureKind
@@ -39,6 +42,7 @@ class ModelFailed(TypedDict):
     trim: NotRequired[int]
     status: NotRequired[int]
     said: NotRequired[str]
+    elapsed: NotRequired[int]
 
 
 class ToolDone(TypedDict):
@@ -121,12 +125,14 @@ def model_answered(remit: Remit, asked: ModelTry, data: dict[str, Json], now: in
     return _of_task("model.answered", remit, now, {**_asked(asked), **data})
 
 
-def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int) -> Unsealed:
+def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int, elapsed: int = 0) -> Unsealed:
     data: dict[str, Json] = {**_asked(asked), "why": failure.kind}
     if failure.status is not None:
         data["status"] = failure.status
     if failure.said:
         data["said"] = failure.said
+    if elapsed:
+        data["elapsed"] = elapsed
     return _of_task("model.failed", remit, now, data)
 
 

@@ -57,11 +57,12 @@ from remit.ports.models import LISTENER, Hear, KeptAnswer, ModelAnswer, ModelCal
 
 
 class PaidRequest(NamedTuple):
-    """A model request that is ready to be sent: the try, its output token limit, and the id of its hold (empty if no
-    budget applies)."""
+    """A model request that is ready to be sent: the try, its output token limit, when it was made ready (0 if it cannot
+    be sent), and the id of its hold (empty if no budget applies)."""
 
     attempt: ModelTry
     most: int
+    began: int
     hold: str = ""
 
 
@@ -71,9 +72,9 @@ class Costs(NamedTuple):
     async def prepared(self, live: LiveTask, call: ModelCall, attempt: ModelTry, purse: Purse) -> PaidRequest:
         """Place a hold for the highest cost of a request, if a budget or limit applies. If less money is left, lower
         the output limit. Raise `Refused` with all figures if it cannot be paid."""
-        store, holding = self.paying.ground.store, self.paying.holding
+        ground, holding = self.paying.ground, self.paying.holding
         if not purse and not holding.limits:
-            return PaidRequest(attempt, call.most)
+            return PaidRequest(attempt, call.most, ground.clock.now())
         bill = Bill({}, attempt.model, attempt.model, own_key(attempt))
         read, priced = call.size(attempt.trim), await self._is_priced(live, bill, purse, attempt)
         units: tuple[Unit, ...] = ("credits", "tokens") if priced else ("tokens",)
@@ -82,14 +83,15 @@ class Costs(NamedTuple):
             return read + most if unit == "tokens" else self._worst(attempt, read, most)
 
         async def fits(most: int) -> int:
-            left = await store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
+            left = await ground.store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
             return _fitting(worst, zip(units, left, strict=True), most)
 
         most = await fits(call.most)
         while True:
             held = bill._replace(amounts={unit: worst(unit, most) for unit in units})
             try:
-                return PaidRequest(attempt, most, await holding.place(live, held, started=True, asks=False))
+                hold = await holding.place(live, held, started=True, asks=False)
+                return PaidRequest(attempt, most, ground.clock.now(), hold)
             except Refused as no:
                 fewer = await fits(most)  # other calls may have spent some of it while this one waited
                 if fewer == most:
@@ -314,7 +316,7 @@ class Models(NamedTuple):
             return failure
         request = await self.costs.prepared(live, call, attempt, known.purse)
         if key := key_name(attempt):
-            self.used[key] = self.ground.clock.now()
+            self.used[key] = request.began
         try:
             reply = await call.send(attempt, request.most, _listener(live))
         except Exception as error:
@@ -338,7 +340,7 @@ class Models(NamedTuple):
             failure = call.failure(error)
             if failure is None:
                 raise
-            await self._record_failure(live, PaidRequest(attempt, 0), failure)
+            await self._record_failure(live, PaidRequest(attempt, 0, 0), failure)
             return failure
         if opened is not None:
             self.keys.redaction.learn(opened)
@@ -386,7 +388,7 @@ class Models(NamedTuple):
             live.must_own(view)
             now = self.ground.clock.now()
             events = [
-                model_answered(live.remit, attempt, _told(reply, cost), now),
+                model_answered(live.remit, attempt, _told(reply, cost, now - request.began), now),
                 *self.costs.charge(view, live, request, reply, cost),
                 *_rested(known, attempt, now),
             ]
@@ -405,7 +407,8 @@ class Models(NamedTuple):
             now = self.ground.clock.now()
             events = self.costs.charge_failure(view, live, request, failure)
             if failure is not None:
-                events += [model_failed(live.remit, attempt, failure, now), *_rests(view, attempt, failure, now)]
+                took = now - request.began if request.began else 0
+                events += [model_failed(live.remit, attempt, failure, now, took), *_rests(view, attempt, failure, now)]
             return Decision(None, events)
 
         if failure is not None or request.hold:
@@ -535,10 +538,10 @@ def _position_data(at: Position | None) -> dict[str, Json]:
     return data
 
 
-def _told(reply: ModelAnswer, cost: int | None) -> dict[str, Json]:
-    data: dict[str, Json] = {"named": reply.model, "calls": [*reply.calls]}
-    if reply.usage is not None:
-        data["usage"] = {"input": reply.usage.input, "output": reply.usage.output}
+def _told(reply: ModelAnswer, cost: int | None, elapsed: int) -> dict[str, Json]:
+    data: dict[str, Json] = {"named": reply.model, "calls": [*reply.calls], "elapsed": elapsed}
+    if (usage := reply.usage) is not None:
+        data["usage"] = {"input": usage.input, "output": usage.output}
     if cost is not None:
         data["cost"] = cost
     return data
