@@ -26,6 +26,7 @@ import remit.types
 import remit.verbs
 from page_blocks import PAGES, ROOT, Block, blocks
 from programs import ran
+from remit.adapters import otel_names
 from remit.core.kinds import SHAPES
 from remit.engine import approvals, asking, finding
 from standing_in import standing_in
@@ -117,6 +118,8 @@ MADE = {name: getattr(remit, name) for name in remit.__all__ if isinstance(getat
 MADE |= {name: getattr(remit.settings, name) for name in remit.settings.__all__}
 MADE |= {name: getattr(remit.testing, name) for name in remit.testing.__all__}
 RULES = frozenset(re.findall(r"^\| ([\w.-]+) \|", (ROOT / "docs" / "rules.md").read_text(), re.MULTILINE))
+EXPORTED = {one for one in vars(otel_names).values() if isinstance(one, str)}
+EXPORTED |= {one.name for one in otel_names.METRICS}
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 LEAD = re.compile(r"^(?:@|await |return await |return |async with |async for \w+ in |with )")
 
@@ -130,7 +133,7 @@ def expressions() -> Iterator[tuple[str, ast.expr]]:
             code = re.sub(r": \.\.\.$| as \w+$", "", code)
             if not re.match(rf"(?:{'|'.join(KINDS)})\.\w|(?:{'|'.join(MADE)})\(", code):
                 continue
-            if code in SHAPES or code in RULES or is_module(code):
+            if code in SHAPES or code in RULES or code in EXPORTED or is_module(code):
                 continue
             if re.fullmatch(r"[\w.]+\.(?:py|db|json|toml|md|\*)", code):
                 continue
