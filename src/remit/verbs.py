@@ -39,8 +39,12 @@ class Verb:
     async def call(self, turn: TurnLike, arguments: Given) -> "Json | Command":
         """Check the arguments against the schema and run the verb. Untrusted parts of the result are quoted. Raise
         `BadInput` for an unknown, missing or mistyped argument."""
-        _check(self, arguments)
+        self.check(arguments)
         return await self.do(turn, arguments)
+
+    def check(self, arguments: Given) -> None:
+        """Raise `BadInput` for an unknown, missing or mistyped argument."""
+        _check(self, arguments)
 
     async def use(self, turn: TurnLike, arguments: Given) -> "Rendered | Command":
         """Run the verb as a model's tool: the model gets the result as it is."""
@@ -90,7 +94,7 @@ async def _list_agents(turn: TurnLike, given: Given) -> Json:
     return [card_data(match.card) | {"score": match.score, "why": match.why} for match in await turn.find(wanted)]
 
 
-def _whom(verb: str, given: Given) -> dict[str, Any]:
+def target_of(verb: str, given: Given) -> dict[str, Any]:
     """Return the keyword that names the agent: `to` or `capability`, exactly one of the two."""
     agent, capability = given.get("agent", ""), given.get("capability", "")
     if bool(agent) == bool(capability):
@@ -100,11 +104,11 @@ def _whom(verb: str, given: Given) -> dict[str, Any]:
 
 
 async def _call_agent(turn: TurnLike, given: Given) -> Json:
-    whom = _whom("call_agent", given)
-    return _value(await turn.outcome(task=given["task"], sees=given.get("sees", ()), **whom))
+    whom = target_of("call_agent", given)
+    return value_of(await turn.outcome(task=given["task"], sees=given.get("sees", ()), **whom))
 
 
-def _value(outcome: Outcome) -> Json:
+def value_of(outcome: Outcome) -> Json:
     """Return the result of a task for a model: quoted if it is untrusted. Raise the error that the task failed with."""
     value = outcome.unwrap()
     if outcome.trust == TRUSTED:
@@ -113,7 +117,7 @@ def _value(outcome: Outcome) -> Json:
 
 
 async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
-    whom, sees = _whom("call_agent_async", given), given.get("sees", ())
+    whom, sees = target_of("call_agent_async", given), given.get("sees", ())
     task = await turn.submit(task=given["task"], sees=sees, announce=True, same_within=_SAME, **whom)
     if task.existing:  # its result may have been delivered already
         return await _standing(turn, task.id, existing=True)
@@ -121,7 +125,7 @@ async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
 
 
 async def _spawn_agent(turn: TurnLike, given: Given) -> Json:
-    task = await turn.spawn(task=given["task"], sees=given.get("sees", ()), **_whom("spawn_agent", given))
+    task = await turn.spawn(task=given["task"], sees=given.get("sees", ()), **target_of("spawn_agent", given))
     return {"task": task.id, "existing": task.existing}
 
 
@@ -163,7 +167,7 @@ async def _cancel_delegation(turn: TurnLike, given: Given) -> Json:
 
 
 async def _handoff(turn: TurnLike, given: Given) -> Command:
-    return await turn.hand_off(update=given.get("update"), **_whom("handoff", given))
+    return await turn.hand_off(update=given.get("update"), **target_of("handoff", given))
 
 
 async def _recall(turn: TurnLike, given: Given) -> Json:

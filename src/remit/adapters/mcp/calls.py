@@ -1,0 +1,236 @@
+"""Calls of agents: the tasks of one call from their start to their outcomes, over any number of rounds.
+
+A call may take longer than a client waits. With the newer revision of the protocol a server answers after 25 seconds
+and the client comes back; with the older one the call stays open. In both, the tasks are durable: the call can go on in
+another process.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import anyio
+
+from remit.adapters.mcp.questions import QuestionForm, form_of, reply_of
+from remit.adapters.mcp.state import REFUSED, CallState
+from remit.core.events import Event
+from remit.core.lifecycle import ENDS, Outcome
+from remit.core.question import Inquiry
+from remit.core.times import SECOND
+from remit.errors import BadInput, Conflict, NotFound, Refused
+from remit.runtime.journal import LOOK_SECONDS
+from remit.runtime.outsiders import Outsider
+
+HOLD: Final = 25 * SECOND  # how long one round waits
+ROUNDS: Final = 8  # clients end a call after ten
+_REASON: Final = 300  # characters of a refusal
+_CANCEL_SECONDS: Final = 10
+_WHY: Final = "cancelled by its caller"
+_NOTEWORTHY: Final = ENDS | {"question.asked"}
+
+
+class Response(NamedTuple):
+    """What the person did with a form: accept, decline or cancel."""
+
+    action: str
+    content: Mapping[str, Any] | None = None
+
+
+class CallWire(Protocol):
+    """The request of a client: what it can be told and asked while its call is open."""
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether the call goes on in another request, with the state that the server returns."""
+        ...
+
+    @property
+    def shows_forms(self) -> bool:
+        """Whether the client can show a form to a person."""
+        ...
+
+    async def progress(self, seq: int, text: str) -> None: ...
+    async def ask(self, form: QuestionForm) -> Response:
+        """Show a form now, and wait for the response. Only a call that does not come back can."""
+        ...
+
+    def was_left(self) -> bool:
+        """Whether the client ended the call, rather than this server."""
+        ...
+
+
+class Ended(NamedTuple):
+    """Every task of the call has ended: its outcome, or the reason why it was not started."""
+
+    outcomes: tuple[Outcome | str, ...]
+    tasks: tuple[str, ...]
+
+
+class ComeBack(NamedTuple):
+    """The client calls again with this state; with a form, after the person has filled it in."""
+
+    state: CallState
+    form: QuestionForm | None = None
+
+
+class StillOpen(NamedTuple):
+    """The tasks go on without the call; `questions` are those that a person has to answer elsewhere."""
+
+    tasks: tuple[str, ...]
+    questions: tuple[Inquiry, ...]
+
+
+CallEnd = Ended | ComeBack | StillOpen
+Start = Callable[[], Awaitable[str]]  # starts a task and returns its id
+
+
+async def started(starts: Sequence[Start], outsider: Outsider, wire: CallWire) -> CallState:
+    """Start the tasks of a call. If the client leaves meanwhile, cancel them. With one task, a refusal is raised; of
+    several, each is told in its place."""
+    done: list[str] = []
+    async with _cancelled_with_call(outsider, wire, lambda: CallState(tuple(done), 0)):
+        for start in starts:
+            try:
+                with anyio.CancelScope(shield=True):  # otherwise a task could start that no one knows
+                    done.append(await start())
+            except (Refused, NotFound, BadInput) as refusal:
+                if len(starts) == 1:
+                    raise
+                done.append(f"{REFUSED}{str(refusal)[:_REASON]}")
+            await anyio.lowlevel.checkpoint()
+        state = CallState(tuple(done), 0)
+        began = [(await outsider.status(task)).began for task in state.tasks]
+        return state._replace(seq=min(began, default=1) - 1)
+
+
+async def followed(state: CallState, outsider: Outsider, wire: CallWire, response: Response | None) -> CallEnd:
+    """Follow the tasks of a call to their end, or to the end of this round. If the client leaves, cancel them."""
+    async with _cancelled_with_call(outsider, wire, lambda: state):
+        return await OpenCall(state, outsider, wire).follow(response)
+
+
+class _cancelled_with_call:  # noqa: N801 - a context manager
+    """Cancel the tasks of a call whose client leaves."""
+
+    def __init__(self, outsider: Outsider, wire: CallWire, state: Callable[[], CallState]) -> None:
+        self._outsider = outsider
+        self._wire = wire
+        self._state = state
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or not issubclass(kind, anyio.get_cancelled_exc_class()) or not self._wire.was_left():
+            return
+        with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
+            for task in self._state().tasks:
+                await self._outsider.workspace.tasks.cancel(task, _WHY, by=self._outsider.by)
+
+
+class OpenCall:
+    """One round of a call."""
+
+    def __init__(self, state: CallState, outsider: Outsider, wire: CallWire) -> None:
+        self._state = state
+        self._outsider = outsider
+        self._wire = wire
+        self._clock = outsider.clock
+        self._outcomes: dict[str, Outcome] = {}
+        self._left_open: set[str] = set()  # questions that the person did not decide
+        self._wrong: dict[str, str] = {}  # what was wrong with an answer
+
+    async def follow(self, response: Response | None) -> CallEnd:
+        """Take the person's response to the last form, and wait for what comes next."""
+        if response is not None and self._state.question:
+            await self._take(self._state.question, response)
+        over = self._clock.now() + HOLD
+        async with self._outsider.workspace.journal.follow(after=self._state.seq, **self._which()) as events:
+            end: CallEnd | None = None
+            if not self._state.rounds:  # the tasks have just begun, so there is something to tell
+                end = await self._until_noteworthy(events.next, over)
+            while end is None and (end := await self._end()) is None:
+                end = await self._until_noteworthy(events.next, over)
+            return end
+
+    def _which(self) -> Any:
+        tasks = self._state.tasks
+        return {"run": tasks[0]} if len(tasks) == 1 else {"session": self._outsider.session}
+
+    async def _until_noteworthy(
+        self, following: Callable[[float], Awaitable[list[Event]]], over: int
+    ) -> CallEnd | None:
+        """Tell what happens, until a task ends or asks. Return the end of the round if its time is up first."""
+        while True:
+            left = (over - self._clock.now()) / SECOND if self._wire.comes_back else LOOK_SECONDS
+            if left <= 0:
+                return self._come_back()
+            events = [one for one in await following(min(left, LOOK_SECONDS)) if one.run in self._state.tasks]
+            for event in events:
+                await self._wire.progress(event.seq, f"{event.kind} {event.agent}".strip())
+                self._state = self._state._replace(seq=event.seq)
+            if any(event.kind in _NOTEWORTHY for event in events):
+                return None
+
+    async def _end(self) -> CallEnd | None:
+        """Return the end of this round if there is one now."""
+        tasks, outsider = self._state.tasks, self._outsider
+        for task in tasks:
+            if task not in self._outcomes and (await outsider.status(task)).ended_at is not None:
+                self._outcomes[task] = await outsider.workspace.tasks.get(task).wait()
+        if len(self._outcomes) == len(tasks):
+            return Ended(tuple(self._outcomes.get(one, one) for one in self._state.started), tasks)
+        for inquiry in await outsider.questions_in(tasks):
+            if (end := await self._asked(inquiry)) is not None:
+                return end
+        return None
+
+    async def _asked(self, inquiry: Inquiry) -> CallEnd | None:
+        """Show a question to the person at the client. If that is not possible, end the call."""
+        form = form_of(inquiry, self._wrong.pop(inquiry.id, ""))
+        may = self._outsider.answers and self._wire.shows_forms and inquiry.id not in self._left_open
+        if form is None or not may:
+            return StillOpen(self._state.tasks, tuple(await self._outsider.questions_in(self._state.tasks)))
+        if self._wire.comes_back:
+            return self._come_back(inquiry.id, form)
+        response = await self._answered_here(inquiry, form)
+        if response is not None:
+            await self._take(inquiry.id, response)
+        undecided = inquiry.id in self._left_open or inquiry.id in self._wrong
+        return await self._asked(inquiry) if undecided else None
+
+    async def _answered_here(self, inquiry: Inquiry, form: QuestionForm) -> Response | None:
+        """Return the person's response, or None if somebody else decided the question first."""
+        response: Response | None = None
+        async with anyio.create_task_group() as group:
+
+            async def decided_elsewhere() -> None:
+                async with self._outsider.workspace.journal.follow(run=inquiry.run, after=inquiry.seq) as follow:
+                    while (await self._outsider.workspace.questions.get(inquiry.id)).state == "open":
+                        await follow.next()
+                group.cancel_scope.cancel()
+
+            group.start_soon(decided_elsewhere)
+            response = await self._wire.ask(form)
+            group.cancel_scope.cancel()
+        return response
+
+    async def _take(self, question: str, response: Response) -> None:
+        """Record the person's response to a question of this call, if it is still open."""
+        inquiry = await self._outsider.workspace.questions.get(question)
+        if inquiry.run not in self._state.tasks or inquiry.state != "open" or not self._outsider.answers:
+            return
+        try:
+            reply = reply_of(inquiry, response.action, response.content, self._outsider.by)
+            if reply is None:
+                self._left_open.add(question)
+            else:
+                await self._outsider.decide(question, reply)
+        except BadInput as error:
+            self._wrong[question] = str(error)
+        except Conflict:
+            return  # somebody else was first: their answer counts
+
+    def _come_back(self, question: str = "", form: QuestionForm | None = None) -> CallEnd:
+        state = self._state._replace(rounds=self._state.rounds + 1, question=question)
+        if state.rounds > ROUNDS:
+            return StillOpen(state.tasks, ())
+        return ComeBack(state, form)
