@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -26,6 +26,9 @@ from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused
 from remit.ports import Decision, View
 
+if TYPE_CHECKING:
+    from remit.core.artifact import Artifact
+
 CLEANUP_BATCH: Final = 100  # entries removed in one step
 _WRITES: Final = 50  # writes of one process, after which one of them also removes expired entries
 
@@ -38,6 +41,7 @@ _OWNER: Final = Writer("")
 T = TypeVar("T")
 _NOWHERE: Final = Place()
 Carries: TypeAlias = Callable[[View], tuple[ArtifactData, ...]]
+SeesEntry: TypeAlias = Callable[[str, str, Entry | None], bool]  # the entry, or that there is none
 
 
 class Sight(NamedTuple):
@@ -128,20 +132,32 @@ class Entries:
             return entries.written_blind(draft, authority.by, now, authority.op)
         return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else entries.NEVER)
 
-    def carries(self, value: Json, live: LiveTask | None) -> Carries | None:
-        """Return the check of the artifacts that a value refers to, for its author or the owner; None if it has
-        none."""
+    @staticmethod
+    def _references(value: Json) -> list[Artifact] | None:
         if not isinstance(value, dict | list):
             return None
         from remit.core.artifact import references  # noqa: PLC0415 - imported for the first value that may have one
 
-        found = references(value)
-        if not found:
+        return references(value) or None
+
+    def carries(self, value: Json, live: LiveTask | None) -> Carries | None:
+        """Return the check of the artifacts that a value refers to, for its author or the owner; None if it has
+        none."""
+        if (found := self._references(value)) is None:
             return None
-        from remit.engine.attempt.seeing import carried_by  # noqa: PLC0415 - and this for the first that has one
+        from remit.engine.attempt.seeing import carried_by  # noqa: PLC0415 - imported for the first that has one
 
         now = self._clock.now()
         return lambda view: tuple(carried_by(view, live, found, now))
+
+    def carries_in_entries(self, value: Json, card: str, sees: SeesEntry) -> Carries | None:
+        """Do the same for a card that holds no task: it sees the artifacts of the entries that it sees."""
+        if (found := self._references(value)) is None:
+            return None
+        from remit.engine.attempt.seeing import carried_by_card  # noqa: PLC0415
+
+        now = self._clock.now()
+        return lambda view: tuple(carried_by_card(view, card, sees, found, now))
 
     async def get(self, namespace: str, key: str, check: Callable[[View], None] = anyone) -> Entry | None:
         entries.address(namespace, key)
@@ -406,15 +422,12 @@ class HolderAccess:
         return Authority(live.writer, live.place, op, live.must_hold, Sight(partial(live.sees, *where), unseen))
 
     async def _look(self, wanted: list[Scope], limit: int, fetch: Fetch) -> list[Entry]:
-        """Return the visible entries of several scopes. A visible version that is gone leaves no gap in the list."""
-        parts = _addresses(part for one in wanted for part in self._visible(one))
-        most = checks.limit(limit)
-        while True:
-            found = await fetch(parts, most, self._live.must_hold)
-            gone = {(one.namespace, one.key) for one in found if not self._live.sees(one.namespace, one.key, one)}
-            if not gone:
-                return await self._all_seen(found)
-            parts = [part for part in parts if (part.namespace, part.key) not in gone]
+        """Return the visible entries of several scopes."""
+        parts = [part for one in wanted for part in self._visible(one)]
+        live = self._live
+        return await self._all_seen(
+            await only_seen(parts, live.sees, lambda places: fetch(places, checks.limit(limit), live.must_hold))
+        )
 
     async def _all_seen(self, seen: list[Entry]) -> list[Entry]:
         """Record on the receipt what was seen and why, and take its trust label; extend memory that is read."""
@@ -446,23 +459,41 @@ class HolderAccess:
             raise self._unseen(f"{namespace}/{key}")
 
     def _unseen(self, what: str) -> Refused:
-        # The same sentence whether or not an entry exists: a refusal must not reveal that.
         self._live.receipt.withhold(what, "asked for, not passed")
-        holder = self._live.remit.holder
-        sentence = f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
-        return Refused(sentence, rule="not-visible")
+        return not_visible(self._live.remit.holder, what)
 
     def _may_write(self, namespace: str, key: str) -> None:
         self._live.must_be_at_work()
         if not scope.covers(self._live.reach, namespace, key):
-            holder = self._live.remit.holder
-            how = "its asker can pass it with writes=[...], or its card can write it"
-            raise Refused(f"'{holder}' may not write {namespace}/{key}; {how}", rule="not-writable")
+            raise not_writable(self._live.remit.holder, f"{namespace}/{key}")
 
 
-def _addresses(seen: Iterable[Scope]) -> list[Scope]:
-    """Return the addresses to read, each once: several versions of one entry may be visible."""
-    return [*dict.fromkeys(one.address for one in seen)]
+def not_visible(holder: str, what: str) -> Refused:
+    """Return the refusal of a read; without a holder, for an owner with bounds."""
+    # The same sentence whether or not an entry exists: a refusal must not reveal that.
+    how = "its asker can pass it with sees=[...], or its card can read it"
+    sentence = f"'{holder}' does not see {what}; {how}" if holder else f"the bounds of this caller do not show {what}"
+    return Refused(sentence, rule="not-visible")
+
+
+def not_writable(holder: str, what: str) -> Refused:
+    """Return the refusal of a write; without a holder, for an owner with bounds."""
+    how = "its asker can pass it with writes=[...], or its card can write it"
+    own = f"the bounds of this caller do not let it write {what}"
+    return Refused(f"'{holder}' may not write {what}; {how}" if holder else own, rule="not-writable")
+
+
+async def only_seen(
+    parts: Iterable[Scope], sees: SeesEntry, fetch: Callable[[list[Scope]], Awaitable[list[Entry]]]
+) -> list[Entry]:
+    """Return the visible entries of these scopes. A visible version that is gone leaves no gap in the list."""
+    places = [*dict.fromkeys(one.address for one in parts)]  # each once: several versions of an entry may be visible
+    while True:
+        found = await fetch(places)
+        gone = {(one.namespace, one.key) for one in found if not sees(one.namespace, one.key, one)}
+        if not gone:
+            return found
+        places = [place for place in places if (place.namespace, place.key) not in gone]
 
 
 _QUARTER = MEMORY / SECOND

@@ -124,7 +124,7 @@ class Workspace:
         """Its shared context: `ws.context()` for the entries, `ws.context.cleanup()`."""
         from remit.runtime.contexts import WorkspaceContext
 
-        return WorkspaceContext(self._opening)
+        return WorkspaceContext(self._opening, self._ceiling)
 
     @cached_property
     def artifacts(self) -> WorkspaceArtifacts:
@@ -151,60 +151,83 @@ class Workspace:
 
     @keywords(lambda: _keywords().Submitting)
     async def submit(
-        self, agent: str, task: str = "", *, asker: str = "", under: str = "", **how: Unpack[Submitting]
+        self,
+        agent: str,
+        task: str = "",
+        *,
+        asker: str = "",
+        under: str = "",
+        ceiling: Bounds = TOP,
+        **how: Unpack[Submitting],
     ) -> Task:
         """Queue a task, and return its handle; a worker that has the agent runs it.
 
         With `asker` the request is made in the name of that agent's card, which must allow it; with `under` as a part
-        of the task of that id, which the agent holds. `task.existing` says whether the task existed already.
+        of the task of that id, which the agent holds. `ceiling` limits the task and everything below it, in addition to
+        the bounds of the workspace and to `within`. `task.existing` says whether the task existed already.
         """
         from remit.engine import asking
         from remit.engine.queue.task import Task
 
         self._opening.must_be_outside("submit", "turn.submit")
+        most = self._ceiling if ceiling is TOP else self._within(ceiling)
         engine = self._opening.engine
         if self._opening.settings.policy.classify is not None:
             how = await asking.classified(task, how, self._opening.settings.policy.classifier)
         submission, session = asking.submitted(agent, task, how)
         if asker != "":
-            accepted = await engine.queue.begin_for(canonical(asker), submission, self._ceiling, session, under)
+            who = canonical(asker)
+            accepted = await engine.queue.begin_for(who, submission, most, session, under, narrower=ceiling)
         elif under != "":
             raise BadInput("say in whose name: asker= is the agent that holds the task given as under=")
         else:
-            accepted = await engine.queue.begin(submission, self._ceiling, session)
+            accepted = await engine.queue.begin(submission, most, session)
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
     @keywords(lambda: _keywords().SubmittingPlan)
-    async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+    async def submit_plan(
+        self, plan: Plan, *strange: Never, ceiling: Bounds = TOP, **how: Unpack[SubmittingPlan]
+    ) -> Task:
         """Queue a plan, and return its handle. A worker that has all the agents of its steps carries it out, and
-        another continues if that one dies. `await task.plan_outcome()` returns the outcome of every step."""
+        another continues if that one dies. `await task.plan_outcome()` returns the outcome of every step. `ceiling`
+        limits it like that of `submit`."""
         from remit.engine import asking
 
         self._opening.must_be_outside("submit_plan", "turn.run_plan")
         asking.nothing_more("submit_plan", "a plan", strange)
         of_type(plan, Plan, "submit_plan takes a Plan(...)")
         how = await asking.classified(plan.goal or asking.NO_GOAL, how, self._opening.settings.policy.classifier)
-        return await self._led(*asking.submitted_plan(plan, how))
+        return await self._led(*asking.submitted_plan(plan, how), self._within(ceiling))
 
     @keywords(lambda: _keywords().SubmittingPlan)
     async def submit_team(
-        self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
+        self,
+        goal: str,
+        coordinator: str,
+        *strange: Never,
+        plan: Plan | None = None,
+        ceiling: Bounds = TOP,
+        **how: Unpack[SubmittingPlan],
     ) -> Task:
         """Queue a goal for a team, and return its handle; a worker that has the coordinator leads it. The coordinator's
-        plan and its finished steps outlive that worker."""
+        plan and its finished steps outlive that worker. `ceiling` limits it like that of `submit`."""
         from remit.engine import asking
 
         self._opening.must_be_outside("submit_team", "turn.run_team")
         asking.nothing_more("submit_team", "goal and coordinator", strange)
         how = await asking.classified(goal, how, self._opening.settings.policy.classifier)
-        return await self._led(*asking.submitted_team(goal, coordinator, how, plan))
+        return await self._led(*asking.submitted_team(goal, coordinator, how, plan), self._within(ceiling))
 
-    async def _led(self, submission: Submission, session: str) -> Task:
+    def _within(self, ceiling: Bounds) -> Bounds:
+        """Return the bounds of one caller: never wider than those of the workspace."""
+        return self._ceiling & of_type(ceiling, Bounds, "ceiling takes Bounds(...)")
+
+    async def _led(self, submission: Submission, session: str, ceiling: Bounds) -> Task:
         from remit.engine.queue.task import Task
         from remit.runtime.leading import Leader
 
         engine = self._opening.engine
-        accepted = await Leader(engine, self._ceiling).submit(submission, session, await self.agents.list())
+        accepted = await Leader(engine, ceiling).submit(submission, session, await self.agents.list())
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
     async def tree(self, run: str) -> Node | None:

@@ -7,9 +7,11 @@ contain references that its author sees, so an agent that knows a digest cannot 
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias, cast
 
 from remit.core.artifact import BINARY, Artifact, digests_in, references
+from remit.core.entry import Entry
 from remit.core.events import Event, read
 from remit.core.kinds.sharing import ArtifactData
 from remit.core.kinds.tasks import EndData, FirstData, Handed
@@ -21,6 +23,7 @@ from remit.errors import NotFound, Refused
 from remit.ports import ArtifactRow, View
 
 _SAVED: Final = "artifact.saved"
+SeesEntry: TypeAlias = Callable[[str, str, Entry | None], bool]
 
 
 def rows_seen(view: View, live: LiveTask, digest: str, now: int) -> list[ArtifactRow]:
@@ -41,8 +44,13 @@ def rows_seen(view: View, live: LiveTask, digest: str, now: int) -> list[Artifac
 def _is_given(view: View, live: LiveTask, row: ArtifactRow, now: int) -> bool:
     if row.kind != "entry.set":
         return _was_given(view, row, live.remit.id, live.remit.holder)
+    return _is_in_entry(view, live.sees, row, now)
+
+
+def _is_in_entry(view: View, sees: SeesEntry, row: ArtifactRow, now: int) -> bool:
+    """Whether an entry that is seen still has this reference."""
     entry = view.entry(row.namespace, row.key)
-    if entry is None or not entry.alive(now) or not live.sees(row.namespace, row.key, entry):
+    if entry is None or not entry.alive(now) or not sees(row.namespace, row.key, entry):
         return False
     return any(one.digest == row.digest for one in references(entry.value))
 
@@ -104,8 +112,12 @@ def _had_asker(view: View, task: str, digest: str) -> bool:
 def unseen(live: LiveTask, digest: str) -> Refused:
     """Return the refusal, the same whether or not there is such an artifact."""
     live.receipt.withhold(f"artifact {digest[:19]}", "asked for, not passed")
+    return _not_visible(live.remit.holder, digest)
+
+
+def _not_visible(holder: str, digest: str) -> Refused:
     sentence = (
-        f"'{live.remit.holder}' does not see the artifact {digest}; its asker can pass it in the task, in a handoff, "
+        f"'{holder}' does not see the artifact {digest}; its asker can pass it in the task, in a handoff, "
         "or in an entry with sees=[...]"
     )
     return Refused(sentence, rule="not-visible")
@@ -119,9 +131,22 @@ def carried_by(view: View, live: LiveTask | None, found: list[Artifact], now: in
         rows = view.artifact_rows(one.digest) if live is None else rows_seen(view, live, one.digest, now)
         if not rows:
             raise unseen(live, one.digest) if live is not None else _none(one.digest)
-        data = {**one.data(), "size": rows[0].size, "trust": least(row.trust for row in rows)}
-        carried.append(cast("ArtifactData", data))
+        carried.append(_carried(one, rows))
     return carried
+
+
+def carried_by_card(view: View, card: str, sees: SeesEntry, found: list[Artifact], now: int) -> Generator[ArtifactData]:
+    """Yield the same for a card that holds no task: it sees the artifacts of the entries that it sees."""
+    for one in found:
+        rows = [row for row in view.artifact_rows(one.digest) if row.kind == "entry.set"]
+        given = [row for row in rows if _is_in_entry(view, sees, row, now)]
+        if not given:
+            raise _not_visible(card, one.digest)
+        yield _carried(one, given)
+
+
+def _carried(one: Artifact, rows: list[ArtifactRow]) -> ArtifactData:
+    return cast("ArtifactData", {**one.data(), "size": rows[0].size, "trust": least(row.trust for row in rows)})
 
 
 def _none(digest: str) -> NotFound:

@@ -13,7 +13,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
-from remit.core.bounds import Bounds
+from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.events import NO_LABELS, Labels
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SUBMIT, Passage
@@ -132,15 +132,21 @@ class TaskQueue:
         return await self._accepted_at_once(_request(BEGIN_QUEUED, proposal, submission, where))
 
     async def begin_for(
-        self, asker: str, submission: Submission, ceiling: Bounds, session: str, under: str = ""
+        self,
+        asker: str,
+        submission: Submission,
+        ceiling: Bounds,
+        session: str,
+        under: str = "",
+        narrower: Bounds = TOP,
     ) -> Accepted:
         """Queue a task in the name of a card: as part of the task `under` that its agent holds, or as a run with that
-        agent as the asker."""
+        agent as the asker. `narrower` is the part of the ceiling that is not in the bounds of the task `under`."""
         ground = self._ground
-        card = await self._card(asker)
+        card = await self.card(asker)
         if under:
-            proposal = await self._proposed_under(card, submission, under)
-            where = AskedFrom(under, proposal.child.session, card.name)
+            proposal = await self._proposed_under(card, submission, under, narrower)
+            where = AskedFrom(under, proposal.child.session, card.name, None if narrower is TOP else narrower)
         else:
             proposal = _proposed_by(ground, card, submission, ceiling, session)
             where = AskedFrom("", session, card.name, ceiling)
@@ -277,14 +283,15 @@ class TaskQueue:
             with move_on_after(self._ground.clock, self._spawn_wait):
                 await self._slots.bell.until(ANYTHING, lambda view: view.spawned(task) < self._spawns or None)
 
-    async def _card(self, name: str) -> Card:
+    async def card(self, name: str) -> Card:
+        """Return the card of an agent of this process or of any worker. Raise `NotFound` if there is none."""
         agent = self._ground.directory.get(name)
         card = agent.card if agent is not None else await self._ground.store.read(lambda view: view.card(name))
         if card is None:
             raise NotFound(f"there is no card {shown(name)} in this workspace; the worker that has it publishes it")
         return card
 
-    async def _proposed_under(self, card: Card, submission: Submission, under: str) -> Proposal:
+    async def _proposed_under(self, card: Card, submission: Submission, under: str, ceiling: Bounds) -> Proposal:
         ground, now, wish = self._ground, self._ground.clock.now(), submission.wish
 
         def look(view: View) -> Remit:
@@ -299,6 +306,8 @@ class TaskQueue:
 
         parent = await ground.store.read(look)
         child = _child(ground, parent, card, wish, now)
+        if ceiling is not TOP:
+            child = child._replace(bounds=child.bounds & ceiling.on_board(child.session))
         return Proposal(child._replace(labels=_joined(child.labels, submission.labels)), parent, wish, card, now)
 
 
@@ -325,9 +334,9 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
     """Return a request with its identity: the caller's key, or its whole content and asker. In code, two requests are
     the same only if the caller says so; an agent's submission is also identified by its content, so that it is
     continued if it did not complete."""
-    wish, asked_how, key = submission.wish, submission.asked_how, submission.key
-    if not key and not submission.same_within and (asked_how == "spawn" or not where.task):
+    if not submission.key and not submission.same_within and (submission.asked_how == "spawn" or not where.task):
         return Request(passage, proposal, submission, "", "")
+    wish, asked_how, key = submission.wish, submission.asked_how, submission.key
     how: dict[str, Json] = {"led": submission.written} if submission.written else {}
     how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
     if submission.labels is not NO_LABELS:
