@@ -123,8 +123,9 @@ def _groups() -> list[str]:
         types.WorkspaceContext,
         types.WorkspaceArtifacts,
         types.KeyRing,
+        types.WorkspaceLooks,
     )
-    names = ("tasks", "schedules", "journal", "money", "questions", "agents", "context", "artifacts", "keys")
+    names = ("tasks", "schedules", "journal", "money", "questions", "agents", "context", "artifacts", "keys", "looks")
     placed = [*zip(names, groups, strict=True), ("keys.cooling", types.CoolingList)]
     return [
         part

@@ -30,17 +30,29 @@ from remit.engine.turn import Toolset, Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.models import ModelAnswer, TextChunk
 from remit.ports.services import KeyInfo
-from remit.ports.views import RunLine
+from remit.ports.views import RunLine, TaskLine
+from remit.report.detail import Detail, EarlierAttempt
 from remit.report.edges import AskEdge
 from remit.report.questions import AskedPerson
 from remit.report.spend import LedgerAudit, Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
+from remit.report.talk import CalledTool, TalkLine, TaskTalk
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.agents import WorkspaceAgents
 from remit.runtime.artifacts import StoredArtifact, WorkspaceArtifacts
 from remit.runtime.contexts import WorkspaceContext
 from remit.runtime.journal import Follow, WorkspaceJournal
 from remit.runtime.keys import CoolingList, KeyRing
+from remit.runtime.looks import (
+    DetailLook,
+    PartLook,
+    PublishedCard,
+    RecordLook,
+    RunLook,
+    TalkLook,
+    TaskLook,
+    WorkspaceLooks,
+)
 from remit.runtime.money import Account, WorkspaceMoney
 from remit.runtime.questions import WorkspaceQuestions
 from remit.runtime.schedules import WorkspaceSchedules
@@ -59,12 +71,16 @@ __all__ = [
     "Board",
     "Breaker",
     "BreakerStats",
+    "CalledTool",
     "Card",
     "Chain",
     "Command",
     "Context",
     "CoolingList",
     "Crew",
+    "Detail",
+    "DetailLook",
+    "EarlierAttempt",
     "EarlierExchange",
     "End",
     "Entry",
@@ -98,11 +114,14 @@ __all__ = [
     "OpenedArtifact",
     "Outcome",
     "PaidCall",
+    "PartLook",
     "Peer",
     "PlanOutcome",
     "PlanStep",
     "Progress",
+    "PublishedCard",
     "Record",
+    "RecordLook",
     "Refusal",
     "Remit",
     "Reply",
@@ -110,6 +129,7 @@ __all__ = [
     "Retry",
     "RunFacts",
     "RunLine",
+    "RunLook",
     "Schedule",
     "Send",
     "SentBack",
@@ -119,7 +139,12 @@ __all__ = [
     "Status",
     "StepOutcome",
     "StoredArtifact",
+    "TalkLine",
+    "TalkLook",
     "Task",
+    "TaskLine",
+    "TaskLook",
+    "TaskTalk",
     "TextChunk",
     "Times",
     "Toolset",
@@ -131,6 +156,7 @@ __all__ = [
     "WorkspaceArtifacts",
     "WorkspaceContext",
     "WorkspaceJournal",
+    "WorkspaceLooks",
     "WorkspaceMoney",
     "WorkspaceQuestions",
     "WorkspaceSchedules",

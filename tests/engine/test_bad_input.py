@@ -27,7 +27,7 @@ from remit.engine.context import Board, Context
 from remit.engine.money import Calling
 from remit.errors import BadInput, RemitError, StoreError
 from remit.ports.models import ToolCall
-from remit.runtime.filters import EventFilter, HistoryFilter, StatsFilter, TaskFilter
+from remit.runtime.filters import EventFilter, HistoryFilter, RunFilter, StatsFilter, TaskFilter
 from remit.runtime.models import AboutModel
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from teams import echo, team
@@ -175,6 +175,25 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "reset": ({"agent": "ok"}, ()),
     },
     "context": {},
+    "looks": {
+        "task": ({"part": "x"}, ()),
+        "run": ({"part": "x"}, ()),
+        "tasks": ({}, (TaskFilter,)),
+        "runs": ({}, (RunFilter,)),
+        "detail": ({"part": "x"}, ()),
+        "records": ({"tasks": ["x"]}, ()),
+        "below": ({"part": "x"}, ()),
+        "has_ended": ({"task": "x"}, ()),
+        "part": ({"part": "x"}, ()),
+        "tree": ({"part": "x"}, ()),
+        "talk": ({"part": "x"}, ()),
+        "answers": ({"events": [1]}, ()),
+        "question": ({"part": "x"}, ()),
+        "uncertain": ({"part": "x"}, ()),
+        "entries": ({"namespace": "n"}, ()),
+        "entry": ({"namespace": "n", "key": "k"}, ()),
+        "prunable": ({"days": 4}, ()),
+    },
 }
 TAKE_NOTHING = {
     "": {"check", "close"},
@@ -183,6 +202,7 @@ TAKE_NOTHING = {
     "questions": {"asked"},
     "agents": {"list", "workers", "breakers"},
     "context": {"namespaces", "cleanup"},
+    "looks": {"open_events", "head", "cards", "ledger"},
 }
 OF_CONTEXT: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "set": ({"namespace": "n", "key": "k", "value": 1}, ()),

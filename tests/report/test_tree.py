@@ -14,11 +14,12 @@ from remit.core.kinds.workspace import plan_started, step_ended
 from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.values import checked
+from remit.errors import NotFound
 from remit.report import wire
 from remit.report.flow import text
 from remit.report.receipts import Withheld
 from remit.report.summary import receipts, sentence, summary, tokens_seen
-from remit.report.tree import GONE, Growing, Node, result_text, tree
+from remit.report.tree import GONE, Growing, Node, part_of, result_text, tree
 from report.events import (
     BILLING,
     CODER,
@@ -42,6 +43,15 @@ from report.events import (
 
 def test_a_run_without_events_is_no_run():
     assert tree([]) is None
+
+
+def test_a_part_of_a_run_that_the_journal_does_not_have_is_not_found():
+    events = journal(started(LEAD, NOW))
+    assert part_of(events, "t1").id == "t1"
+    with pytest.raises(NotFound, match="nothing of task x"):
+        part_of(events, "x")
+    with pytest.raises(NotFound, match="nothing of task x"):
+        part_of([], "x")
 
 
 def test_a_task_that_has_not_ended_is_running():

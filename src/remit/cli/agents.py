@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.completing import TeamName
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team
+from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed_with_team
 from remit.cli.terminal import Rows
 from remit.core import scope
 from remit.core.allow import ANY, Names, spelled
@@ -20,7 +20,6 @@ from remit.report import wire
 from remit.report.figures import age, count, duration
 from remit.report.printable import escaped
 from remit.runtime.stacks import AgentStack
-from remit.runtime.workspace import opening_of
 
 
 def agents(
@@ -48,15 +47,14 @@ def agents(
         _team(runtime, as_json=json)
         return
     with opened(place) as workspace:
-        now = opening_of(workspace).clock.now()
-        cards = asyncio.run(workspace.journal.read(lambda view: view.cards()))
+        cards = asyncio.run(workspace.looks.cards())
     if json:
         emit([wire.card(card, at) for card, at in cards])
     elif not cards:
         out().print(Text(f"no worker has published agents here yet; start one: {typed_with_team('worker')}", "dim"))
     else:
         names = ("agent", "can", "asks", "published")
-        out().print(Rows(names, [_row(card, now - at) for card, at in cards], left=3, gives_way="can"))
+        out().print(Rows(names, [_row(card, now() - at) for card, at in cards], left=3, gives_way="can"))
 
 
 def _row(card: Card, elapsed: int) -> list[Text | str]:

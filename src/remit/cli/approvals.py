@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, place_options
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out, place_options
 from remit.cli.terminal import moment
 from remit.core.checks import limit as checked_limit
 from remit.core.values import Json, encode, shown
@@ -20,8 +20,6 @@ from remit.report import wire
 from remit.report.figures import age, duration
 from remit.report.printable import escaped, visible_line
 from remit.report.questions import QuestionLine, shown_question, to_read, whole_question, wrapped_lines
-from remit.runtime.finding import question_of
-from remit.runtime.workspace import opening_of
 
 CHANNEL: Final = "terminal"
 _LISTED: Final = 2_000  # characters of a question in a list
@@ -57,17 +55,15 @@ def approvals(
     with opened(place) as workspace:
 
         async def one(written: str) -> list[Inquiry]:
-            return [
-                await workspace.questions.get(await workspace.journal.read(lambda view: question_of(view, written)))
-            ]
+            return [await workspace.looks.question(written)]
 
         found = asyncio.run(
             workspace.questions.list(decided=decided, limit=most) if question is None else one(question)
         )
-        now = opening_of(workspace).clock.now()
         where = place_options()
+    at = now()
     if question is not None:
-        _show(found[0], now, where, as_json=json)
+        _show(found[0], at, where, as_json=json)
     elif json:
         emit([wire.object_of(inquiry) for inquiry in found])
     elif not found:
@@ -77,8 +73,8 @@ def approvals(
             for text in _decided(inquiry):
                 out().print(text)
         else:
-            whole = print_question(out(), inquiry, now, size=_LISTED)
-            out().print(Text(f"   {_hint(inquiry, now, where, whole=whole)}", "dim"))
+            whole = print_question(out(), inquiry, at, size=_LISTED)
+            out().print(Text(f"   {_hint(inquiry, at, where, whole=whole)}", "dim"))
 
 
 def _show(inquiry: Inquiry, now: int, where: str, *, as_json: bool) -> None:
@@ -126,7 +122,7 @@ def approve(
     with opened(place) as workspace:
 
         async def done() -> str:
-            id_ = await workspace.journal.read(lambda view: question_of(view, question))
+            id_ = (await workspace.looks.question(question)).id
             await workspace.questions.approve(id_, **said)
             return id_
 
@@ -148,7 +144,7 @@ def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF
     with opened(place) as workspace:
 
         async def done() -> str:
-            id_ = await workspace.journal.read(lambda view: question_of(view, question))
+            id_ = (await workspace.looks.question(question)).id
             await workspace.questions.reject(id_, why=why, channel=CHANNEL, **act.said)
             return id_
 
@@ -170,7 +166,7 @@ def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSE
     with opened(place) as workspace:
 
         async def done() -> str:
-            id_ = await workspace.journal.read(lambda view: question_of(view, question))
+            id_ = (await workspace.looks.question(question)).id
             await workspace.questions.answer(id_, value, channel=CHANNEL, **act.said)
             return id_
 

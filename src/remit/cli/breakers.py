@@ -5,7 +5,7 @@ import asyncio
 from rich.text import Text
 
 from remit.cli.completing import AgentName
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out, typed
 from remit.cli.terminal import COLOURS, Rows
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.values import canonical
@@ -13,7 +13,6 @@ from remit.report import wire
 from remit.report.figures import duration
 from remit.report.looks import BREAKER_ROLES
 from remit.report.printable import escaped
-from remit.runtime.workspace import opening_of
 
 
 def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
@@ -26,13 +25,12 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
     """
     with opened(place) as workspace:
         named = asyncio.run(workspace.agents.breakers())
-        now = opening_of(workspace).clock.now()
     if json:
         emit([wire.breaker(name, breaker) for name, breaker in named.items()])
     elif not named:
         out().print(Text("no agent has failed recently or been taken out of service", "dim"))
     else:
-        out().print(table(named, now))
+        out().print(table(named, now()))
 
 
 def trip(agent: AgentName, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:

@@ -8,12 +8,11 @@ from rich.text import Text
 
 from remit.cli.completing import TaskId
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, typed_with_team
-from remit.core.lifecycle import TERMINAL, Record
+from remit.core.lifecycle import TERMINAL
 from remit.errors import Conflict
-from remit.ports import View, Which
 from remit.report.figures import count
-from remit.runtime.finding import MANY, task_of
-from remit.runtime.workers import Crew
+from remit.runtime.finding import MANY
+from remit.runtime.looks import RecordLook
 from remit.runtime.workspace import Workspace
 
 STOP_SECONDS: Final = 5.0  # how long `cancel` waits until everything has stopped
@@ -71,7 +70,7 @@ def stop_all(
 async def _stop_all(workspace: Workspace, why: str, act: Acting, *, as_json: bool) -> None:
     cancelled: dict[str, int] = {}  # tasks by the topmost one
     open_tasks: set[str] = set()
-    while tops := await workspace.journal.read(lambda view: _tops(view, cancelled)):  # an agent may submit meanwhile
+    while tops := await _tops(workspace, cancelled):  # an agent may submit meanwhile
         for top, tasks in tops.items():
             open_tasks |= tasks
             op = f"{act.op}/{top}" if act.op else ""
@@ -91,9 +90,10 @@ async def _stop_all(workspace: Workspace, why: str, act: Acting, *, as_json: boo
         _print_stopping(stopping, number)
 
 
-def _tops(view: View, known: Container[str]) -> dict[str, set[str]]:
+async def _tops(workspace: Workspace, known: Container[str]) -> dict[str, set[str]]:
     """Return the open tasks by the topmost open task above each, without those that are known."""
-    open_ = {record.id: record.parent for record, _ in view.tasks(Which(state="open", limit=MANY))}
+    look = await workspace.looks.tasks(state="open", limit=MANY)
+    open_ = {line.record.id: line.record.parent for line in look.tasks}
     found: dict[str, set[str]] = {}
     for task in open_:
         top = task
@@ -106,7 +106,7 @@ def _tops(view: View, known: Container[str]) -> dict[str, set[str]]:
 
 async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as_json: bool) -> None:
     console = out()
-    top, *below = await workspace.journal.read(lambda view: _subtree(view, typed))
+    top, *below = await workspace.looks.below(typed)
     if not as_json and below:
         console.print(Text(f"cancelling {top.id} and {count(len(below), 'subtask')}", "yellow"))
     number = await workspace.tasks.cancel(top.id, why, **act.said)
@@ -125,27 +125,19 @@ def _print_stopping(stopping: Stopping, number: int) -> None:
     out().print(Text(f"{len(stopping.tasks)} of {number} have not stopped yet: {who}", "yellow"))
 
 
-def _subtree(view: View, typed: str) -> list[Record]:
-    """Return the task, then its open subtasks."""
-    record = task_of(view, typed)
-    return [record, *(below for below in view.below(record.id) if below.id != record.id)]
-
-
 async def _stopped(workspace: Workspace, tasks: list[str]) -> Stopping:
     """Wait a few seconds until the tasks have stopped. Return those that have not."""
     loop = asyncio.get_running_loop()
     until = loop.time() + STOP_SECONDS
     async with workspace.journal.follow(after=0) as follow:
-        stopping = await workspace.journal.read(lambda view: _stopping(view, tasks))
+        stopping = _stopping(await workspace.looks.records(tasks))
         while stopping.tasks and loop.time() < until and not (stopping.abandoned and stopping.alone):
             await follow.next()
-            stopping = await workspace.journal.read(lambda view: _stopping(view, tasks))
+            stopping = _stopping(await workspace.looks.records(tasks))
     return stopping
 
 
-def _stopping(view: View, tasks: list[str]) -> Stopping:
-    records = [record for task in tasks if (record := view.record(task)) is not None]
-    left = [record for record in records if record.state not in TERMINAL]
-    crew = Crew(view.workers())
+def _stopping(look: RecordLook) -> Stopping:
+    left, crew = [record for record in look.records if record.state not in TERMINAL], look.crew
     abandoned = all(crew.where(record.worker) in ("", "gone") for record in left)
     return Stopping([record.id for record in left], abandoned, not crew.workers)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from remit.cli.options import TOML, Where, opened, team_file
 from remit.config.places import FILE_LIMIT, tables_in
 from remit.errors import RemitError
-from remit.ports import View, Which
 from remit.report.printable import escaped
+from remit.runtime.looks import WorkspaceLooks
 
 Offer: TypeAlias = tuple[str, str]  # a word, and what it stands for
 
@@ -25,9 +25,10 @@ _RUNTIME: Final = re.compile(r"^(\w{1,64}) = (?:remit\.)?Runtime\(", re.MULTILIN
 def ids(context: Any) -> list[Offer]:
     """Offer `last`, the newest runs and the open tasks of the store that the command names."""
 
-    def look(view: View) -> list[Offer]:
-        runs = [(line.record.id, f"{line.record.holder}: {line.task}") for line in view.runs(_IDS)]
-        tasks = [(record.id, record.holder) for record, _ in view.tasks(Which(state="open", limit=_IDS))]
+    async def look(looks: WorkspaceLooks) -> list[Offer]:
+        lines, open_ = (await looks.runs(_IDS)).runs, (await looks.tasks(state="open", limit=_IDS)).tasks
+        runs = [(line.record.id, f"{line.record.holder}: {line.task}") for line in lines]
+        tasks = [(line.record.id, line.record.holder) for line in open_]
         return [*runs, *(task for task in tasks if task[0] not in dict(runs))]
 
     return [("last", "the newest run"), *_read(context, look)]
@@ -35,7 +36,11 @@ def ids(context: Any) -> list[Offer]:
 
 def agents(context: Any) -> list[Offer]:
     """Offer the agents that workers have published, and those of the team file."""
-    published = dict(_read(context, lambda view: [(card.name, card.role) for card, _ in view.cards()]))
+
+    async def look(looks: WorkspaceLooks) -> list[Offer]:
+        return [(card.name, card.role) for card, _ in await looks.cards()]
+
+    published = dict(_read(context, look))
     try:
         named: dict[str, object] = dict(tables_in(team_file()).get("agents", {}))
     except (RemitError, TypeError, ValueError):  # a file that is not one, or half written
@@ -69,11 +74,11 @@ def _teams() -> Iterator[Offer]:
             yield f"./{script.name}:{name}", "a runtime"
 
 
-def _read(context: Any, look: Callable[[View], list[Offer]]) -> list[Offer]:
+def _read(context: Any, look: Callable[[WorkspaceLooks], Coroutine[None, None, list[Offer]]]) -> list[Offer]:
     place = Where(_typed(context, "--store"), _typed(context, "--workspace"))
     try:
         with opened(place) as workspace:
-            found = asyncio.run(workspace.journal.read(look))
+            found = asyncio.run(look(workspace.looks))
     except RemitError:
         return []
     return [(word, escaped(about, _ABOUT)) for word, about in found]

@@ -7,18 +7,17 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out
 from remit.cli.terminal import Rows, moment
-from remit.core import checks
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
-from remit.core.scope import BOARD_PREFIX, Scope
+from remit.core.scope import BOARD_PREFIX
 from remit.core.values import Json, decode, shown
 from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.report.figures import duration
 from remit.report.printable import block, escaped, harmless
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 
 def listing(
@@ -41,21 +40,19 @@ def listing(
         if not namespace:
             _print_namespaces(asyncio.run(workspace.context.namespaces()), as_json=json)
             return
-        scope, most, now = Scope(namespace, prefix=prefix), checks.limit(limit), opening_of(workspace).clock.now()
-        rows = asyncio.run(workspace.journal.read(lambda view: view.by_key(scope, now, most)))
+        rows = asyncio.run(workspace.looks.entries(namespace, prefix=prefix, limit=limit))
     if json:
         emit([wire.entry(entry) for entry in rows])
     else:
-        out().print(_table(rows, now) if rows else Text(f"nothing in {namespace}", "dim"))
+        out().print(_table(rows, now()) if rows else Text(f"nothing in {namespace}", "dim"))
 
 
 def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
     """Print the value of an entry. With --json, print the whole entry."""
     entries.address(namespace, key)
     with opened(place) as workspace:
-        entry = asyncio.run(workspace.journal.read(lambda view: view.entry(namespace, key)))
-        now = opening_of(workspace).clock.now()
-    if entry is None or not entry.alive(now):
+        entry = asyncio.run(workspace.looks.entry(namespace, key))
+    if entry is None:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
         emit(wire.entry(entry))

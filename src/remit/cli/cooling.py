@@ -6,13 +6,12 @@ import os
 from cyclopts import App
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out
 from remit.cli.terminal import Rows
 from remit.core.recovery import Resting, key_mark
 from remit.report import wire
 from remit.report.figures import count, duration
 from remit.report.printable import escaped
-from remit.runtime.workspace import opening_of
 
 app = App(name="cooling", help="List provider keys and models that are paused after a failure; end the pause.")
 
@@ -30,14 +29,14 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
         Print JSON.
     """
     with opened(place) as workspace:
-        found, now = asyncio.run(workspace.keys.cooling.list()), opening_of(workspace).clock.now()
+        found, at = asyncio.run(workspace.keys.cooling.list()), now()
     names = _names_here() if any(one.key for one in found) else {}
     if json:
         emit([{**wire.resting(one), "key_name": _named(one, names)} for one in found])
     elif not found:
         out().print(Text("no key or model is paused", "dim"))
     else:
-        rows = [[*_what(one, names), one.kind or "", str(one.failures), duration(one.until - now)] for one in found]
+        rows = [[*_what(one, names), one.kind or "", str(one.failures), duration(one.until - at)] for one in found]
         out().print(Rows(("key", "model", "endpoint", "after", "failures", "rests"), rows, left=4))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from remit.cli.options import AsJson, OwnStore, emit, out, store_at, where_is
+from remit.cli.options import AsJson, OwnStore, emit, out, store_at
 from remit.errors import BadInput, NotFound
 from remit.ports import Database
 from remit.stores.addresses import is_server
@@ -30,7 +30,7 @@ def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
     if store == MEMORY:
         raise BadInput("a store in memory cannot be migrated; pass --store FILE or --store postgresql://...")
     before, database = _server(store) if is_server(store) else (_version(Path(store)), database_at(store))
-    where = where_is(database)
+    where = str(getattr(database, "where", "the store"))
     database.close()
     now = max(migrations("postgres" if is_server(store) else "sqlite"))
     done = "unchanged" if before == now else "migrated" if before else "made"

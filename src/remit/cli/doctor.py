@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, where_is
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out
 from remit.core.events import KEYED
 from remit.core.values import shown
 from remit.engine.upkeep.doctor import Health, Tell, examine
@@ -33,7 +33,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     """
     kept = _hash(head)
     with opened(place) as workspace:
-        where = where_is(opening_of(workspace).database)
+        where = workspace.where
         with _telling() as tell:
             health = asyncio.run(
                 examine(opening_of(workspace).database, opening_of(workspace).clock.now(), kept=kept, tell=tell)

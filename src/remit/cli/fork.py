@@ -11,7 +11,6 @@ from remit.codec import decode
 from remit.core.values import Json
 from remit.errors import BadInput
 from remit.report.printable import escaped
-from remit.runtime.finding import task_of
 from remit.runtime.workspace import Workspace
 
 _NAMES: Final = 400  # columns of the agents that run again
@@ -69,7 +68,7 @@ async def _fork(
     workspace: Workspace, typed: str, at: int | None, task: str | None, answer: dict[str, Json], act: Acting
 ) -> tuple[str, list[str]]:
     """Fork a run. Return the id of the fork, and the agents whose tasks were open at the event."""
-    record = await workspace.journal.read(lambda view: task_of(view, typed))
+    record = await workspace.looks.task(typed)
     forked = (await workspace.fork(record.id, at, task=task, **answer, **act.said)).id
     kept = [event for event in await workspace.journal.history(run=forked) if event.kind == "work.kept"]
     ended = {f"{event.op}/forked" for event in kept}

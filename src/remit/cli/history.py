@@ -1,11 +1,9 @@
 """`remit history`: the journal."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final, Unpack
 
 from cyclopts import Parameter
 
@@ -14,10 +12,9 @@ from remit.cli.options import HERE, AsJson, Where, json_list, opened, out
 from remit.core.checks import limit as checked_limit
 from remit.core.events import Event, is_blob
 from remit.core.values import INT_LIMIT, canonical
-from remit.ports import Span, View
 from remit.report import wire
 from remit.report.lines import plain_line
-from remit.runtime.finding import run_of
+from remit.runtime.filters import HistoryFilter
 from remit.runtime.workspace import Workspace
 
 PAGE: Final = 1_000
@@ -48,20 +45,20 @@ def history(
         Print JSON, including the answers of models and tools.
     """
     most = checked_limit(limit, most=INT_LIMIT)
-    span = Span(session=session, agent=canonical(agent) if agent else None)
+    which: HistoryFilter = {"session": session, "agent": canonical(agent) if agent else None}
     with opened(place) as workspace:
-        asyncio.run(_print(workspace, span, run, most, as_json=json))
+        asyncio.run(_print(workspace, which, run, most, as_json=json))
 
 
-async def _print(workspace: Workspace, span: Span, run: str | None, most: int, *, as_json: bool) -> None:
+async def _print(workspace: Workspace, which: HistoryFilter, run: str | None, most: int, *, as_json: bool) -> None:
     """Print page by page, so that few events are in memory, however many are printed."""
     console = out()
     if run is not None:
-        record = await workspace.journal.read(partial(run_of, given=run))
-        span = replace(span, run=record.run, task=record.id if record.parent else None)
+        record = await workspace.looks.run(run)
+        which |= {"run": record.run, "task": record.id if record.parent else None}
     with json_list() if as_json else nullcontext() as emit:
-        async for events in _latest(workspace, span, most):
-            long = await workspace.journal.read(partial(long_answers, events), long=True) if emit is not None else {}
+        async for events in _latest(workspace, which, most):
+            long = await long_answers(workspace, events) if emit is not None else {}
             for event in events:
                 if emit is not None:
                     emit(wire.event(event, long.get(event.seq)))
@@ -71,18 +68,17 @@ async def _print(workspace: Workspace, span: Span, run: str | None, most: int, *
                 return
 
 
-def long_answers(events: Sequence[Event], view: View) -> dict[int, str]:
+async def long_answers(workspace: Workspace, events: list[Event]) -> dict[int, str]:
     """Return the answers that are stored next to these events, by event number."""
-    found = {event.seq: view.blob(event.seq) for event in events if is_blob(event.answer)}
-    return {seq: text for seq, text in found.items() if text is not None}
+    long = [event.seq for event in events if is_blob(event.answer)]
+    return await workspace.looks.answers(long) if long else {}
 
 
-async def _latest(workspace: Workspace, span: Span, most: int) -> AsyncGenerator[list[Event]]:
+async def _latest(workspace: Workspace, which: HistoryFilter, most: int) -> AsyncGenerator[list[Event]]:
     """Yield the latest events in order, page by page: back to the first of them, and then forward."""
 
-    async def read(**place: Any) -> list[Event]:
-        page = replace(span, **place)
-        return await workspace.journal.read(lambda view: view.events(page), long=True)
+    async def read(**place: Unpack[HistoryFilter]) -> list[Event]:
+        return await workspace.journal.history(**{**which, **place})
 
     events = await read(latest=True, limit=min(most, PAGE))
     if most <= PAGE or len(events) < PAGE:

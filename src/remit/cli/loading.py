@@ -14,7 +14,6 @@ from remit.config.trusting import is_trusted, trust_by_running
 from remit.core.values import shown
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import opening_of
 
 NOT_IMPORTED: Final = "this folder is not trusted, so remit imported no module of it and started no server"
 
@@ -66,7 +65,7 @@ def has_team() -> bool:
 
 def lasting(runtime: Runtime, why: str) -> Runtime:
     """Return the runtime if other processes can see its store. Raise `BadInput` otherwise."""
-    if not opening_of(runtime.workspace).database.lasting:
+    if not runtime.workspace.lasting:
         raise BadInput(f"this runtime keeps everything in memory, so {why}; add --store FILE")
     return runtime
 

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, opened, out, typed, with_unit
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, OwnStore, Where, emit, now, opened, out, typed, with_unit
 from remit.cli.terminal import Rows
 from remit.cli.times import typed_times
 from remit.core.limits import LimitUse
@@ -20,10 +20,7 @@ from remit.report import wire
 from remit.report.figures import count, money
 from remit.report.printable import block, escaped, harmless
 from remit.report.spend import LedgerAudit, SpendBy, Spending, SpendLine, csv_rows
-from remit.runtime.finding import hold_of
 from remit.runtime.money import Account
-from remit.runtime.spending import audit_of
-from remit.runtime.workspace import opening_of
 
 app = App(name="money", help="Show the account; grant money; show spending and limits; reconcile uncertain calls.")
 
@@ -202,7 +199,7 @@ def spend(
     if as_csv and json:
         raise BadInput("pass --csv or --json, not both")
     with opened(place) as workspace:
-        start, end = typed_times(since, until, opening_of(workspace).clock.now())
+        start, end = typed_times(since, until, now())
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
         found = asyncio.run(workspace.money.spend(by, **when))
     if json:
@@ -314,7 +311,7 @@ def verify(*, place: Where = HERE, json: AsJson = False) -> int:
         Print JSON.
     """
     with opened(place) as workspace:
-        audit = asyncio.run(workspace.journal.read(audit_of, long=True))
+        audit = asyncio.run(workspace.looks.ledger())
     if json:
         emit({"sound": audit.sound, **wire.object_of(audit)})
     else:
@@ -349,7 +346,7 @@ def reconcile(
         Print JSON.
     """
     with opened(place) as workspace:
-        hold = asyncio.run(workspace.journal.read(lambda view: hold_of(view, call)))
+        hold = asyncio.run(workspace.looks.uncertain(call))
         cost = with_unit(amount, "a cost")
         back = asyncio.run(workspace.money.reconcile(hold, cost, tokens=tokens, why=why, **act.said))
     if json:

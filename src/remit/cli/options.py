@@ -20,10 +20,10 @@ from rich.segment import Segment
 from remit.config.places import FILE_NAME, place_of
 from remit.core.prices import credits as money
 from remit.core.values import Json, decode, shown
+from remit.engine.system import SystemClock
 from remit.errors import BadInput
-from remit.ports import Database
 from remit.report.printable import block, escaped, harmless
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 from remit.stores.addresses import is_server
 
 DEFAULT_STORE: Final = "remit.db"
@@ -163,9 +163,9 @@ def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
         yield workspace
 
 
-def where_is(database: Database) -> str:
-    """Return a store's address without its password."""
-    return str(getattr(database, "where", "the store"))
+def now() -> int:
+    """Return the time of this machine, in microseconds."""
+    return SystemClock().now()
 
 
 # -- commands in hints ---------------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ _here = _Place()
 
 def stay_at(workspace: Workspace, given: str | None) -> None:
     """Complete hints for the workspace of a runtime from now on. The store is `given` as the user typed it."""
-    _stay_at(workspace, given or where_is(opening_of(workspace).database))
-    _here.kept = opening_of(workspace).database.lasting
+    _stay_at(workspace, given or workspace.where)
+    _here.kept = workspace.lasting
 
 
 def _stay_at(workspace: Workspace, store: str) -> None:
@@ -198,7 +198,7 @@ def _stay_at(workspace: Workspace, store: str) -> None:
 def _store_option(workspace: Workspace, store: str) -> str:
     if store == (os.environ.get("REMIT_STORE") or usual_store()):
         return ""
-    return f" --store {shlex.quote(where_is(opening_of(workspace).database) if is_server(store) else store)}"
+    return f" --store {shlex.quote(workspace.where if is_server(store) else store)}"
 
 
 def forget_place() -> None:

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.approvals import CHANNEL, arguments, how_to, print_question
-from remit.cli.options import at_terminal
+from remit.cli.options import at_terminal, now
 from remit.core.values import Json
 from remit.engine.people import Inquiry
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.report.printable import escaped
 from remit.report.questions import shown_question, to_read
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 # Shows a text and returns the next typed line, or None at the end of the input.
 Read: TypeAlias = Callable[[str], Awaitable[str | None]]
@@ -185,7 +185,7 @@ async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | No
 @asynccontextmanager
 async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk) -> AsyncGenerator[None]:
     """Answer or announce the questions of a run while the body runs; `runs` gets its id as soon as it has started."""
-    head, idle = (await workspace.journal.read(lambda view: view.head())).seq, asyncio.Event()
+    head, idle = await workspace.looks.head(), asyncio.Event()
     idle.set()
     task = asyncio.create_task(_attend(workspace, runs, desk, head, idle))
     try:
@@ -218,7 +218,7 @@ async def _handle(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> 
         return
     with desk.pause():
         console = desk.typist.console
-        show = partial(print_question, console, question, opening_of(workspace).clock.now())
+        show = partial(print_question, console, question, now())
         whole = show(size=_SHOWN)
         desk.typist.forget()
         await _either(workspace, question, desk, None if whole else show)

@@ -7,10 +7,9 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
-from remit.core.times import DAY, SECOND, span
-from remit.engine.upkeep.prune import old_runs
+from remit.core.times import span
 from remit.report.figures import count
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 
 def prune(
@@ -35,13 +34,9 @@ def prune(
     json
         Print JSON.
     """
-    older = span(days, "--days") * (DAY // SECOND)
+    span(days, "--days")
     with opened(place) as workspace:
-        if dry_run:
-            before = opening_of(workspace).clock.now() - older
-            number = asyncio.run(_old(workspace, before))
-        else:
-            number = _pruned(workspace, days, act)
+        number = asyncio.run(workspace.looks.prunable(days)) if dry_run else _pruned(workspace, days, act)
     if json:
         emit({"pruned": 0 if dry_run else number, "old": number})
     elif dry_run:
@@ -61,12 +56,3 @@ def _pruned(workspace: Workspace, days: float, act: Acting) -> int:
             status.update(f"{count(gone, 'run')} deleted")
 
         return asyncio.run(workspace.prune(days, told=told, **act.said))
-
-
-async def _old(workspace: Workspace, before: int) -> int:
-    number = 0
-    async for runs in old_runs(opening_of(workspace).ground.store, before):
-        number += await workspace.journal.read(
-            lambda view, runs=runs: sum(bool(view.prunable(run, before)) for run in runs)
-        )
-    return number

@@ -2,33 +2,33 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias, cast
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed, typed_with_team
+from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed, typed_with_team
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
 from remit.core.events import Labels
 from remit.core.lifecycle import TERMINAL, Progress, Record
 from remit.core.values import Json, canonical
-from remit.ports import TaskLine, View, Which
+from remit.ports import TaskLine
 from remit.report import wire
 from remit.report.figures import age, count, duration
 from remit.report.looks import urgency
 from remit.report.printable import escaped
-from remit.runtime.finding import task_of
+from remit.runtime.filters import RunFilter, TaskFilter
+from remit.runtime.looks import UNDELIVERED, TaskLook
 from remit.runtime.workers import Crew, Peer
-from remit.runtime.workspace import opening_of
+from remit.runtime.workspace import Workspace
 
 StateName: TypeAlias = Literal[
     "open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"
 ]
 _PERSON: Final = "person"  # no agent can have this name
-_ORPHANS: Final = 100
 _SPELLED_OUT: Final = 3  # undelivered results that are listed; the rest is counted
 
 
@@ -64,36 +64,27 @@ class Narrowed:
     text: str = ""
     """Only those with this text in their task, in upper or lower case."""
 
-    def which(self, limit: int, now: int) -> Which:
-        """Return the conditions as a store takes them."""
-        since, until = None, None
+    def which(self) -> RunFilter:
+        """Return the conditions that were given."""
+        given: dict[str, object] = {
+            "session": self.session or None,
+            "agent": canonical(self.agent) if self.agent else None,
+            "state": self.state,
+            "asker": _asker(self.asker),
+            "by": self.by or None,
+            "tag": self.tag or None,
+            "text": self.text or None,
+        }
         if self.since or self.until:
             from remit.cli.times import typed_times
+            from remit.core.times import aware
 
-            since, until = typed_times(self.since, self.until, now)
-        return Which(
-            session=self.session or None,
-            agent=canonical(self.agent) if self.agent else None,
-            state=self.state,
-            limit=limit,
-            asker=_asker(self.asker),
-            by=self.by or None,
-            tag=self.tag or None,
-            since=since,
-            until=until,
-            text=self.text or None,
-        )
+            times = zip(("since", "until"), typed_times(self.since, self.until, now()), strict=True)
+            given |= {name: aware(at) for name, at in times if at is not None}
+        return cast("RunFilter", {name: value for name, value in given.items() if value is not None})
 
 
 EVERY = Narrowed()
-
-
-class Snapshot(NamedTuple):
-    """The data of `remit ps`, read at one moment."""
-
-    tasks: list[TaskLine]
-    crew: Crew
-    orphans: list[Message]
 
 
 def ps(
@@ -122,23 +113,23 @@ def ps(
     """
     most = checked_limit(limit, most=100_000)
     with opened(place) as workspace:
-        now = opening_of(workspace).clock.now()
-        which = only.which(most, now)
-        which = which if all or which.state else replace(which, state="open")
-        snapshot = asyncio.run(workspace.journal.read(lambda view: _snapshot(view, which, parent), long=True))
+        which: TaskFilter = {**only.which(), "limit": most}
+        if not (all or only.state):
+            which["state"] = "open"
+        look = asyncio.run(_look(workspace, which, parent))
         hint, every = typed_with_team("worker"), typed("remit ps --all")
     if json:
-        emit(_data(snapshot, now))
+        emit(_data(look))
         return
     console = out()
-    if snapshot.tasks:
-        console.print(_table(snapshot, now))
-        if len(snapshot.tasks) == which.limit:
-            console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
+    if look.tasks:
+        console.print(_table(look))
+        if len(look.tasks) == most:
+            console.print(Text(f"the newest {most:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
         narrowed = all or parent or only != EVERY
         console.print(Text("no such tasks" if narrowed else f"no open tasks; ended ones: {every}", "dim"))
-    for text in _below(snapshot, hint, now):
+    for text in _below(look, hint):
         console.print(text)
 
 
@@ -149,31 +140,30 @@ def _asker(given: str) -> str | None:
     return "" if given == _PERSON else canonical(given)
 
 
-def _snapshot(view: View, which: Which, parent: str) -> Snapshot:
+async def _look(workspace: Workspace, which: TaskFilter, parent: str) -> TaskLook:
     if parent:
-        above = task_of(view, parent).id
-        which = replace(which, parent=above)
-    return Snapshot(view.task_lines(which), Crew(view.workers()), view.orphans(_ORPHANS))
+        which["parent"] = (await workspace.looks.task(parent)).id
+    return await workspace.looks.tasks(**which)
 
 
-def _table(snapshot: Snapshot, now: int) -> Rows:
+def _table(look: TaskLook) -> Rows:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
-    crew = snapshot.crew
-    tasks = sorted(snapshot.tasks, key=lambda line: urgency(crew.state(line.record, now)))
-    rows = [_row(line.record, _subject(line, crew), crew, now) for line in tasks]
+    crew = look.crew
+    tasks = sorted(look.tasks, key=lambda line: urgency(crew.state(line.record)))
+    rows = [_row(line.record, _subject(line, crew), crew) for line in tasks]
     return Rows(names, rows, left=3, gives_way="task")
 
 
-def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
+def _row(record: Record, task: str, crew: Crew) -> list[Text | str]:
     return [
         Text(record.id),
-        state_text(crew.state(record, now)),
+        state_text(crew.state(record)),
         Text(escaped(record.holder, 64), "bold"),
         Text(escaped(task, 200)),
         str(record.attempt) if record.attempt else "",
-        took(record, now),
-        age(now - record.asked_at),
-        Text(where(record, crew, now), "dim"),
+        took(record, crew.at),
+        age(crew.at - record.asked_at),
+        Text(where(record, crew), "dim"),
     ]
 
 
@@ -201,11 +191,11 @@ def took(record: Record, now: int) -> str:
     return duration((record.ended_at if record.ended_at is not None else now) - began)
 
 
-def where(record: Record, crew: Crew, now: int) -> str:
+def where(record: Record, crew: Crew) -> str:
     """Return the worker of a task, or when it is due."""
     if record.ended_at is not None:
         return ""
-    return due_in(record, now) or crew.where(record.worker)
+    return due_in(record, crew.at) or crew.where(record.worker)
 
 
 def due_in(record: Record, now: int) -> str:
@@ -215,22 +205,22 @@ def due_in(record: Record, now: int) -> str:
     return f"due in {duration(record.ready_at - now)}"
 
 
-def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:
+def _below(look: TaskLook, hint: str) -> Iterator[Text]:
     """Yield the lines about processes and undelivered results."""
-    crew = snapshot.crew.workers
+    crew = look.crew.workers
     workers = [worker for worker in crew if worker.concurrency]
     others = [worker for worker in crew if not worker.concurrency]
     if workers:
         yield Text(
             f"{count(len(workers), 'worker')}, {sum(w.concurrency for w in workers):,} slots: {_called(workers)}", "dim"
         )
-    elif any(line.record.state == "pending" for line in snapshot.tasks):
+    elif any(line.record.state == "pending" for line in look.tasks):
         yield Text(f"no worker is running; start one: `{hint}`", "yellow")
-    elif any(snapshot.crew.lost(line.record, now) for line in snapshot.tasks):
+    elif any(look.crew.lost(line.record) for line in look.tasks):
         yield Text(f"no worker is running; `{hint}` ends or resumes abandoned tasks", "yellow")
     if others:
         yield Text(f"{_called(others)} running without a queue", "dim")
-    yield from _unread(snapshot.orphans)
+    yield from _unread(look.undelivered)
 
 
 def _called(crew: list[Peer]) -> str:
@@ -241,7 +231,7 @@ def _called(crew: list[Peer]) -> str:
 def _unread(orphans: list[Message]) -> Iterator[Text]:
     if not orphans:
         return
-    many = f"at least {_ORPHANS}" if len(orphans) == _ORPHANS else str(len(orphans))
+    many = f"at least {UNDELIVERED}" if len(orphans) == UNDELIVERED else str(len(orphans))
     yield Text(f"{many} results undelivered, because the asker had ended:", "dim")
     for message in orphans[:_SPELLED_OUT]:
         yield Text.assemble(("  to ", "dim"), (escaped(message.to, 64), "bold"), f"  {escaped(message.text, 120)}")
@@ -249,9 +239,9 @@ def _unread(orphans: list[Message]) -> Iterator[Text]:
         yield Text(f"  … and {len(orphans) - _SPELLED_OUT} more; --json lists them", "dim")
 
 
-def task_data(line: TaskLine, crew: Crew, now: int) -> dict[str, Json]:
+def task_data(line: TaskLine, crew: Crew) -> dict[str, Json]:
     record = line.record
-    state, place = crew.state(record, now), where(record, crew, now)
+    state, place = crew.state(record), where(record, crew)
     said = _progress(record, crew)
     return {
         **wire.task(record, line.task, state=state, where=place),
@@ -261,9 +251,9 @@ def task_data(line: TaskLine, crew: Crew, now: int) -> dict[str, Json]:
     }
 
 
-def _data(snapshot: Snapshot, now: int) -> dict[str, Json]:
+def _data(look: TaskLook) -> dict[str, Json]:
     return {
-        "tasks": [task_data(line, snapshot.crew, now) for line in snapshot.tasks],
-        "workers": [wire.worker(worker) for worker in snapshot.crew.workers],
-        "orphans": [wire.announcement(message) for message in snapshot.orphans],
+        "tasks": [task_data(line, look.crew) for line in look.tasks],
+        "workers": [wire.worker(worker) for worker in look.crew.workers],
+        "orphans": [wire.announcement(message) for message in look.undelivered],
     }

@@ -8,7 +8,6 @@ from rich.text import Text
 
 from remit.cli.completing import TaskId
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
-from remit.runtime.finding import task_of
 from remit.runtime.workspace import Workspace
 
 
@@ -47,5 +46,5 @@ def retry(
 
 
 async def _retry(workspace: Workspace, typed: str, act: Acting, from_step: str | None, *, restart: bool) -> str:
-    record = await workspace.journal.read(lambda view: task_of(view, typed))
+    record = await workspace.looks.task(typed)
     return (await workspace.tasks.retry(record.id, from_step=from_step, restart=restart, **act.said)).id

@@ -52,7 +52,7 @@ from remit.report import wire
 from remit.report.figures import count
 from remit.runtime.runtime import Runtime
 from remit.runtime.streaming import Streamed
-from remit.runtime.workspace import Workspace, opening_of, subscribe
+from remit.runtime.workspace import Workspace, subscribe
 
 HAND_BACK_SECONDS: Final = 5.0  # time for tasks of other runs that started here
 
@@ -388,7 +388,7 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
 
 async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
     workspace = runtime.workspace
-    lasting = opening_of(workspace).database.lasting
+    lasting = workspace.lasting
     left = await workspace.journal.read(lambda view: _rest(view, run, lasting=lasting))
     if not left:
         return

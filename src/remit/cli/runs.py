@@ -4,16 +4,15 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team, where_is
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with_team
 from remit.cli.ps import EVERY, Narrowed, labelled, took
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
-from remit.ports import RunLine, View, Which
+from remit.ports import RunLine
 from remit.report import wire
 from remit.report.figures import age, money
 from remit.report.printable import escaped
 from remit.runtime.workers import Crew
-from remit.runtime.workspace import opening_of
 
 
 def runs(*, place: Where = HERE, only: Narrowed = EVERY, limit: int = 20, json: AsJson = False) -> None:
@@ -30,39 +29,33 @@ def runs(*, place: Where = HERE, only: Narrowed = EVERY, limit: int = 20, json: 
     """
     most = checked_limit(limit)
     with opened(place) as workspace:
-        now = opening_of(workspace).clock.now()
-        which = None if only == EVERY else only.which(most, now)
-        lines, crew = asyncio.run(workspace.journal.read(lambda view: _listed(view, which, most), long=True))
-        where = where_is(opening_of(workspace).database)
+        lines, crew = asyncio.run(workspace.looks.runs(most, **only.which()))
+        where = workspace.where
     if json:
-        emit([wire.run(line, state=crew.state(line.record, now)) for line in lines])
-    elif not lines and which is not None:
+        emit([wire.run(line, state=crew.state(line.record)) for line in lines])
+    elif not lines and only != EVERY:
         out().print(Text("no such runs", "dim"))
     elif not lines:
         out().print(Text(f"no runs yet in {where}; start one: {typed_with_team('run', ' AGENT TASK')}"))
     else:
-        out().print(_table(lines, crew, now))
+        out().print(_table(lines, crew))
 
 
-def _listed(view: View, which: Which | None, most: int) -> tuple[list[RunLine], Crew]:
-    return view.runs(most) if which is None else view.run_lines(which), Crew(view.workers())
-
-
-def _table(lines: list[RunLine], crew: Crew, now: int) -> Rows:
+def _table(lines: list[RunLine], crew: Crew) -> Rows:
     names = ("run", "state", "agent", "task", "tasks", "refused", "spent", "took", "age")
-    return Rows(names, [_row(line, crew, now) for line in lines], left=3, gives_way="task")
+    return Rows(names, [_row(line, crew) for line in lines], left=3, gives_way="task")
 
 
-def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
+def _row(line: RunLine, crew: Crew) -> list[Text | str]:
     record = line.record
     return [
         Text(record.id),
-        state_text(crew.state(record, now)),
+        state_text(crew.state(record)),
         Text(escaped(record.holder, 64), "bold"),
         Text(escaped(labelled(line.task, line.labels), 200)),
         str(line.facts.tasks),
         str(line.facts.refusals) if line.facts.refusals else "",
         money(line.facts.credits) if line.facts.credits else "",
-        took(record, min(now, record.until)),
-        age(now - record.asked_at),
+        took(record, min(crew.at, record.until)),
+        age(crew.at - record.asked_at),
     ]

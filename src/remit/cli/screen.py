@@ -22,8 +22,7 @@ from remit.report.lines import detail, plain_line
 from remit.report.printable import block
 from remit.report.tree import Growing, Node
 from remit.runtime.runtime import Runtime
-from remit.runtime.tasks import live_progress
-from remit.runtime.workspace import opening_of, subscribe
+from remit.runtime.workspace import progress_here, subscribe
 
 _FRAMES: Final = 10  # a second
 _SHOWN: Final = 12  # runs on the screen at a time
@@ -302,7 +301,7 @@ def watching(runtime: Runtime, console: Console | None, words: Words | None = No
         yield on_screen(screen, None)
         return
     stop = subscribe(runtime.workspace, lambda events: show(screen, console, events))
-    screen.progress = partial(live_progress, opening_of(runtime.workspace))
+    screen.progress = partial(progress_here, runtime.workspace)
     try:
         with on_screen(screen, console) as drawing:
             try:

@@ -15,7 +15,7 @@ from rich.text import Text
 from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_team, lasting, load_team
-from remit.cli.options import InWorkspace, OwnStore, aside, out, store_at, where_is, workspace_at
+from remit.cli.options import InWorkspace, OwnStore, aside, out, store_at, workspace_at
 from remit.config.tokens import forget_token, keep_token
 from remit.core.checks import between, whole
 from remit.engine.settings import HANDS
@@ -161,7 +161,7 @@ async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: In
 
 def _greet(workspace: Workspace, address: ServeAddress, token: str, file: str, team: Runtime | None) -> None:
     host = f"[{address.host}]" if ":" in address.host else address.host
-    where = f"{where_is(opening_of(workspace).database)}, workspace {workspace.name}"
+    where = f"{workspace.where}, workspace {workspace.name}"
     hands = "no workers" if team is None else f"up to {count(team.concurrency, 'task')} at a time"
     console = out()
     console.print(Text(f"serving http://{host}:{address.port} on {where}, {hands}; Ctrl-C ends it"))

@@ -17,19 +17,16 @@ from remit.cli.terminal import colour, moment
 from remit.core.events import Event, read
 from remit.core.kinds.sharing import ArtifactSaved
 from remit.core.kinds.tasks import FirstData, fork_text
-from remit.core.lifecycle import Record
 from remit.core.times import is_schedule
 from remit.engine.system import SystemClock
-from remit.errors import BadInput, NotFound
-from remit.ports import Span, View
+from remit.errors import BadInput
 from remit.report import wire
 from remit.report.detail import failures
 from remit.report.figures import count, duration, money
 from remit.report.looks import MODEL, TOOL, mark
 from remit.report.printable import block, escaped
-from remit.report.talk import TalkLine, TaskTalk, conversations
-from remit.report.tree import Node, tree
-from remit.runtime.finding import run_of
+from remit.report.talk import TalkLine, TaskTalk
+from remit.report.tree import Node, part_of
 
 _LONG: Final = 4_000  # characters of one text; `--all` prints the rest
 _NAME: Final = 64
@@ -188,16 +185,8 @@ def coloured(picture: str) -> Text:
 
 
 def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
-    from remit.cli.history import long_answers
-
-    def look(view: View) -> tuple[str, list[TaskTalk]]:
-        record = run_of(view, typed)
-        events = view.events(Span(run=record.run))
-        found = conversations(events, long_answers(events, view))
-        return record.id, [one for one in found if not record.parent or one.task == record.id]
-
     with opened(place) as workspace:
-        task, found = asyncio.run(workspace.journal.read(look))
+        task, found = asyncio.run(workspace.looks.talk(typed))
     if json:
         emit([wire.conversation(one) for one in found])
         return
@@ -216,18 +205,9 @@ def root_of(typed: str, place: Where) -> Node:
 
 def _part(typed: str, place: Where) -> tuple[Node, list[Event]]:
     """Return the tree of a run or a task, and the events of the run."""
-
-    def look(view: View) -> tuple[Record, list[Event]]:
-        record = run_of(view, typed)
-        return record, view.events(Span(run=record.run))
-
     with opened(place) as workspace:
-        record, events = asyncio.run(workspace.journal.read(look))
-    root = tree(events)
-    part = next((node for node in root.walk() if node.id == record.id), None) if root is not None else None
-    if part is None:
-        raise NotFound(f"the journal has nothing of task {record.id}; `remit doctor` says what is wrong with the store")
-    return part, events
+        record, events = asyncio.run(workspace.looks.part(typed))
+    return part_of(events, record.id), events
 
 
 def print_talk(console: Console, talk: TaskTalk, *, whole: bool) -> None:

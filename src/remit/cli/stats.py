@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.breakers import breaker_state
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed
+from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed
 from remit.cli.terminal import Rows
 from remit.cli.times import typed_times
 from remit.core.times import aware
@@ -20,7 +20,6 @@ from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
 from remit.report.stats import AgentStats, Stats
 from remit.report.words import states
-from remit.runtime.workspace import opening_of
 
 
 def stats(
@@ -48,8 +47,7 @@ def stats(
         Print JSON.
     """
     with opened(place) as workspace:
-        now = opening_of(workspace).clock.now()
-        start, end = typed_times(since, until, now)
+        start, end = typed_times(since, until, now())
         who = canonical(agent) if agent else ""
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
         if edges:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -11,32 +11,17 @@ from remit.cli.completing import TaskId
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.ps import took, where
 from remit.cli.terminal import moment, outcome_text, state_text
-from remit.core.lifecycle import Record
 from remit.core.times import is_schedule
 from remit.core.values import Json
-from remit.ports import Span, View, Which
 from remit.report import wire
-from remit.report.detail import Detail, EarlierAttempt, detail
+from remit.report.detail import Detail, EarlierAttempt
 from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
 from remit.report.uses import tool_call, tool_result, uses_by_holder, uses_in_short
 from remit.report.words import states, waits
-from remit.runtime.finding import MANY, task_of
-from remit.runtime.workers import Crew
-from remit.runtime.workspace import opening_of
+from remit.runtime.looks import DetailLook
 
 _FAILED: Final = 3  # of the tool calls that failed, the latest
-
-
-class Seen(NamedTuple):
-    """A task in detail, and the processes at the time of reading."""
-
-    detail: Detail
-    crew: Crew
-
-    @property
-    def record(self) -> Record:
-        return self.detail.record
 
 
 def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) -> None:
@@ -50,31 +35,22 @@ def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) 
         Print JSON.
     """
     with opened(place) as workspace:
-        seen = asyncio.run(workspace.journal.read(lambda view: read_task(view, task)))
-        now = opening_of(workspace).clock.now()
+        seen = asyncio.run(workspace.looks.detail(task))
     if json:
-        emit(seen_data(seen, now))
+        emit(seen_data(seen))
     else:
-        _print(out(), seen, now)
+        _print(out(), seen)
 
 
-def read_task(view: View, typed: str) -> Seen:
-    """Return the details of a task; `typed` is as much of its id as a person types."""
-    record = task_of(view, typed)
-    events = [event for event in view.events(Span(run=record.run)) if event.task == record.id]
-    run = [other for other, _ in view.tasks(Which(run=record.run, limit=MANY))]
-    return Seen(detail(record, events, run), Crew(view.workers()))
-
-
-def seen_data(seen: Seen, now: int) -> dict[str, Json]:
+def seen_data(seen: DetailLook) -> dict[str, Json]:
     record, crew = seen.record, seen.crew
-    return wire.task_detail(seen.detail, state=crew.state(record, now), where=where(record, crew, now))
+    return wire.task_detail(seen.detail, state=crew.state(record), where=where(record, crew))
 
 
-def _print(console: Console, seen: Seen, now: int) -> None:
+def _print(console: Console, seen: DetailLook) -> None:
     detail, record = seen.detail, seen.record
-    console.print(Text.assemble((record.id, "bold"), "  ", state_text(seen.crew.state(record, now))))
-    for name, text in _lines(seen, now):
+    console.print(Text.assemble((record.id, "bold"), "  ", state_text(seen.crew.state(record))))
+    for name, text in _lines(seen):
         console.print(Text.assemble((f"{name:<9}", "dim"), text))
     for number, attempt in enumerate(detail.earlier, 1):
         console.print(Text.assemble((f"{'earlier' if number == 1 else '':<9}", "dim"), _attempt(attempt)))
@@ -84,8 +60,8 @@ def _print(console: Console, seen: Seen, now: int) -> None:
     console.print(outcome_text(record.state, detail.result, detail.error))
 
 
-def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
-    detail, record = seen.detail, seen.record
+def _lines(seen: DetailLook) -> Iterator[tuple[str, str]]:
+    detail, record, now = seen.detail, seen.record, seen.crew.at
     yield "agent", escaped(record.holder, 64)
     yield "task", escaped(detail.task, 400)
     starter = escaped(detail.labels.by, 64) if is_schedule(detail.labels.by) else "a person"
@@ -127,7 +103,7 @@ def _label_lines(detail: Detail) -> Iterator[tuple[str, str]]:
         yield "meta", escaped(f"{name}={value}", 400)
 
 
-def _place(seen: Seen) -> str:
+def _place(seen: DetailLook) -> str:
     """Return text such as "; here 4711"."""
     if seen.record.ended is not None:
         return ""

@@ -19,6 +19,7 @@ from remit.cli.options import (
     OwnStore,
     aside,
     emit,
+    now,
     out,
     stay_at,
     store_at,
@@ -38,7 +39,7 @@ from remit.engine.asking import StartingQueued, Submitting, SubmittingPlan
 from remit.engine.queue.task import Task
 from remit.engine.settings import Serving
 from remit.errors import BadInput
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 _SAME: Final = 300  # seconds in which the same request is the same task
 
@@ -224,14 +225,15 @@ async def _submit(
     store, wait, as_json = options
     handle = await ask(workspace)
     stay_at(workspace, store)
-    record = await workspace.journal.read(lambda view: view.record(handle.id))
+    [*found] = (await workspace.looks.records([handle.id])).records
+    record = found[0] if found else None
     if not wait:
         if as_json:
             emit({"task": handle.id, "existing": handle.existing})
         else:
             out().print(Text(handle.id))
             known = "; it exists: the same task was submitted before" if handle.existing else ""
-            due = due_in(record, opening_of(workspace).clock.now()) if record is not None else ""
+            due = due_in(record, now()) if record is not None else ""
             aside().print(Text(f"{typed(f'remit wait {handle.id}')}{f'; {due}' if due else ''}{known}", "dim"))
         return 0
     if record is None:  # an earlier task with this key was pruned: raises with the details

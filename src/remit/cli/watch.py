@@ -14,17 +14,13 @@ from remit.cli.completing import TaskId
 from remit.cli.drawing import summed_up
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
 from remit.cli.screen import Screen, on_screen, show
-from remit.cli.status import Seen, read_task, seen_data
+from remit.cli.status import seen_data
 from remit.cli.terminal import Rows, outcome_text, state_text
-from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL, Record
 from remit.core.times import SECOND, span
 from remit.engine.system import SystemClock
-from remit.errors import NotFound
-from remit.ports import Span, View, Which
 from remit.report.printable import escaped
-from remit.runtime.finding import MANY, run_of, task_of
-from remit.runtime.workers import Crew
+from remit.runtime.looks import DetailLook
 from remit.runtime.workspace import Workspace
 
 TIMED_OUT: Final = 124  # as in timeout(1)
@@ -63,27 +59,26 @@ def follow_run(typed: str, place: Where, *, quiet: bool = False) -> None:
 
 
 async def _until_end(workspace: Workspace, typed: str) -> None:
-    record = await workspace.journal.read(lambda view: run_of(view, typed))
+    record = await workspace.looks.run(typed)
     await wait_for_end(workspace, record, None, None)
 
 
 async def _one(workspace: Workspace, typed: str, console: Console) -> None:
-    record = await workspace.journal.read(lambda view: run_of(view, typed))
-    has_ended = partial(_ended, task=record.id) if record.parent else partial(_run_ended, run=record.id)
+    record = await workspace.looks.run(typed)
     screen = Screen(record.id if record.parent else "")
     async with workspace.journal.follow(after=0, run=record.run) as follow, _with_progress(workspace, screen, console):
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
                 # Checked before the last read, so that the end is on the screen.
-                ended = await workspace.journal.read(has_ended)
+                ended = await workspace.looks.has_ended(record.id, run=not record.parent)
                 show(screen, console, await follow.next())
-    print_end(console, await workspace.journal.read(lambda view: read_task(view, record.id)), screen)
+    print_end(console, await workspace.looks.detail(record.id), screen)
 
 
 async def _all(workspace: Workspace, console: Console) -> None:
     screen = Screen()
-    events = await workspace.journal.read(_what_is_open)
+    events = await workspace.looks.open_events()
     screen.add(events)
     follow = workspace.journal.follow(after=events[-1].seq if events else 0)
     async with follow, _with_progress(workspace, screen, console):
@@ -98,8 +93,8 @@ async def _with_progress(workspace: Workspace, screen: Screen, console: Console 
 
     async def poll() -> None:
         while True:
-            beats = await workspace.journal.read(lambda view: view.workers())
-            screen.progress = partial(dict, Crew(beats).progress)
+            crew = await workspace.agents.workers()
+            screen.progress = partial(dict, crew.progress)
             await asyncio.sleep(_PROGRESS_SECONDS)
 
     polling = asyncio.create_task(poll()) if console is not None and console.is_terminal else None
@@ -109,17 +104,6 @@ async def _with_progress(workspace: Workspace, screen: Screen, console: Console 
         if polling is not None:
             polling.cancel()
             await asyncio.wait((polling,))
-
-
-def _what_is_open(view: View) -> list[Event]:
-    """Return the events of all runs with open tasks, and the latest event of the newest run, in order."""
-    runs = {record.run for record, _ in view.tasks(Which(state="open", limit=MANY))}
-    events = [event for run in runs for event in view.events(Span(run=run))]
-    for line in view.runs(1):
-        newest = view.event(line.record.ended or line.record.began)
-        if newest is not None and newest.run not in runs:
-            events.append(newest)
-    return sorted(events, key=lambda event: event.seq)
 
 
 def wait(*tasks: TaskId, place: Where = HERE, timeout: float | None = None, json: AsJson = False) -> int:
@@ -142,14 +126,14 @@ def wait(*tasks: TaskId, place: Where = HERE, timeout: float | None = None, json
     if len(tasks) <= 1:
         return print_outcome(found[0], as_json=json, seconds=timeout)
     if json:
-        emit([seen_data(seen, SystemClock().now()) for seen in found])
+        emit([seen_data(seen) for seen in found])
     else:
         names = ("id", "state", "agent", "result")
         out().print(Rows(names, [_ended_row(seen) for seen in found], left=3, gives_way="result"))
     return max(map(exit_code, found))
 
 
-def _ended_row(seen: Seen) -> list[Text | str]:
+def _ended_row(seen: DetailLook) -> list[Text | str]:
     record, detail = seen.record, seen.detail
     said = outcome_text(record.state, detail.result, detail.error).plain if record.state in TERMINAL else "it continues"
     agent = Text(escaped(record.holder, 64), "bold")
@@ -158,17 +142,15 @@ def _ended_row(seen: Seen) -> list[Text | str]:
 
 async def _wait(
     workspace: Workspace, tasks: Sequence[str], seconds: float | None, console: Console | None
-) -> list[Seen]:
+) -> list[DetailLook]:
     """Wait for all tasks, within one time limit."""
 
-    def look(view: View) -> tuple[list[Record], Crew]:
-        return [task_of(view, task) for task in tasks], Crew(view.workers())
-
-    records, crew = await workspace.journal.read(look)
-    if any(record.state == "pending" for record in records) and not crew.workers:
+    records = [await workspace.looks.task(task) for task in tasks]
+    is_pending = any(record.state == "pending" for record in records)
+    if is_pending and not (await workspace.agents.workers()).workers:
         aside().print(Text(f"no worker is running; start one: `{typed_with_team('worker')}`", "yellow"))
     until = None if seconds is None else asyncio.get_running_loop().time() + seconds
-    found: list[Seen] = []
+    found: list[DetailLook] = []
     for record in records:
         left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
         found.append((await wait_for_end(workspace, record, left, console))[0])
@@ -177,7 +159,7 @@ async def _wait(
 
 async def wait_for_end(
     workspace: Workspace, record: Record, seconds: float | None, console: Console | None
-) -> tuple[Seen, Screen]:
+) -> tuple[DetailLook, Screen]:
     """Wait until the task has ended or the time is up. Return its details; a terminal shows it meanwhile."""
     screen = Screen(record.id)
     drawing = console if console is not None and console.is_terminal else None
@@ -188,32 +170,20 @@ async def wait_for_end(
             _with_progress(workspace, screen, drawing),
         ):
             with on_screen(screen, drawing):
-                while not await workspace.journal.read(lambda view: _ended(view, record.id)):
+                while not await workspace.looks.has_ended(record.id):
                     screen.add(await follow.next())
                 screen.add(await follow.next(0))
     except TimeoutError:
         pass
-    return await workspace.journal.read(lambda view: read_task(view, record.id)), screen
+    return await workspace.looks.detail(record.id), screen
 
 
-def _run_ended(view: View, run: str) -> bool:
-    """Whether every task of a run has ended; submitted tasks may outlive it."""
-    return all(state in TERMINAL for _, state, _ in view.of_run(run))
-
-
-def _ended(view: View, task: str) -> bool:
-    standing = view.standing(task)
-    if standing is None:
-        raise NotFound(f"task {task} was pruned meanwhile; `remit history` has a line of it for a while")
-    return standing.state in TERMINAL
-
-
-def print_outcome(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
+def print_outcome(seen: DetailLook, *, as_json: bool, seconds: float | None) -> int:
     """Print the result of waiting. Return the exit code."""
     record = seen.record
     ended = record.state in TERMINAL
     if as_json:
-        emit(seen_data(seen, SystemClock().now()))
+        emit(seen_data(seen))
     elif ended:
         out().print(outcome_text(record.state, seen.detail.result, seen.detail.error))
     else:
@@ -221,14 +191,14 @@ def print_outcome(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
     return exit_code(seen)
 
 
-def exit_code(seen: Seen) -> int:
+def exit_code(seen: DetailLook) -> int:
     """Return the exit code of waiting for a task."""
     if seen.record.state not in TERMINAL:
         return TIMED_OUT
     return 0 if seen.record.state == "completed" else 1
 
 
-def print_end(console: Console, seen: Seen, screen: Screen) -> None:
+def print_end(console: Console, seen: DetailLook, screen: Screen) -> None:
     """Print the end of a run: its sentence, figures and result."""
     for root in screen.roots()[-1:]:
         console.print(summed_up(root, SystemClock().now()))

@@ -13,7 +13,7 @@ from rich.text import Text
 from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load_team
-from remit.cli.options import OwnStore, out, usual_team, where_is
+from remit.cli.options import OwnStore, out, usual_team
 from remit.cli.terminal import COLOURS, colour
 from remit.config.teams import Team
 from remit.core.checks import whole
@@ -27,7 +27,7 @@ from remit.report.figures import count, duration
 from remit.report.looks import look
 from remit.report.printable import escaped
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import opening_of, subscribe
+from remit.runtime.workspace import subscribe
 
 # Events that end an attempt, and their words.
 _TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
@@ -129,7 +129,7 @@ async def _available(runtime: Runtime, heard: Interrupts) -> bool:
 
 def _greeting(runtime: Runtime, called: str, concurrency: int) -> str:
     workspace = runtime.workspace
-    where = f"{where_is(opening_of(workspace).database)}, workspace {workspace.name}"
+    where = f"{workspace.where}, workspace {workspace.name}"
     return f"worker started: {called} on {where}, up to {count(concurrency, 'task')} at a time; Ctrl-C drains"
 
 

@@ -13,6 +13,7 @@ from remit.core.lifecycle import progress_text
 from remit.core.receipt import Slice
 from remit.core.remit import task_of
 from remit.core.values import Json, encode, summary
+from remit.errors import NotFound
 from remit.report import questions, receipts, uses
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, Withheld
@@ -272,6 +273,15 @@ def tree(events: Iterable[Event]) -> Node | None:
     for event in events:
         growing.add(event)
     return growing.root
+
+
+def part_of(events: Iterable[Event], task: str) -> Node:
+    """Return the part of a run below one of its tasks. Raise `NotFound` if its events are missing."""
+    root = tree(events)
+    part = next((node for node in root.walk() if node.id == task), None) if root is not None else None
+    if part is None:
+        raise NotFound(f"the journal has nothing of task {task}; `remit doctor` says what is wrong with the store")
+    return part
 
 
 def result_text(node: Node) -> str:

@@ -8,7 +8,7 @@ from remit.core.values import plain
 from remit.engine.acts import act_of
 from remit.engine.traces import OwnersFunctionFailed
 from remit.runtime.opening import Opening
-from remit.runtime.workers import Crew
+from remit.runtime.workers import Crew, crew_of
 
 
 class WorkspaceAgents:
@@ -44,7 +44,7 @@ class WorkspaceAgents:
 
     async def workers(self) -> Crew:
         """Return the processes with a heartbeat."""
-        return Crew(await self._opening.records.read(lambda view: view.workers()))
+        return crew_of(await self._opening.records.read(lambda view: view.workers()), self._opening.clock.now())
 
     async def list(self) -> list[Card]:
         """Return the cards of the agents of this process and of those that workers have published, by name."""

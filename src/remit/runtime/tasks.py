@@ -12,7 +12,7 @@ from remit.engine.queue.task import Status, Task
 from remit.ports import RunLine, View
 from remit.runtime.filters import RunFilter, TaskFilter, which_runs, which_tasks
 from remit.runtime.opening import Opening
-from remit.runtime.workers import Crew
+from remit.runtime.workers import crew_of
 
 
 class WorkspaceTasks:
@@ -39,10 +39,10 @@ class WorkspaceTasks:
     async def progress(self) -> dict[str, Progress]:
         """Return the latest progress of the running tasks that report some, by id: of this process at once, of other
         processes with their heartbeats."""
-        here = live_progress(self._opening)
+        here, now = live_progress(self._opening), self._opening.clock.now()
 
         def look(view: View) -> dict[str, Progress]:
-            found = {**Crew(view.workers()).progress, **here}
+            found = {**crew_of(view.workers(), now).progress, **here}
             running = {task: view.standing(task) for task in found}
             return {task: found[task] for task, one in running.items() if one is not None and one.state not in TERMINAL}
 

@@ -29,30 +29,37 @@ class Peer:
         return f"here {self.number}" if self.number else self.id[-_SHORT:]
 
 
+@dataclass(frozen=True)
 class Crew:
-    """All processes with a heartbeat. A process of this machine that has ended is left out; of other machines nothing
-    more is known."""
+    """All processes with a heartbeat, as they were `at` that time, and the latest progress that their tasks have
+    reported, by task. A process of this machine that has ended is left out; of other machines nothing more is known."""
 
-    def __init__(self, beats: Iterable[Beat]) -> None:
-        self._beats = [beat for beat in beats if not process_ended(beat.home)]
-        self.workers = [Peer(beat.worker, process_number(beat.home), beat.hands) for beat in self._beats]
-        self._called = {worker.id: worker.called for worker in self.workers}
+    at: int
+    workers: list[Peer]
+    progress: dict[str, Progress]
 
     @cached_property
-    def progress(self) -> dict[str, Progress]:
-        """The latest progress that the tasks of these processes have reported, by task."""
-        return {one.task: one for beat in self._beats if beat.progress for one in _progress_in(beat.progress)}
+    def _called(self) -> dict[str, str]:
+        return {worker.id: worker.called for worker in self.workers}
 
     def where(self, worker: str) -> str:
         """Return where a task runs, or "" if no process runs it."""
         return self._called.get(worker, GONE) if worker else ""
 
-    def lost(self, record: Record, now: int) -> bool:
+    def lost(self, record: Record) -> bool:
         """Whether a task was started and no process is left that would end it."""
-        return record.state in _AT_WORK and (record.until <= now or self.where(record.worker) == GONE)
+        return record.state in _AT_WORK and (record.until <= self.at or self.where(record.worker) == GONE)
 
-    def state(self, record: Record, now: int) -> str:
-        return "lost" if self.lost(record, now) else record.state
+    def state(self, record: Record) -> str:
+        """Return the state of a task, or "lost"."""
+        return "lost" if self.lost(record) else record.state
+
+
+def crew_of(beats: Iterable[Beat], now: int) -> Crew:
+    """Return the processes that are left of those with a heartbeat."""
+    alive = [beat for beat in beats if not process_ended(beat.home)]
+    workers = [Peer(beat.worker, process_number(beat.home), beat.hands) for beat in alive]
+    return Crew(now, workers, {one.task: one for beat in alive if beat.progress for one in _progress_in(beat.progress)})
 
 
 def _progress_in(text: str) -> list[Progress]:

@@ -19,11 +19,11 @@ from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.ports import Decision, Sink
 from remit.runtime.filters import StatsFilter, which_figures
-from remit.runtime.journal import WorkspaceJournal, subscribe_sink
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.stores.sqlite.database import MEMORY
 
 if TYPE_CHECKING:
+    from remit.core.lifecycle import Progress
     from remit.engine.asking import Submitting, SubmittingPlan
     from remit.engine.queue.submitting import Submission
     from remit.engine.queue.task import Task
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from remit.runtime.agents import WorkspaceAgents
     from remit.runtime.artifacts import WorkspaceArtifacts
     from remit.runtime.contexts import WorkspaceContext
+    from remit.runtime.journal import WorkspaceJournal
     from remit.runtime.keys import KeyRing
+    from remit.runtime.looks import WorkspaceLooks
     from remit.runtime.money import WorkspaceMoney
     from remit.runtime.questions import WorkspaceQuestions
     from remit.runtime.schedules import WorkspaceSchedules
@@ -49,7 +51,7 @@ class Workspace:
 
     `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
     and can submit tasks to them. The groups `tasks`, `schedules`, `journal`, `money`, `questions`, `agents`,
-    `context`, `artifacts` and `keys` have the rest.
+    `context`, `artifacts` and `keys` have the rest, and `looks` what people look at.
 
     Every change takes `op`: the same operation requested again is done once, and with other content it raises
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
@@ -86,6 +88,16 @@ class Workspace:
         """The name of the workspace."""
         return self._opening.workspace
 
+    @property
+    def where(self) -> str:
+        """Where its store is, without a password: a file, or the address of a server."""
+        return str(getattr(self._opening.database, "where", "the store"))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether other processes can open its store: False for one in memory."""
+        return self._opening.database.lasting
+
     @cached_property
     def tasks(self) -> WorkspaceTasks:
         """Its tasks and runs: list, cancel, retry."""
@@ -96,6 +108,8 @@ class Workspace:
     @cached_property
     def journal(self) -> WorkspaceJournal:
         """Its events: read and follow them."""
+        from remit.runtime.journal import WorkspaceJournal
+
         return WorkspaceJournal(self._opening)
 
     @cached_property
@@ -146,6 +160,13 @@ class Workspace:
         from remit.runtime.schedules import WorkspaceSchedules
 
         return WorkspaceSchedules(self._opening, self._ceiling)
+
+    @cached_property
+    def looks(self) -> WorkspaceLooks:
+        """What people look at, as commands and servers show it: lists, details, conversations."""
+        from remit.runtime.looks import WorkspaceLooks
+
+        return WorkspaceLooks(self._opening)
 
     # -- tasks ------------------------------------------------------------------------------------------
 
@@ -232,9 +253,12 @@ class Workspace:
 
     async def tree(self, run: str) -> Node | None:
         """Return a run as a tree of its tasks, or None if there is no such run."""
+        from remit.ports import Span
         from remit.report.tree import tree
+        from remit.runtime.tasks import id_of
 
-        return tree(await self.journal.history(run=run))
+        wanted = Span(run=id_of(run, "a run's id"))
+        return await self._opening.records.browse(lambda view: tree(view.events(wanted)))
 
     async def fork(
         self,
@@ -337,7 +361,16 @@ def opening_of(workspace: Workspace) -> Opening:
 
 def subscribe(workspace: Workspace, sink: Sink) -> Callable[[], None]:
     """Pass every event that this process commits to `sink`. Return a function that stops it."""
+    from remit.runtime.journal import subscribe_sink
+
     return subscribe_sink(opening_of(workspace).ground.store, sink)
+
+
+def progress_here(workspace: Workspace) -> dict[str, Progress]:
+    """Return the latest progress of the tasks that run in this process, by id."""
+    from remit.runtime.tasks import live_progress
+
+    return live_progress(opening_of(workspace))
 
 
 def _keywords() -> ModuleType:

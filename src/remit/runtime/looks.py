@@ -1,0 +1,317 @@
+"""`ws.looks`: what people look at, each look read from one snapshot and returned as values.
+
+The commands and the server both show what these methods return; neither of them reads a view.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, Unpack
+
+from remit.core import checks
+from remit.core import entry as entries
+from remit.core.card import Card
+from remit.core.checks import keywords
+from remit.core.entry import Entry, Message
+from remit.core.events import Event, is_blob
+from remit.core.lifecycle import TERMINAL, Record
+from remit.core.question import Inquiry
+from remit.core.scope import Scope
+from remit.core.times import DAY, SECOND, span
+from remit.core.values import INT_LIMIT, TASK_LIMIT, Json, plain
+from remit.errors import NotFound
+from remit.ports import RunLine, Span, TaskLine, View, Which
+from remit.runtime.filters import RunFilter, TaskFilter, which_runs, which_tasks
+from remit.runtime.finding import MANY, hold_of, question_of, run_of, task_of
+from remit.runtime.opening import Opening
+
+if TYPE_CHECKING:
+    from remit.report.detail import Detail
+    from remit.report.spend import LedgerAudit
+    from remit.report.talk import TaskTalk
+    from remit.runtime.workers import Crew
+
+T = TypeVar("T")
+
+UNDELIVERED: Final = 100  # result messages that nobody read, in a look at the tasks
+
+
+class TaskLook(NamedTuple):
+    """Tasks of a list, the processes at that time, and the results that were not delivered because their asker had
+    ended."""
+
+    tasks: list[TaskLine]
+    crew: "Crew"
+    undelivered: list[Message]
+
+
+class RunLook(NamedTuple):
+    """Runs of a list, and the processes at that time."""
+
+    runs: list[RunLine]
+    crew: "Crew"
+
+
+class RecordLook(NamedTuple):
+    """The records of some tasks, and the processes at that time."""
+
+    records: list[Record]
+    crew: "Crew"
+
+
+class DetailLook(NamedTuple):
+    """A task in detail, and the processes at that time."""
+
+    detail: "Detail"
+    crew: "Crew"
+
+    @property
+    def record(self) -> Record:
+        return self.detail.record
+
+
+class PartLook(NamedTuple):
+    """The task that was looked for, and all events of its run."""
+
+    record: Record
+    events: list[Event]
+
+
+class TalkLook(NamedTuple):
+    """The task that was looked for, and the conversations of its models; of a run, those of all its tasks."""
+
+    task: str
+    talks: "list[TaskTalk]"
+
+
+class PublishedCard(NamedTuple):
+    """The card of an agent that a worker has published, and when."""
+
+    card: Card
+    published_at: int
+
+
+class WorkspaceLooks:
+    """What people look at. Where a method takes a `part`, it is an id, a unique prefix or suffix of it, or `last`; if
+    no or more than one id fits, the method raises `NotFound`."""
+
+    __slots__ = ("_opening",)
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+
+    # -- tasks and runs ----------------------------------------------------------------------------------------------
+
+    async def task(self, part: str) -> Record:
+        """Return the record of a run or a task."""
+        return await self._read(partial(task_of, given=_part(part)))
+
+    async def run(self, part: str) -> Record:
+        """Return the record of a run or a task in the same way. If the part fits both a run and a task, the run is
+        meant."""
+        return await self._read(partial(run_of, given=_part(part)))
+
+    @keywords(TaskFilter)
+    async def tasks(self, **which: Unpack[TaskFilter]) -> TaskLook:
+        """Return the tasks that match all conditions, newest first."""
+        wanted, now = which_tasks(which), self._now()
+        return await self._browse(
+            lambda view: TaskLook(view.task_lines(wanted), _crew(view, now), view.orphans(UNDELIVERED))
+        )
+
+    @keywords(RunFilter)
+    async def runs(self, limit: int = 100, **which: Unpack[RunFilter]) -> RunLook:
+        """Return the runs that match all conditions, newest first."""
+        wanted, now, narrowed = which_runs(limit, which), self._now(), bool(which.keys() - {"before"})
+
+        def look(view: View) -> RunLook:
+            lines = view.run_lines(wanted) if narrowed else view.runs(wanted.limit, wanted.before)
+            return RunLook(lines, _crew(view, now))
+
+        return await self._browse(look)
+
+    async def detail(self, part: str) -> DetailLook:
+        """Return everything known about a task."""
+        return await self._browse(partial(_detail, part=_part(part), now=self._now()))
+
+    async def records(self, tasks: Iterable[str]) -> RecordLook:
+        """Return the records of the tasks with these ids, as far as they exist."""
+        ids, now = [_part(task) for task in checks.items(tasks, "tasks is a list of ids of tasks")], self._now()
+
+        def look(view: View) -> RecordLook:
+            found = (view.record(task) for task in ids)
+            return RecordLook([record for record in found if record is not None], _crew(view, now))
+
+        return await self._read(look)
+
+    async def below(self, part: str) -> list[Record]:
+        """Return a task and all its open subtasks, from the top down."""
+
+        def look(view: View) -> list[Record]:
+            record = task_of(view, part)
+            return [record, *(below for below in view.below(record.id) if below.id != record.id)]
+
+        _part(part)
+        return await self._read(look)
+
+    async def has_ended(self, task: str, *, run: bool = False) -> bool:
+        """Whether a task has ended; with `run`, whether all tasks of the run with this id have."""
+        checks.yes_or_no(run, "run")
+        return await self._read(partial(_run_ended if run else _ended, task=_part(task)))
+
+    # -- journal -----------------------------------------------------------------------------------------------------
+
+    async def part(self, part: str) -> PartLook:
+        """Return a run or a task, and all events of the run."""
+
+        def look(view: View) -> PartLook:
+            record = run_of(view, part)
+            return PartLook(record, view.events(Span(run=record.run)))
+
+        _part(part)
+        return await self._browse(look)
+
+    async def tree(self, part: str) -> dict[str, Json]:
+        """Return a run, or the part of it below a task, as a tree in JSON."""
+        return await self._browse(partial(_tree, part=_part(part)))
+
+    async def talk(self, part: str) -> TalkLook:
+        """Return the conversations of the models of a run or a task."""
+        return await self._browse(partial(_talk, part=_part(part)))
+
+    async def answers(self, events: Iterable[int]) -> dict[int, str]:
+        """Return the long answers that are stored next to these events, as JSON texts by number of the event."""
+        given = checks.items(events, "events is a list of numbers of events")
+        seqs = [checks.between(seq, "a number of an event", 1, INT_LIMIT) for seq in given]
+        return await self._browse(partial(_answers, seqs=seqs))
+
+    async def open_events(self) -> list[Event]:
+        """Return the events of all runs with open tasks, and the latest event of the newest run, in order."""
+        return await self._browse(_open_events)
+
+    async def head(self) -> int:
+        """Return the number of the latest event."""
+        return await self._read(lambda view: view.head().seq)
+
+    # -- people, agents, money, entries ------------------------------------------------------------------------------
+
+    async def question(self, part: str) -> Inquiry:
+        """Return a question; of those that fit, open ones first."""
+        return await self._read(partial(_question, part=_part(part)))
+
+    async def cards(self) -> list[PublishedCard]:
+        """Return the cards of the agents that workers have published, by name."""
+        return await self._read(lambda view: [PublishedCard(card, at) for card, at in view.cards()])
+
+    async def uncertain(self, part: str) -> str:
+        """Return the id of an uncertain call."""
+        return await self._read(partial(hold_of, given=_part(part)))
+
+    async def ledger(self) -> "LedgerAudit":
+        """Check that all budgets balance, and that no call outlived its task."""
+        from remit.runtime.spending import audit_of
+
+        return await self._browse(audit_of)
+
+    async def entries(self, namespace: str, *, prefix: str = "", limit: int = 100) -> list[Entry]:
+        """Return the live entries of a namespace whose keys begin with `prefix`, by key."""
+        scope, most, now = Scope(namespace, prefix=prefix), checks.limit(limit), self._now()
+        return await self._read(lambda view: view.by_key(scope, now, most))
+
+    async def entry(self, namespace: str, key: str) -> Entry | None:
+        """Return an entry, or None if there is none or it has expired."""
+        entries.address(namespace, key)
+        now = self._now()
+        found = await self._read(lambda view: view.entry(namespace, key))
+        return found if found is not None and found.alive(now) else None
+
+    async def prunable(self, days: float) -> int:
+        """Return the number of runs that ended more than `days` ago, and that `prune` would delete."""
+        from remit.engine.upkeep.prune import old_runs
+
+        before, number = self._now() - span(days, "days") * (DAY // SECOND), 0
+        async for runs in old_runs(self._opening.records, before):
+            number += await self._read(lambda view, runs=runs: sum(bool(view.prunable(run, before)) for run in runs))
+        return number
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return self._opening.clock.now()
+
+    async def _read(self, look: Callable[[View], T]) -> T:
+        return await self._opening.records.read(look)
+
+    async def _browse(self, look: Callable[[View], T]) -> T:
+        """Read much: other work of this process continues meanwhile."""
+        return await self._opening.records.browse(look)
+
+
+def _part(part: object) -> str:
+    return plain(part, "an id", TASK_LIMIT, empty=True)
+
+
+def _crew(view: View, now: int) -> "Crew":
+    from remit.runtime.workers import crew_of
+
+    return crew_of(view.workers(), now)
+
+
+def _detail(view: View, part: str, now: int) -> DetailLook:
+    from remit.report.detail import detail
+
+    record = task_of(view, part)
+    events = view.events(Span(run=record.run, task=record.id))
+    run = [other for other, _ in view.tasks(Which(run=record.run, limit=MANY))]
+    return DetailLook(detail(record, events, run), _crew(view, now))
+
+
+def _ended(view: View, task: str) -> bool:
+    standing = view.standing(task)
+    if standing is None:
+        raise NotFound(f"task {task} was pruned meanwhile; `remit history` has a line of it for a while")
+    return standing.state in TERMINAL
+
+
+def _run_ended(view: View, task: str) -> bool:
+    """Whether every task of a run has ended; submitted tasks may outlive it."""
+    return all(state in TERMINAL for _, state, _ in view.of_run(task))
+
+
+def _tree(view: View, part: str) -> dict[str, Json]:
+    from remit.report import wire
+    from remit.report.tree import part_of
+
+    record = run_of(view, part)
+    return wire.tree(part_of(view.events(Span(run=record.run)), record.id))
+
+
+def _talk(view: View, part: str) -> TalkLook:
+    from remit.report.talk import conversations
+
+    record = run_of(view, part)
+    events = view.events(Span(run=record.run))
+    found = conversations(events, _answers(view, [event.seq for event in events if is_blob(event.answer)]))
+    return TalkLook(record.id, [one for one in found if not record.parent or one.task == record.id])
+
+
+def _answers(view: View, seqs: Iterable[int]) -> dict[int, str]:
+    found = {seq: view.blob(seq) for seq in seqs}
+    return {seq: text for seq, text in found.items() if text is not None}
+
+
+def _open_events(view: View) -> list[Event]:
+    runs = {record.run for record, _ in view.tasks(Which(state="open", limit=MANY))}
+    events = [event for run in runs for event in view.events(Span(run=run))]
+    for line in view.runs(1):
+        newest = view.event(line.record.ended or line.record.began)
+        if newest is not None and newest.run not in runs:
+            events.append(newest)
+    return sorted(events, key=lambda event: event.seq)
+
+
+def _question(view: View, part: str) -> Inquiry:
+    from remit.engine.people import inquiry
+
+    found = view.question(question_of(view, part))
+    assert found is not None  # its id has just been read
+    return inquiry(view, found)
