@@ -1,0 +1,293 @@
+"""New events of a workspace for any number of readers: read once, encoded once, and kept for those that are behind.
+
+A reader that is further behind than what is kept reads from the store, on a reader thread and two at a time, until it
+has caught up. No reader waits for another, and a reader that does not read costs nothing.
+"""
+
+import asyncio
+import logging
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import orjson
+
+from remit.core.events import Event
+from remit.errors import Conflict, StoreError, TooMany
+from remit.ports import Span, View
+from remit.report import wire
+from remit.runtime.workspace import Workspace
+
+_log = logging.getLogger("remit")
+
+PAGE: Final = 100  # events of one read of a reader that is behind
+PAGE_BYTES: Final = 32 << 10  # of one write to a reader
+AT_ONCE: Final = 25  # readers that are woken together
+BETWEEN: Final = 0.002  # seconds between two groups, in which requests are answered
+_GAPS: Final = 1_000  # that one read can tell of
+
+
+class FeedLimits(NamedTuple):
+    """How much a feed keeps and serves. `kept` frames are in memory, of at most `kept_bytes`; a reader whose filter
+    drops `skipped` events is told how far it has come; a workspace has at most that many `streams`."""
+
+    kept: int = 2_000
+    kept_bytes: int = 8 << 20
+    skipped: int = 1_000
+    streams: int = 1_000
+
+
+class Wanted(NamedTuple):
+    """Which events a reader wants: all conditions must hold."""
+
+    run: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    task: str | None = None
+    kinds: frozenset[str] | None = None
+
+    def takes(self, event: Event) -> bool:
+        return (
+            (self.run is None or event.run == self.run)
+            and (self.session is None or event.session == self.session)
+            and (self.agent is None or event.agent == self.agent)
+            and (self.task is None or event.task == self.task)
+            and (self.kinds is None or event.kind in self.kinds)
+        )
+
+    def after(self, seq: int) -> Span:
+        """Return what to read from the store."""
+        return Span(**self._asdict(), after=seq, limit=PAGE)
+
+
+ALL: Final = Wanted()
+
+
+class Frame(NamedTuple):
+    """An event as it goes over the wire; a gap has no event. A reader that has it has everything up to `seq`."""
+
+    seq: int
+    event: Event | None
+    text: bytes
+
+
+def event_frame(event: Event) -> Frame:
+    data = orjson.dumps(wire.event(event))
+    return Frame(event.seq, event, b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.kind.encode(), data))
+
+
+def gap_frame(first: int, last: int) -> Frame:
+    """Return the frame that tells a reader which events were removed before it read them."""
+    data = orjson.dumps({"first": first, "last": last})
+    return Frame(last, None, b"id: %d\nevent: gap\ndata: %b\n\n" % (last, data))
+
+
+def cursor_frame(seq: int) -> bytes:
+    """Return the frame that tells a reader how far it has come, though nothing that it wants was there."""
+    return b"id: %d\nevent: cursor\ndata: {}\n\n" % seq
+
+
+class Feed:
+    """The new events of one workspace. It is at work while it has readers."""
+
+    def __init__(self, workspace: Workspace, limits: FeedLimits, catching_up: asyncio.Semaphore) -> None:
+        self.workspace = workspace
+        self.limits = limits
+        self.head = 0
+        self.revoked = set[str]()  # ids of access that was revoked since the feed began
+        self.is_over = False  # it has failed, or the server stops; its readers end and come back
+        self._frames: list[Frame] = []
+        self._bytes = 0
+        self._begin = 0  # frames after this number are kept
+        self._readers = set["Reader"]()
+        self._catching_up = catching_up
+        self._work: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self.head = self._begin = await self.workspace.journal.read(lambda view: view.head().seq)
+        self._work = asyncio.create_task(self._follow(), name=f"events of {self.workspace.name}")
+
+    async def stop(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._work
+
+    def enter(self, reader: "Reader") -> None:
+        if len(self._readers) >= self.limits.streams:
+            raise TooMany(f"this workspace has {self.limits.streams} open streams, the most it may have; close some")
+        self._readers.add(reader)
+
+    def leave(self, reader: "Reader") -> None:
+        self._readers.discard(reader)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._readers
+
+    def kept_after(self, seq: int) -> Sequence[Frame] | None:
+        """Return the frames after this number, or None if some of them are not in memory any more."""
+        if seq < self._begin:
+            return None
+        return self._frames[bisect_right(self._frames, seq, key=lambda frame: frame.seq) :]
+
+    async def stored_after(self, seq: int, wanted: Wanted) -> tuple[list[Frame], int]:
+        """Return the frames after this number from the store, and the number up to which they are complete."""
+        span = wanted.after(seq)
+
+        def look(view: View) -> tuple[list[Frame], int]:
+            events = view.events(span)
+            upto = events[-1].seq if len(events) == PAGE else view.head().seq
+            gaps = [gap for gap in view.gaps_after(seq, _GAPS) if gap.first <= upto]
+            if len(gaps) == _GAPS:  # there are more: this page ends at the last of them
+                upto = min(upto, gaps[-1].last)
+            frames = [gap_frame(gap.first, gap.last) for gap in gaps]
+            frames += [event_frame(event) for event in events if event.seq <= upto]
+            return sorted(frames, key=lambda frame: frame.seq), upto
+
+        async with self._catching_up:
+            return await self.workspace.journal.read(look, long=True)
+
+    async def _follow(self) -> None:
+        try:
+            async with self.workspace.journal.follow(after=self.head, limit=PAGE) as follow:
+                while True:
+                    if events := await follow.next():
+                        self._keep(events)
+                        await self._wake()
+        except StoreError as error:
+            _log.warning("the events of workspace %s cannot be followed: %s", self.workspace.name, error)
+            self.end()
+
+    def end(self) -> None:
+        """Let all readers go."""
+        self.is_over = True
+        for reader in self._readers:
+            reader.changed.set()
+
+    def _keep(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.seq > self.head + 1:
+                self._add(gap_frame(self.head + 1, event.seq - 1))
+            self._add(event_frame(event))
+            self.head = event.seq
+            if event.kind == "access.revoked":
+                self.revoked.add(str(event.data.get("id", "")))
+        drop, most = 0, self.limits
+        while drop < len(self._frames) and (len(self._frames) - drop > most.kept or self._bytes > most.kept_bytes):
+            self._bytes -= len(self._frames[drop].text)
+            self._begin = self._frames[drop].seq
+            drop += 1
+        del self._frames[:drop]
+
+    def _add(self, frame: Frame) -> None:
+        self._frames.append(frame)
+        self._bytes += len(frame.text)
+
+    async def _wake(self) -> None:
+        """Wake the readers group by group, so that five hundred of them do not hold up everybody else's requests."""
+        readers = [reader for reader in self._readers if not reader.changed.is_set()]
+        for start in range(0, len(readers), AT_ONCE):
+            if start:
+                await asyncio.sleep(BETWEEN)
+            for reader in readers[start : start + AT_ONCE]:
+                reader.changed.set()
+
+
+@dataclass(slots=True, eq=False)
+class Reader:
+    """One reader's place in a feed. `access` is the id of its key: its stream ends when that is revoked."""
+
+    feed: Feed
+    seq: int
+    wanted: Wanted = ALL
+    access: str = ""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    skipped: int = 0
+
+    @property
+    def is_revoked(self) -> bool:
+        return self.access != "" and self.access in self.feed.revoked
+
+    async def page(self) -> bytes:
+        """Return the next frames, at most about `PAGE_BYTES`; nothing if there is nothing new."""
+        self.changed.clear()
+        frames, upto = self.feed.kept_after(self.seq), None
+        if frames is None:
+            frames, upto = await self.feed.stored_after(self.seq, self.wanted)
+        taken, is_whole = self._taken(frames)
+        if is_whole and upto is not None:
+            self.seq = upto
+        return b"".join(taken)
+
+    def _taken(self, frames: Sequence[Frame]) -> tuple[list[bytes], bool]:
+        taken, size = list[bytes](), 0
+        for frame in frames:
+            if size >= PAGE_BYTES:
+                return taken, False
+            self.seq = frame.seq
+            if frame.event is None or self.wanted.takes(frame.event):
+                taken.append(frame.text)
+                size += len(frame.text)
+                self.skipped = 0
+            else:
+                self.skipped += 1
+                if self.skipped == self.feed.limits.skipped:
+                    taken.append(cursor_frame(frame.seq))
+                    self.skipped = 0
+        return taken, True
+
+
+class Feeds:
+    """The feeds of a server's workspaces: one for each that somebody reads."""
+
+    def __init__(self, limits: FeedLimits = FeedLimits()) -> None:  # noqa: B008 - it cannot be changed
+        self._limits = limits
+        self._feeds = dict[str, Feed]()
+        self._starting = asyncio.Lock()
+        self._catching_up = asyncio.Semaphore(2)
+
+    def end(self) -> None:
+        """Let all readers go, because the server stops."""
+        for feed in self._feeds.values():
+            feed.end()
+
+    @asynccontextmanager
+    async def reader(
+        self, workspace: Workspace, wanted: Wanted = ALL, *, after: int | None = None, access: str = ""
+    ) -> AsyncGenerator[Reader]:
+        """Give a reader of what comes after this event, or from now on. Raise `Conflict` if there is no such event yet,
+        and `TooMany` if the workspace has too many readers."""
+        async with self._starting:
+            feed = await self._feed(workspace)
+            reader = Reader(feed, feed.head if after is None else after, wanted, access)
+            feed.enter(reader)
+        try:
+            if reader.seq > feed.head:
+                await _must_exist(workspace, reader.seq)
+            yield reader
+        finally:
+            feed.leave(reader)
+            if feed.is_empty and self._feeds.get(workspace.name) is feed:
+                del self._feeds[workspace.name]
+                await feed.stop()
+
+    async def _feed(self, workspace: Workspace) -> Feed:
+        feed = self._feeds.get(workspace.name)
+        if feed is None or feed.is_over:
+            feed = Feed(workspace, self._limits, self._catching_up)
+            await feed.start()
+            self._feeds[workspace.name] = feed
+        return feed
+
+
+async def _must_exist(workspace: Workspace, seq: int) -> None:
+    head: Callable[[View], int] = lambda view: view.head().seq  # noqa: E731 - named for its type
+    last = await workspace.journal.read(head)
+    if seq > last:
+        raise Conflict(
+            f"there is no event {seq} yet: the journal ends at {last}; was the store restored from a backup? "
+            "Read on without Last-Event-ID, or from an event that exists"
+        )

@@ -1,0 +1,243 @@
+"""Live events: a reader gets every event once and in order, from wherever it begins, or is told what is missing."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from remit import Runtime, Workspace
+from remit.errors import Conflict, TooMany, Unauthorised
+from remit.runtime.workspace import opening_of
+from remit.server.feed import FeedLimits, Feeds, Reader, Wanted
+from remit.server.live import BEAT, STALLED, EventStream
+from remit.testing import FakeClock
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+PATIENCE = 30
+
+
+@pytest.fixture
+def rt(clock: FakeClock):
+    with team(clock=clock, keep_days=None) as runtime:
+        runtime.agent(echo)
+        yield runtime
+
+
+def frames(text: bytes) -> list[dict[str, Any]]:
+    """Read server-sent events as a browser does."""
+    found = []
+    for block in text.decode().split("\n\n")[:-1]:
+        frame: dict[str, Any] = {}
+        for line in block.split("\n"):
+            name, _, value = line.partition(": ")
+            if name:
+                frame[name] = json.loads(value) if name == "data" else value
+        found.append(frame)
+    return found
+
+
+async def write(workspace: Workspace, count: int, key: str = "k") -> None:
+    for number in range(count):
+        await workspace.context().set("notes", f"{key}{number}", number)
+
+
+async def read_until(reader: Reader, seq: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    with anyio.fail_after(PATIENCE):
+        while reader.seq < seq:
+            page = await reader.page()
+            found += frames(page)
+            if not page and reader.seq < seq:
+                await reader.changed.wait()
+    return found
+
+
+async def head(workspace: Workspace) -> int:
+    return await workspace.journal.read(lambda view: view.head().seq)
+
+
+@pytest.mark.rule("serve.live")
+@pytest.mark.parametrize("after", [0, 3, 120, 249, 250])
+async def test_a_reader_gets_every_event_once_from_where_it_begins(rt: Runtime, after: int):
+    ws, feeds = rt.workspace, Feeds()
+    await write(ws, 250)
+    async with feeds.reader(ws, after=after) as reader:
+        await write(ws, 30, "later")
+        seen = await read_until(reader, await head(ws))
+    journal = await ws.journal.history(after=after)
+    assert [int(frame["id"]) for frame in seen] == [event.seq for event in journal]
+    assert [frame["event"] for frame in seen] == [event.kind for event in journal]
+    assert [frame["data"]["seq"] for frame in seen] == [event.seq for event in journal]
+
+
+@pytest.mark.rule("serve.live")
+async def test_a_reader_that_falls_behind_what_is_kept_reads_from_the_store(rt: Runtime):
+    ws, both = rt.workspace, Feeds(FeedLimits(kept=20))
+    async with both.reader(ws) as quick, both.reader(ws) as slow:
+        start = quick.seq
+        for part in range(5):
+            await write(ws, 50, f"p{part}-")
+            await read_until(quick, await head(ws))
+        assert slow.feed.kept_after(slow.seq) is None  # it is behind
+        seen = await read_until(slow, await head(ws))
+    assert [int(frame["id"]) for frame in seen] == [*range(start + 1, await head(ws) + 1)]
+
+
+@pytest.mark.rule("serve.live.filter")
+async def test_a_filtered_reader_is_told_how_far_it_has_come(rt: Runtime):
+    ws = rt.workspace
+    async with Feeds(FeedLimits(skipped=40)).reader(ws, Wanted(kinds=frozenset(("task.completed",)))) as reader:
+        start = reader.seq
+        await write(ws, 100)
+        await rt.run("echo", "hi")
+        seen = await read_until(reader, await head(ws))
+    assert [frame["event"] for frame in seen] == ["cursor", "cursor", "task.completed"]
+    assert [int(frame["id"]) for frame in seen[:2]] == [start + 40, start + 80]
+
+
+@pytest.mark.rule("serve.live.gap")
+@pytest.mark.parametrize("wanted", [Wanted(), Wanted(kinds=frozenset(("entry.set",)))])
+async def test_a_reader_who_was_away_for_longer_than_the_journal_is_told_what_was_removed(
+    rt: Runtime, clock: FakeClock, wanted: Wanted
+):
+    ws = rt.workspace
+    for _ in range(4):
+        await rt.run("echo", "old")
+    last_seen = 2
+    for _ in range(3):
+        clock.advance(2 * 86_400)
+        await ws.prune(1)
+    await write(ws, 3)
+    async with Feeds().reader(ws, wanted, after=last_seen) as reader:
+        seen = await read_until(reader, await head(ws))
+    gaps = [frame for frame in seen if frame["event"] == "gap"]
+    assert gaps
+    missing = {number for gap in gaps for number in range(gap["data"]["first"], gap["data"]["last"] + 1)}
+    there = {event.seq for event in await ws.journal.history(after=last_seen)}
+    assert missing | there >= {*range(last_seen + 1, await head(ws) + 1)}
+    assert not missing & there
+    assert [frame for frame in seen if frame["event"] not in ("gap", "cursor")]
+    assert [int(frame["id"]) for frame in seen] == sorted(int(frame["id"]) for frame in seen)
+
+
+@pytest.mark.rule("serve.live.beyond")
+async def test_an_id_beyond_the_journal_is_refused(rt: Runtime):
+    await write(rt.workspace, 3)
+    with pytest.raises(Conflict, match="the journal ends at 3; was the store restored from a backup"):
+        async with Feeds().reader(rt.workspace, after=4):
+            pass
+
+
+@pytest.mark.rule("serve.live.many")
+async def test_a_workspace_has_a_limited_number_of_streams(rt: Runtime):
+    both = Feeds(FeedLimits(streams=2))
+    async with both.reader(rt.workspace), both.reader(rt.workspace):
+        with pytest.raises(TooMany, match="2 open streams"):
+            async with both.reader(rt.workspace):
+                pass
+    async with both.reader(rt.workspace):
+        pass
+
+
+class Browser:
+    """A reader at the other end of a stream: takes what is sent, or nothing, and leaves when told."""
+
+    def __init__(self) -> None:
+        self.got = b""
+        self.status = 0
+        self.arrived = asyncio.Event()
+        self.gone = asyncio.Event()
+        self.reads = asyncio.Event()
+        self.reads.set()
+
+    async def receive(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        await self.reads.wait()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.got += message["body"]
+        self.arrived.set()
+
+    async def until(self, word: bytes, count: int = 1) -> None:
+        with anyio.fail_after(PATIENCE):
+            while self.got.count(word) < count:
+                self.arrived.clear()
+                await self.arrived.wait()
+
+
+async def valid() -> None:
+    """Any key counts."""
+
+
+async def streaming(rt: Runtime, feeds: Feeds, browser: Browser, group: anyio.abc.TaskGroup, **how: Any) -> None:
+    opened = feeds.reader(rt.workspace, access=how.get("access", ""))
+    stream = EventStream(opened, opening_of(rt.workspace).clock, how.get("is_valid", valid))
+    group.start_soon(stream, {"type": "http"}, browser.receive, browser.send)
+    await browser.until(b"retry: 1000")
+
+
+@pytest.fixture
+async def group() -> AsyncIterator[anyio.abc.TaskGroup]:
+    async with anyio.create_task_group() as group:
+        with anyio.fail_after(PATIENCE):
+            yield group
+
+
+@pytest.mark.rule("serve.live.beat")
+async def test_a_quiet_stream_shows_that_it_is_alive_and_where_it_is(rt: Runtime, clock: FakeClock, group: Any):
+    feeds, browser = Feeds(), Browser()
+    await streaming(rt, feeds, browser, group)
+    await write(rt.workspace, 2)
+    await browser.until(b"event: entry.set", 2)
+    clock.advance(BEAT)
+    await browser.until(b": \nid: 2\n\n")
+    clock.advance(BEAT)
+    await browser.until(b": \nid: 2\n\n", 2)
+    feeds.end()
+
+
+@pytest.mark.rule("serve.live.stalled")
+async def test_a_reader_that_takes_nothing_is_let_go_and_holds_up_nobody(rt: Runtime, clock: FakeClock, group: Any):
+    feeds, stalled, other = Feeds(), Browser(), Browser()
+    await streaming(rt, feeds, stalled, group)
+    await streaming(rt, feeds, other, group)
+    stalled.reads.clear()
+    await write(rt.workspace, 5)
+    await other.until(b"event: entry.set", 5)
+    clock.advance(STALLED)
+    other.gone.set()  # the group ends when both streams have ended
+
+
+@pytest.mark.rule("serve.live.revoked")
+async def test_a_stream_ends_when_its_key_has_expired(rt: Runtime, clock: FakeClock, group: Any):
+    is_expired = False
+
+    async def is_valid() -> None:
+        if is_expired:
+            raise Unauthorised("this needs a valid key")
+
+    browser = Browser()
+    await streaming(rt, Feeds(), browser, group, is_valid=is_valid)
+    clock.advance(BEAT)
+    await browser.until(b": \nid: 0")
+    is_expired = True
+    clock.advance(BEAT)
+    await browser.until(b"event: revoked")
+
+
+async def test_streams_end_when_the_server_stops_and_the_last_reader_ends_the_feed(rt: Runtime, group: Any):
+    feeds, browsers = Feeds(), [Browser() for _ in range(60)]
+    for browser in browsers:
+        await streaming(rt, feeds, browser, group)
+    await write(rt.workspace, 1)
+    for browser in browsers:
+        await browser.until(b"event: entry.set")
+    feeds.end()
