@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import anyio
@@ -11,9 +13,11 @@ import pytest
 from remit import Runtime, Workspace
 from remit.errors import Conflict, TooMany, Unauthorised
 from remit.runtime.workspace import opening_of
-from remit.server.feed import FeedLimits, Feeds, Reader, Wanted
+from remit.server.app import Server
+from remit.server.feed import FeedLimits, Feeds, StreamFilter, StreamReader
 from remit.server.live import BEAT, STALLED, EventStream
 from remit.testing import FakeClock
+from server.serving import app_of
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +49,7 @@ async def write(workspace: Workspace, count: int, key: str = "k") -> None:
         await workspace.context().set("notes", f"{key}{number}", number)
 
 
-async def read_until(reader: Reader, seq: int) -> list[dict[str, Any]]:
+async def read_until(reader: StreamReader, seq: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     with anyio.fail_after(PATIENCE):
         while reader.seq < seq:
@@ -60,7 +64,7 @@ async def head(workspace: Workspace) -> int:
     return await workspace.journal.read(lambda view: view.head().seq)
 
 
-@pytest.mark.rule("serve.live")
+@pytest.mark.rule("http.live")
 @pytest.mark.parametrize("after", [0, 3, 120, 249, 250])
 async def test_a_reader_gets_every_event_once_from_where_it_begins(rt: Runtime, after: int):
     ws, feeds = rt.workspace, Feeds()
@@ -74,7 +78,7 @@ async def test_a_reader_gets_every_event_once_from_where_it_begins(rt: Runtime, 
     assert [frame["data"]["seq"] for frame in seen] == [event.seq for event in journal]
 
 
-@pytest.mark.rule("serve.live")
+@pytest.mark.rule("http.live")
 async def test_a_reader_that_falls_behind_what_is_kept_reads_from_the_store(rt: Runtime):
     ws, both = rt.workspace, Feeds(FeedLimits(kept=20))
     async with both.reader(ws) as quick, both.reader(ws) as slow:
@@ -87,10 +91,10 @@ async def test_a_reader_that_falls_behind_what_is_kept_reads_from_the_store(rt: 
     assert [int(frame["id"]) for frame in seen] == [*range(start + 1, await head(ws) + 1)]
 
 
-@pytest.mark.rule("serve.live.filter")
+@pytest.mark.rule("http.live-filter")
 async def test_a_filtered_reader_is_told_how_far_it_has_come(rt: Runtime):
     ws = rt.workspace
-    async with Feeds(FeedLimits(skipped=40)).reader(ws, Wanted(kinds=frozenset(("task.completed",)))) as reader:
+    async with Feeds(FeedLimits(skipped=40)).reader(ws, StreamFilter(kinds=frozenset(("task.completed",)))) as reader:
         start = reader.seq
         await write(ws, 100)
         await rt.run("echo", "hi")
@@ -99,10 +103,10 @@ async def test_a_filtered_reader_is_told_how_far_it_has_come(rt: Runtime):
     assert [int(frame["id"]) for frame in seen[:2]] == [start + 40, start + 80]
 
 
-@pytest.mark.rule("serve.live.gap")
-@pytest.mark.parametrize("wanted", [Wanted(), Wanted(kinds=frozenset(("entry.set",)))])
+@pytest.mark.rule("http.live-gap")
+@pytest.mark.parametrize("wanted", [StreamFilter(), StreamFilter(kinds=frozenset(("entry.set",)))])
 async def test_a_reader_who_was_away_for_longer_than_the_journal_is_told_what_was_removed(
-    rt: Runtime, clock: FakeClock, wanted: Wanted
+    rt: Runtime, clock: FakeClock, wanted: StreamFilter
 ):
     ws = rt.workspace
     for _ in range(4):
@@ -124,7 +128,7 @@ async def test_a_reader_who_was_away_for_longer_than_the_journal_is_told_what_wa
     assert [int(frame["id"]) for frame in seen] == sorted(int(frame["id"]) for frame in seen)
 
 
-@pytest.mark.rule("serve.live.beyond")
+@pytest.mark.rule("http.live-beyond")
 async def test_an_id_beyond_the_journal_is_refused(rt: Runtime):
     await write(rt.workspace, 3)
     with pytest.raises(Conflict, match="the journal ends at 3; was the store restored from a backup"):
@@ -132,7 +136,7 @@ async def test_an_id_beyond_the_journal_is_refused(rt: Runtime):
             pass
 
 
-@pytest.mark.rule("serve.live.many")
+@pytest.mark.rule("http.live-many")
 async def test_a_workspace_has_a_limited_number_of_streams(rt: Runtime):
     both = Feeds(FeedLimits(streams=2))
     async with both.reader(rt.workspace), both.reader(rt.workspace):
@@ -178,8 +182,9 @@ async def valid() -> None:
 
 
 async def streaming(rt: Runtime, feeds: Feeds, browser: Browser, group: anyio.abc.TaskGroup, **how: Any) -> None:
-    opened = feeds.reader(rt.workspace, access=how.get("access", ""))
-    stream = EventStream(opened, opening_of(rt.workspace).clock, how.get("is_valid", valid))
+    opened = AsyncExitStack()
+    reader = await opened.enter_async_context(feeds.reader(rt.workspace, access=how.get("access", "")))
+    stream = EventStream(reader, opened, opening_of(rt.workspace).clock, how.get("is_valid", valid))
     group.start_soon(stream, {"type": "http"}, browser.receive, browser.send)
     await browser.until(b"retry: 1000")
 
@@ -191,7 +196,7 @@ async def group() -> AsyncIterator[anyio.abc.TaskGroup]:
             yield group
 
 
-@pytest.mark.rule("serve.live.beat")
+@pytest.mark.rule("http.live-beat")
 async def test_a_quiet_stream_shows_that_it_is_alive_and_where_it_is(rt: Runtime, clock: FakeClock, group: Any):
     feeds, browser = Feeds(), Browser()
     await streaming(rt, feeds, browser, group)
@@ -204,7 +209,7 @@ async def test_a_quiet_stream_shows_that_it_is_alive_and_where_it_is(rt: Runtime
     feeds.end()
 
 
-@pytest.mark.rule("serve.live.stalled")
+@pytest.mark.rule("http.live-stalled")
 async def test_a_reader_that_takes_nothing_is_let_go_and_holds_up_nobody(rt: Runtime, clock: FakeClock, group: Any):
     feeds, stalled, other = Feeds(), Browser(), Browser()
     await streaming(rt, feeds, stalled, group)
@@ -216,7 +221,7 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_up_nobody(rt: Run
     other.gone.set()  # the group ends when both streams have ended
 
 
-@pytest.mark.rule("serve.live.revoked")
+@pytest.mark.rule("http.live-revoked")
 async def test_a_stream_ends_when_its_key_has_expired(rt: Runtime, clock: FakeClock, group: Any):
     is_expired = False
 
@@ -241,3 +246,47 @@ async def test_streams_end_when_the_server_stops_and_the_last_reader_ends_the_fe
     for browser in browsers:
         await browser.until(b"event: entry.set")
     feeds.end()
+
+
+async def asked(app: Server, browser: Browser, query: str = "", **headers: str) -> None:
+    """Ask for a stream, as a browser does."""
+    sent = {"authorization": "Bearer key-ann", "accept": "text/event-stream", **headers}
+    pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in sent.items()]
+    scope = {"type": "http", "method": "GET", "path": "/v1/events", "query_string": query.encode(), "headers": pairs}
+    await app(scope, browser.receive, browser.send)
+
+
+@pytest.mark.rule("http.live")
+@pytest.mark.parametrize(
+    ("query", "headers"), [("after=2", {}), ("", {"last_event_id": "2"}), ("after=9", {"last_event_id": "2"})]
+)
+async def test_a_stream_goes_on_after_the_last_event_that_its_reader_has(
+    rt: Runtime, group: Any, query: str, headers: dict[str, str]
+):
+    app, browser = app_of(rt), Browser()
+    await write(rt.workspace, 4)
+    group.start_soon(partial(asked, app, browser, query, **headers))
+    await browser.until(b"id: 4")
+    await write(rt.workspace, 1, "later")
+    await browser.until(b"id: 5")
+    assert browser.status == 200
+    assert [frame["id"] for frame in frames(browser.got) if "id" in frame] == ["3", "4", "5"]
+    app.end_streams()
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "status", "says"),
+    [
+        ("limit=5", {}, 422, "a stream has no limit"),
+        ("", {"last_event_id": "-1"}, 422, "the number of an event"),
+        ("", {"last_event_id": "7"}, 409, "was the store restored from a backup"),
+        ("kind=nothing", {}, 422, "kinds of events"),
+    ],
+)
+async def test_a_stream_that_cannot_be_is_a_problem_and_not_an_empty_stream(
+    rt: Runtime, query: str, headers: dict[str, str], status: int, says: str
+):
+    browser = Browser()
+    await asked(app_of(rt), browser, query, **headers)
+    assert browser.status == status
+    assert says in json.loads(browser.got)["detail"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -21,6 +21,7 @@ from remit.core.values import Json
 from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
 from remit.server.callers import Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
+from remit.server.feed import Feeds
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
 from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
@@ -111,6 +112,7 @@ class Server:
         self._settings = settings
         self._routes = RouteTree(rows)
         self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
+        self._feeds = Feeds()
 
     @asynccontextmanager
     async def running(self, mounts: Iterable[Mounted] = MOUNTS) -> AsyncGenerator[Server]:
@@ -123,6 +125,10 @@ class Server:
                 yield self
             finally:
                 self._mounts.clear()
+
+    def end_streams(self) -> None:
+        """Let the readers of live events go. They come back by the id of their last event."""
+        self._feeds.end()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -203,7 +209,8 @@ class Server:
                 body = checked(row.body, sent, "the body")
         workspace = self._tenants.workspace(caller.workspace)
         checked_query = checked(row.query, query, "the query")
-        call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive)
+        live = (self._feeds, partial(self._caller, row.scope, scope))
+        call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive, *live)
         answer = await row.handler(call)
         return answer.response() if isinstance(answer, HttpAnswer) else answer
 

@@ -14,6 +14,7 @@ from remit.core.values import NAME_LIMIT, Json
 from remit.errors import NotFound
 from remit.runtime.workspace import Workspace
 from remit.server.callers import Caller
+from remit.server.feed import Feeds
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -43,7 +44,8 @@ class NoQuery(QueryModel):
 
 class HttpCall(NamedTuple, Generic[Q, B]):
     """A request: who makes it, in which workspace, and what it says, all checked. `op` is the operation id made from
-    its Idempotency-Key, "" if it has none. `scope` and `receive` are for handlers that stream."""
+    its Idempotency-Key, "" if it has none. `scope` and `receive` are for handlers that stream; `feeds` has the new
+    events of workspaces, and `is_valid` raises `Unauthorised` once the key does not count any more."""
 
     caller: Caller
     workspace: Workspace
@@ -54,6 +56,8 @@ class HttpCall(NamedTuple, Generic[Q, B]):
     headers: Headers
     scope: Scope
     receive: Receive
+    feeds: Feeds
+    is_valid: Callable[[], Awaitable[object]]
 
     @property
     def id(self) -> str:

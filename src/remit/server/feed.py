@@ -39,7 +39,7 @@ class FeedLimits(NamedTuple):
     streams: int = 1_000
 
 
-class Wanted(NamedTuple):
+class StreamFilter(NamedTuple):
     """Which events a reader wants: all conditions must hold."""
 
     run: str | None = None
@@ -62,10 +62,10 @@ class Wanted(NamedTuple):
         return Span(**self._asdict(), after=seq, limit=PAGE)
 
 
-ALL: Final = Wanted()
+ALL: Final = StreamFilter()
 
 
-class Frame(NamedTuple):
+class SseFrame(NamedTuple):
     """An event as it goes over the wire; a gap has no event. A reader that has it has everything up to `seq`."""
 
     seq: int
@@ -73,15 +73,15 @@ class Frame(NamedTuple):
     text: bytes
 
 
-def event_frame(event: Event) -> Frame:
+def event_frame(event: Event) -> SseFrame:
     data = orjson.dumps(wire.event(event))
-    return Frame(event.seq, event, b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.kind.encode(), data))
+    return SseFrame(event.seq, event, b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.kind.encode(), data))
 
 
-def gap_frame(first: int, last: int) -> Frame:
+def gap_frame(first: int, last: int) -> SseFrame:
     """Return the frame that tells a reader which events were removed before it read them."""
     data = orjson.dumps({"first": first, "last": last})
-    return Frame(last, None, b"id: %d\nevent: gap\ndata: %b\n\n" % (last, data))
+    return SseFrame(last, None, b"id: %d\nevent: gap\ndata: %b\n\n" % (last, data))
 
 
 def cursor_frame(seq: int) -> bytes:
@@ -98,10 +98,10 @@ class Feed:
         self.head = 0
         self.revoked = set[str]()  # ids of access that was revoked since the feed began
         self.is_over = False  # it has failed, or the server stops; its readers end and come back
-        self._frames: list[Frame] = []
+        self._frames: list[SseFrame] = []
         self._bytes = 0
         self._begin = 0  # frames after this number are kept
-        self._readers = set["Reader"]()
+        self._readers = set["StreamReader"]()
         self._catching_up = catching_up
         self._work: asyncio.Task[None] | None = None
 
@@ -115,29 +115,29 @@ class Feed:
             with suppress(asyncio.CancelledError):
                 await self._work
 
-    def enter(self, reader: "Reader") -> None:
+    def enter(self, reader: "StreamReader") -> None:
         if len(self._readers) >= self.limits.streams:
             raise TooMany(f"this workspace has {self.limits.streams} open streams, the most it may have; close some")
         self._readers.add(reader)
 
-    def leave(self, reader: "Reader") -> None:
+    def leave(self, reader: "StreamReader") -> None:
         self._readers.discard(reader)
 
     @property
     def is_empty(self) -> bool:
         return not self._readers
 
-    def kept_after(self, seq: int) -> Sequence[Frame] | None:
+    def kept_after(self, seq: int) -> Sequence[SseFrame] | None:
         """Return the frames after this number, or None if some of them are not in memory any more."""
         if seq < self._begin:
             return None
         return self._frames[bisect_right(self._frames, seq, key=lambda frame: frame.seq) :]
 
-    async def stored_after(self, seq: int, wanted: Wanted) -> tuple[list[Frame], int]:
+    async def stored_after(self, seq: int, wanted: StreamFilter) -> tuple[list[SseFrame], int]:
         """Return the frames after this number from the store, and the number up to which they are complete."""
         span = wanted.after(seq)
 
-        def look(view: View) -> tuple[list[Frame], int]:
+        def look(view: View) -> tuple[list[SseFrame], int]:
             events = view.events(span)
             upto = events[-1].seq if len(events) == PAGE else view.head().seq
             gaps = [gap for gap in view.gaps_after(seq, _GAPS) if gap.first <= upto]
@@ -182,7 +182,7 @@ class Feed:
             drop += 1
         del self._frames[:drop]
 
-    def _add(self, frame: Frame) -> None:
+    def _add(self, frame: SseFrame) -> None:
         self._frames.append(frame)
         self._bytes += len(frame.text)
 
@@ -197,12 +197,12 @@ class Feed:
 
 
 @dataclass(slots=True, eq=False)
-class Reader:
+class StreamReader:
     """One reader's place in a feed. `access` is the id of its key: its stream ends when that is revoked."""
 
     feed: Feed
     seq: int
-    wanted: Wanted = ALL
+    wanted: StreamFilter = ALL
     access: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     skipped: int = 0
@@ -222,7 +222,7 @@ class Reader:
             self.seq = upto
         return b"".join(taken)
 
-    def _taken(self, frames: Sequence[Frame]) -> tuple[list[bytes], bool]:
+    def _taken(self, frames: Sequence[SseFrame]) -> tuple[list[bytes], bool]:
         taken, size = list[bytes](), 0
         for frame in frames:
             if size >= PAGE_BYTES:
@@ -256,13 +256,13 @@ class Feeds:
 
     @asynccontextmanager
     async def reader(
-        self, workspace: Workspace, wanted: Wanted = ALL, *, after: int | None = None, access: str = ""
-    ) -> AsyncGenerator[Reader]:
+        self, workspace: Workspace, wanted: StreamFilter = ALL, *, after: int | None = None, access: str = ""
+    ) -> AsyncGenerator[StreamReader]:
         """Give a reader of what comes after this event, or from now on. Raise `Conflict` if there is no such event yet,
         and `TooMany` if the workspace has too many readers."""
         async with self._starting:
             feed = await self._feed(workspace)
-            reader = Reader(feed, feed.head if after is None else after, wanted, access)
+            reader = StreamReader(feed, feed.head if after is None else after, wanted, access)
             feed.enter(reader)
         try:
             if reader.seq > feed.head:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
 from typing import Final
 
 import anyio
@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from remit.errors import Unauthorised
 from remit.ports import Clock
-from remit.server.feed import Reader
+from remit.server.feed import StreamReader
 
 BEAT: Final = 15.0  # seconds between two signs of life
 STALLED: Final = 30.0  # seconds until a reader that takes nothing is let go; it comes back by its id
@@ -23,32 +23,30 @@ _HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-sto
 class EventStream(Response):
     """Sends what a reader wants until it leaves, is revoked, or the server stops.
 
-    `opened` gives the reader; what it raises is the answer of the request. `is_valid` is asked with every sign of life
-    whether the key still counts: a key can expire without an event.
+    `opened` is closed at the end. `is_valid` is asked with every sign of life whether the key still counts: a key can
+    expire without an event.
     """
 
     def __init__(
-        self,
-        opened: AbstractAsyncContextManager[Reader],
-        clock: Clock,
-        is_valid: Callable[[], Awaitable[object]],
+        self, reader: StreamReader, opened: AsyncExitStack, clock: Clock, is_valid: Callable[[], Awaitable[object]]
     ) -> None:
         super().__init__(None, 200, _HEADERS)
         del self.headers["content-length"]
+        self._reader = reader
         self._opened = opened
         self._clock = clock
         self._is_valid = is_valid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._opened as reader:
+        async with self._opened:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async with anyio.create_task_group() as both:
                 both.start_soon(_until_gone, receive, both.cancel_scope)
-                await self._send_all(reader, send)
+                await self._send_all(send)
                 both.cancel_scope.cancel()
 
-    async def _send_all(self, reader: Reader, send: Send) -> None:
-        async for page in self._pages(reader):
+    async def _send_all(self, send: Send) -> None:
+        async for page in self._pages(self._reader):
             if not await self._sent(send, page):
                 return
             await asyncio.sleep(0)  # a send to a reader that is gone does not wait, and neither does a backlog
@@ -64,7 +62,7 @@ class EventStream(Response):
                 timer.cancel()
         return not patience.cancelled_caught
 
-    async def _pages(self, reader: Reader) -> AsyncGenerator[bytes]:
+    async def _pages(self, reader: StreamReader) -> AsyncGenerator[bytes]:
         is_due = False
 
         def due() -> None:

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import uvicorn
-from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from remit.errors import BadInput
+from remit.server.app import Server
 
 T = TypeVar("T")
 PORT: Final = 8420
@@ -81,7 +81,8 @@ def _why_not(error: OSError, host: str, port: int) -> str:
 class PortServer(uvicorn.Server):
     """uvicorn without its own handling of signals: its caller ends it, with `end`."""
 
-    def __init__(self, app: ASGIApp, *, grace: int = GRACE) -> None:
+    def __init__(self, app: Server, *, grace: int = GRACE) -> None:
+        self._app = app
         config = uvicorn.Config(
             app,
             http=HttpToolsProtocol,
@@ -102,6 +103,7 @@ class PortServer(uvicorn.Server):
 
     def end(self) -> None:
         """Accept nothing more, finish the open requests, and return from `serve`."""
+        self._app.end_streams()
         self.should_exit = True
 
 

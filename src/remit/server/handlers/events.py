@@ -1,7 +1,8 @@
-"""The journal over HTTP: pages of events, and one event."""
+"""The journal over HTTP: pages of events, one event, and new events as they are written."""
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -9,12 +10,16 @@ from starlette.responses import Response
 
 from remit.core.kinds import SHAPES
 from remit.core.times import aware
-from remit.errors import NotFound
+from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.runtime.filters import HistoryFilter
+from remit.runtime.workspace import opening_of
 from remit.server.calls import HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
+from remit.server.feed import StreamFilter
 from remit.server.fields import AgentName, Cursor, Limit, Line, QueryMoment, Session
+from remit.server.live import EventStream
 
+STREAM: Final = "text/event-stream"
 KINDS: Final = tuple(sorted(SHAPES))
 
 
@@ -59,10 +64,33 @@ class EventsQuery(QueryModel):
 
 
 async def listing(call: HttpCall[EventsQuery, NoBody]) -> HttpAnswer | Response:
-    """List events in their order, after a number."""
+    """List events in their order, after a number. With `Accept: text/event-stream`, send new ones as they come: from
+    now on, or after the event that `Last-Event-ID` or `after` names."""
+    if call.scope["method"] == "GET" and STREAM in call.headers.get("accept", ""):
+        return await _stream(call)
     found = await call.workspace.journal.history(**call.query.filters())
     following = str(found[-1].seq) if len(found) == call.query.limit else None
     return HttpAnswer({"events": [wire.event(one) for one in found], "next": following})
+
+
+async def _stream(call: HttpCall[EventsQuery, NoBody]) -> Response:
+    query, told = call.query, call.query.model_fields_set
+    if strange := told & {"since", "until", "limit"}:
+        raise BadInput(f"a stream has no {' and no '.join(sorted(strange))}; leave it out, or read pages of events")
+    after = _last_id(call) if "last-event-id" in call.headers else query.after if "after" in told else None
+    kinds = None if query.kind is None else frozenset(query.kind)
+    wanted = StreamFilter(query.run, query.session, query.agent, query.task, kinds)
+    async with AsyncExitStack() as stack:
+        opened = call.feeds.reader(call.workspace, wanted, after=after, access=call.caller.access)
+        reader = await stack.enter_async_context(opened)
+        return EventStream(reader, stack.pop_all(), opening_of(call.workspace).clock, call.is_valid)
+
+
+def _last_id(call: HttpCall[EventsQuery, NoBody]) -> int:
+    text = call.headers["last-event-id"].strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadInput("the header Last-Event-ID is the number of an event")
+    return int(text)
 
 
 async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
