@@ -10,6 +10,7 @@ import gc
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -81,7 +82,7 @@ async def walked(name: str, act: Callable[[], Awaitable[object]]) -> None:
     for _ in range(3):  # to warm up: what is imported or read for the first time is not the way
         await act()
     found: list[Walk] = []
-    for _ in range(3):
+    for _ in range(12):
         with Walk() as walk:
             await act()
         found.append(walk)
@@ -94,19 +95,19 @@ async def plain_agents() -> None:
     @rt.agent(asks=["helper"])
     async def lead(turn: remit.Turn) -> None:
         await walked("a delegation", lambda: turn.delegate("helper", "a part"))
-        numbers = iter(range(9))
+        numbers = count()
         await walked("an entry", lambda: turn.context.set("notes", f"key {next(numbers)}", "value"))
 
     @rt.agent
     async def helper(turn: remit.Turn) -> str:
         return "done"
 
-    async def submitted(tag: str) -> None:
+    async def submitted(tag: int) -> None:
         await (await rt.submit("helper", f"a part {tag}")).result()
 
     async with rt:
         await rt.run("lead", "walk")
-        tags = iter("abcdefghijklmnop")
+        tags = count()
         await walked("a submitted task, until it is in the queue", lambda: rt.submit("helper", f"a part {next(tags)}"))
         await asyncio.sleep(0.2)
         await walked("a submitted task, until it has ended", lambda: submitted(next(tags)))
