@@ -123,9 +123,11 @@ def _groups() -> list[str]:
         types.WorkspaceContext,
         types.WorkspaceArtifacts,
         types.KeyRing,
+        types.WorkspaceAccess,
         types.WorkspaceLooks,
     )
-    names = ("tasks", "schedules", "journal", "money", "questions", "agents", "context", "artifacts", "keys", "looks")
+    named = "tasks schedules journal money questions agents context artifacts keys access looks"
+    names = named.split()
     placed = [*zip(names, groups, strict=True), ("keys.cooling", types.CoolingList)]
     return [
         part
@@ -214,7 +216,15 @@ def _group(parent: Any) -> str:
 def commands_page() -> str:
     apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
     groups_here = [commands.app[name] for name in ("money", "cooling")]
-    named = (commands.schedule, commands.artifacts, commands.context, commands.breaker, commands.keys, commands.db)
+    named = (
+        commands.schedule,
+        commands.artifacts,
+        commands.context,
+        commands.breaker,
+        commands.keys,
+        commands.access,
+        commands.db,
+    )
     for parent in (*groups_here, *named):
         apps += [
             (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], _group(parent))

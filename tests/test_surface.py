@@ -59,6 +59,7 @@ WALKED = (
         remit.types.WorkspaceAgents,
         remit.types.WorkspaceSchedules,
         remit.types.WorkspaceLooks,
+        remit.types.WorkspaceAccess,
     ),
     *(remit.types.WorkspaceContext, remit.types.KeyRing, remit.types.CoolingList, remit.types.Follow),
     *(remit.types.Context, remit.types.Board),
@@ -223,7 +224,7 @@ def test_every_keyword_that_is_taken_is_shown():
 
 def test_a_workspace_has_groups_and_few_names_of_its_own():
     own = "check close edges fork lasting name prune stats submit submit_plan submit_team tree wait_all where"
-    groups = "agents artifacts context journal keys looks money questions schedules tasks"
+    groups = "access agents artifacts context journal keys looks money questions schedules tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
     assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"
     assert names_of(remit.types.WorkspaceJournal) == "follow history read"
@@ -235,6 +236,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     assert names_of(remit.types.WorkspaceArtifacts) == "list open save"
     looks = "answers below cards detail entries entry has_ended head ledger open_events part prunable question records"
     assert names_of(remit.types.WorkspaceLooks) == f"{looks} run runs talk task tasks tree uncertain"
+    assert names_of(remit.types.WorkspaceAccess) == "list make revoke"
     assert names_of(remit.types.KeyRing) == "cooling names remove rotate set"
 
 

@@ -1,5 +1,6 @@
 """The types of all values that remit returns, for imports and annotations."""
 
+from remit.core.access import AccessInfo, MadeAccess
 from remit.core.artifact import Artifact
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -38,6 +39,7 @@ from remit.report.spend import LedgerAudit, Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.talk import CalledTool, TalkLine, TaskTalk
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
+from remit.runtime.access import WorkspaceAccess
 from remit.runtime.agents import WorkspaceAgents
 from remit.runtime.artifacts import StoredArtifact, WorkspaceArtifacts
 from remit.runtime.contexts import WorkspaceContext
@@ -61,6 +63,7 @@ from remit.runtime.tasks import WorkspaceTasks
 from remit.runtime.workers import Crew, Peer
 
 __all__ = [
+    "AccessInfo",
     "Account",
     "AgentStack",
     "AgentStats",
@@ -103,6 +106,7 @@ __all__ = [
     "Lease",
     "LedgerAudit",
     "LimitUse",
+    "MadeAccess",
     "Match",
     "Message",
     "Metered",
@@ -152,6 +156,7 @@ __all__ = [
     "TurnArtifacts",
     "Usage",
     "WantedHop",
+    "WorkspaceAccess",
     "WorkspaceAgents",
     "WorkspaceArtifacts",
     "WorkspaceContext",

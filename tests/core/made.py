@@ -5,7 +5,7 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
 from remit.core.events import Gap, Head, Hook, Labels, Place, Unsealed, seal
-from remit.core.identity import UsedKey
+from remit.core.identity import AccessRow, UsedKey
 from remit.core.kinds.models import (
     TalkRestarted,
     ToolDone,
@@ -47,6 +47,8 @@ from remit.core.kinds.tasks import (
 from remit.core.kinds.upkeep import journal_cut, keys_kept, runs_pruned
 from remit.core.kinds.workspace import (
     KeptTask,
+    access_made,
+    access_revoked,
     breaker_set,
     cards_published,
     effect_done,
@@ -162,6 +164,9 @@ QUESTIONS = [
 ]
 
 
+CI = AccessRow(
+    *("k7w2mzq4c3x5ab6d", "9f86d081", "ci", "run approve", "reviewer", '{"depth":2}', NOW + 90, NOW, "ann", None, ""),
+)
 NIGHTLY = Schedule(
     *("nightly", "active", "0 3 * * *", "Europe/Berlin", "latest", "coder", "tidy up"),
     '{"ceiling":{"depth":3},"keywords":{"priority":3}}',
@@ -301,6 +306,9 @@ MADE = [
     breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), HERE, NOW, "ann"),
     cards_published([Card("coder"), Card("lead", asks="*", tools=["exec"], concurrency=2)], NOW),
     owner_acted("cancel", "t1", "ann", NOW),
+    access_made(CI),
+    access_made(CI._replace(agent="", bounds="{}", expires_at=None, made_by="")),
+    access_revoked(CI.id, "ci", "ann", NOW),
     schedule_set(NIGHTLY, NOW),
     schedule_set(NIGHTLY._replace(state="paused", next=None, last=NOW, last_task="t1", runs=1, set_by=""), NOW),
     schedule_removed("nightly", "ann", NOW),

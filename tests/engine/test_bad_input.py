@@ -174,6 +174,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "trip": ({"agent": "ok", "why": "x"}, ()),
         "reset": ({"agent": "ok"}, ()),
     },
+    "access": {"make": ({"name": "x"}, ()), "revoke": ({"id": "x"}, ())},
     "context": {},
     "looks": {
         "task": ({"part": "x"}, ()),
@@ -201,6 +202,7 @@ TAKE_NOTHING = {
     "money": {"account", "leases", "uncertain", "limits"},
     "questions": {"asked"},
     "agents": {"list", "workers", "breakers"},
+    "access": {"list"},
     "context": {"namespaces", "cleanup"},
     "looks": {"open_events", "head", "cards", "ledger"},
 }

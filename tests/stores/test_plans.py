@@ -29,6 +29,7 @@ VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
 # These read a whole workspace of their table on purpose: the table is small, or all of it is wanted.
 WHOLE = {
     *("breakers", "cards", "coolings", "workers", "namespaces", "ids_ending", "secrets", "schedules", "hooks"),
+    "accesses",
     *("head", "chapter_begin", "chapter_end"),  # from one of its ends, one row
     *("tally_mark", "tally_mark_put"),  # one row a workspace
     *("artifact_count", "artifact_bytes"),  # sums over all of them

@@ -9,7 +9,7 @@ import pytest
 
 from remit.core import projection as tables
 from remit.stores import queries
-from remit.stores.sqlite.database import WORKSPACES
+from remit.stores.sqlite.database import OPENS, WORKSPACES
 
 FOLDER = Path(queries.__file__).parent
 MODULES = sorted(FOLDER.rglob("*.py"))
@@ -59,7 +59,7 @@ def test_every_query_names_the_workspace(name: str):
         assert re.search(r"\bworkspace = :workspace\b", sql)
     tables = re.findall(
         r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker|tally|tally_task|tally_mark|secret|lease|hold"
-        r"|meter|question|schedule|hook)\b",
+        r"|meter|question|schedule|hook|access)\b",
         sql,
     )
     conditions = re.findall(r"\bworkspace = (?::workspace|\w+\.workspace)", sql)
@@ -71,6 +71,7 @@ def test_what_is_asked_outside_of_the_named_queries_is_not_about_the_content_of_
     found = {text for path in MODULES for text in texts(path) if re.search(r"\bFROM\s", text)}
     assert found <= {
         WORKSPACES,
+        OPENS,
         "SELECT count(*) FROM sqlite_master",
         "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name",
     }

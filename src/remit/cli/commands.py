@@ -108,6 +108,12 @@ keys.command("remit.cli.keys:rotate", name="rotate", help="Encrypt all keys with
 keys.command("remit.cli.keys:master", name="master", help="Print a new master key, and how to use it.")
 app.command(keys)
 
+access = App(name="access", help="Manage the keys with which programs outside call the workspace.", group=MAINTAIN)
+access.command("remit.cli.access:listing", name="ls", help="List the accesses: scopes, expiry, last use.")
+access.command("remit.cli.access:make", name="make", help="Make an access and print its key, once.")
+access.command("remit.cli.access:revoke", name="revoke", help="Refuse the key of an access from now on.")
+app.command(access)
+
 db = App(name="db", help="Create or migrate a store.", group=MAINTAIN)
 db.command("remit.cli.db:migrate", name="migrate", help="Create a store, or migrate an older one.")
 app.command(db)

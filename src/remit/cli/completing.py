@@ -12,7 +12,7 @@ from remit.cli.options import TOML, Where, opened, team_file
 from remit.config.places import FILE_LIMIT, tables_in
 from remit.errors import RemitError
 from remit.report.printable import escaped
-from remit.runtime.looks import WorkspaceLooks
+from remit.runtime.workspace import Workspace
 
 Offer: TypeAlias = tuple[str, str]  # a word, and what it stands for
 
@@ -25,7 +25,8 @@ _RUNTIME: Final = re.compile(r"^(\w{1,64}) = (?:remit\.)?Runtime\(", re.MULTILIN
 def ids(context: Any) -> list[Offer]:
     """Offer `last`, the newest runs and the open tasks of the store that the command names."""
 
-    async def look(looks: WorkspaceLooks) -> list[Offer]:
+    async def look(workspace: Workspace) -> list[Offer]:
+        looks = workspace.looks
         lines, open_ = (await looks.runs(_IDS)).runs, (await looks.tasks(state="open", limit=_IDS)).tasks
         runs = [(line.record.id, f"{line.record.holder}: {line.task}") for line in lines]
         tasks = [(line.record.id, line.record.holder) for line in open_]
@@ -37,8 +38,8 @@ def ids(context: Any) -> list[Offer]:
 def agents(context: Any) -> list[Offer]:
     """Offer the agents that workers have published, and those of the team file."""
 
-    async def look(looks: WorkspaceLooks) -> list[Offer]:
-        return [(card.name, card.role) for card, _ in await looks.cards()]
+    async def look(workspace: Workspace) -> list[Offer]:
+        return [(card.name, card.role) for card, _ in await workspace.looks.cards()]
 
     published = dict(_read(context, look))
     try:
@@ -46,6 +47,15 @@ def agents(context: Any) -> list[Offer]:
     except (RemitError, TypeError, ValueError):  # a file that is not one, or half written
         named = {}
     return [*({**dict.fromkeys(named, ""), **published}.items())]
+
+
+def accesses(context: Any) -> list[Offer]:
+    """Offer the accesses that are not revoked."""
+
+    async def look(workspace: Workspace) -> list[Offer]:
+        return [(one.id, one.name) for one in await workspace.access.list() if one.state != "revoked"]
+
+    return _read(context, look)
 
 
 def team_words(context: Any) -> list[Offer]:
@@ -74,11 +84,11 @@ def _teams() -> Iterator[Offer]:
             yield f"./{script.name}:{name}", "a runtime"
 
 
-def _read(context: Any, look: Callable[[WorkspaceLooks], Coroutine[None, None, list[Offer]]]) -> list[Offer]:
+def _read(context: Any, look: Callable[[Workspace], Coroutine[None, None, list[Offer]]]) -> list[Offer]:
     place = Where(_typed(context, "--store"), _typed(context, "--workspace"))
     try:
         with opened(place) as workspace:
-            found = asyncio.run(look(workspace.looks))
+            found = asyncio.run(look(workspace))
     except RemitError:
         return []
     return [(word, escaped(about, _ABOUT)) for word, about in found]
@@ -90,6 +100,7 @@ def _typed(context: Any, option: str) -> str | None:
 
 
 TaskId: TypeAlias = Annotated[str, Parameter(completer=ids)]
+AccessId: TypeAlias = Annotated[str, Parameter(completer=accesses)]
 AgentName: TypeAlias = Annotated[str, Parameter(completer=agents)]
 TeamWord: TypeAlias = Annotated[str, Parameter(completer=team_words)]
 TeamName: TypeAlias = Annotated[str, Parameter(completer=teams)]

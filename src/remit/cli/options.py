@@ -89,18 +89,19 @@ class Acting:
 MYSELF = Acting()
 
 
-def typed_data(given: str | None) -> Json:
-    """Return the value of --data: JSON, or the JSON in the file after an @."""
+def typed_data(given: str | None, option: str = "--data", such_as: str = '{"order": 7}') -> Json:
+    """Return the value of --data, or of another option that takes JSON: JSON, or the JSON in the file after an @."""
     if given is None:
         return None
     try:
         text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
         return decode(text)
     except OSError as error:
-        raise BadInput(f"--data: {shown(given[1:])} cannot be read: {error.strerror}") from error
+        raise BadInput(f"{option}: {shown(given[1:])} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         what = shown(given[1:]) if given.startswith("@") else shown(given)
-        raise BadInput(f"--data is JSON, such as '{{\"order\": 7}}', or @order.json; {what} is not: {error}") from error
+        file = "@order.json" if option == "--data" else f"@{option[2:]}.json"
+        raise BadInput(f"{option} is JSON, such as '{such_as}', or {file}; {what} is not: {error}") from error
 
 
 def store_at(given: str | None) -> str:

@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.events import Chapter, Event, Hook
-from remit.core.identity import UsedKey
+from remit.core.identity import AccessRow, UsedKey
 from remit.core.lifecycle import Record
 from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease
@@ -34,10 +34,11 @@ Table = Literal[
     "question",
     "schedule",
     "hook",
+    "access",
 ]
 _TaskVerb = Literal["claim", "requeue", "lose", "extend", "set", "end", "hand", "fund"]
 _MoneyVerb = Literal["settle", "count"]
-Verb = Literal["add", "put", "drop", "cut", "touch", "take", "answer", "use", "fire"] | _TaskVerb | _MoneyVerb
+Verb = Literal["add", "put", "drop", "cut", "touch", "take", "answer", "use", "fire", "revoke"] | _TaskVerb | _MoneyVerb
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -65,6 +66,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "question": Question._fields,
     "schedule": Schedule._fields,
     "hook": Hook._fields,
+    "access": AccessRow._fields,
     "gap": ("first", "last", "hash", "stated"),
     "blob": ("seq", "text"),
     "artifact": (
@@ -91,6 +93,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
     "question": ("id",),
     "schedule": ("name",),
     "hook": ("id",),
+    "access": ("id",),
 }
 
 

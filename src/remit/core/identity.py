@@ -1,20 +1,22 @@
-"""Identity: when two requests are the same.
+"""Identity: when two requests are the same, and whose key a caller has.
 
 Every field of a request counts, in one canonical form: sets sorted, tool groups expanded, times as whole microseconds.
 The fields are listed by the type itself, so a new field of `Pass` counts automatically.
 """
 
 import hashlib
+import hmac
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Final, NamedTuple, cast
 
+from remit.core import bounds
 from remit.core.allow import ANY
 from remit.core.bounds import TOP, Bounds
 from remit.core.remit import Pass
 from remit.core.trust import TRUSTED
-from remit.core.values import Json, digest, encode
+from remit.core.values import Json, decode, digest, encode
 
 KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotency key
 _SAME: Final = "same/"
@@ -37,6 +39,36 @@ class UsedKey(NamedTuple):
     content: str
     state: str
     ended_at: int | None
+
+
+class AccessRow(NamedTuple):
+    """An access as it is stored. `scopes` are words, `bounds` is JSON; `expires_at` and `revoked_at` are None if it
+    does not expire and is not revoked."""
+
+    id: str
+    digest: str
+    name: str
+    scopes: str
+    agent: str
+    bounds: str
+    expires_at: int | None
+    made_at: int
+    made_by: str
+    revoked_at: int | None
+    revoked_by: str
+
+    def admits(self, digest: str, now: int) -> bool:
+        """Whether the key with this digest opens the workspace now. Compares in constant time."""
+        return hmac.compare_digest(self.digest, digest) and self.lives(now)
+
+    def lives(self, now: int) -> bool:
+        """Whether the access is neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    @property
+    def limits(self) -> Bounds:
+        """The bounds of everything that is requested with it."""
+        return bounds.restored(cast("dict[str, Json]", decode(self.bounds)))
 
 
 class AskedFrom(NamedTuple):

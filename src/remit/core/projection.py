@@ -16,6 +16,8 @@ from remit.core.kinds.sharing import EntriesRemoved, EntrySet, MessagesTaken
 from remit.core.kinds.tasks import FirstData
 from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
 from remit.core.kinds.workspace import (
+    AccessMade,
+    AccessRevoked,
     CardsPublished,
     HookAdded,
     HookRemoved,
@@ -414,6 +416,30 @@ def _hook_removed(event: Event) -> list[Change]:
     return [Change("hook", "drop", (hook,), {"id": hook})]
 
 
+def _access_made(event: Event) -> list[Change]:
+    data = read(event, AccessMade)
+    row: Row = {
+        "id": data["id"],
+        "digest": data["digest"],
+        "name": data["name"],
+        "scopes": " ".join(data["scopes"]),
+        "agent": data["agent"],
+        "bounds": encode(data["bounds"]),
+        "expires_at": data["expires"],
+        "made_at": event.at,
+        "made_by": data["by"],
+        "revoked_at": None,
+        "revoked_by": "",
+    }
+    return [Change("access", "add", (data["id"],), row)]
+
+
+def _access_revoked(event: Event) -> list[Change]:
+    data = read(event, AccessRevoked)
+    row: Row = {"id": data["id"], "revoked_at": event.at, "revoked_by": data["by"]}
+    return [Change("access", "revoke", (data["id"],), row)]
+
+
 def _cards_published(event: Event) -> list[Change]:
     cards = cast("list[dict[str, Json]]", read(event, CardsPublished)["cards"])
     return [
@@ -558,6 +584,8 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "hook.added": _hook_added,
     "hook.removed": _hook_removed,
     "hook.rotated": _hook_rotated,
+    "access.made": _access_made,
+    "access.revoked": _access_revoked,
     "key.set": _no_table,  # keys are not part of the history
     "key.removed": _no_table,
     "owner.acted": _no_table,

@@ -36,6 +36,7 @@ from remit.ports.store import (
     no_fault,
 )
 from remit.ports.views import (
+    AccessUse,
     AgentView,
     ArtifactRow,
     ArtifactView,
@@ -60,6 +61,7 @@ from remit.ports.views import (
 __all__ = [
     "FAULTS",
     "NOTHING",
+    "AccessUse",
     "AgentView",
     "ArtifactRow",
     "ArtifactView",

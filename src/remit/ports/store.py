@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Sel
 from remit.core.events import Event, SealKey, Unsealed
 from remit.core.values import Json
 from remit.ports.services import KeyChange
-from remit.ports.views import Beat, Tallied, View
+from remit.ports.views import AccessUse, Beat, Tallied, View
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
@@ -49,7 +49,7 @@ class Decision(NamedTuple, Generic[T]):
 
     answer: T
     events: Sequence[Unsealed] = ()
-    beat: Beat | None = None
+    beat: Beat | AccessUse | None = None
     aside: Any = None
     tally: Tallied | None = None
     besides: KeyChange | Sequence[DoneBefore] | None = None
@@ -161,6 +161,11 @@ class Database(Protocol):
         ...
 
     def workspaces(self) -> list[str]: ...
+    async def opened_by(self, access: str) -> str | None:
+        """Return the workspace that has the access of this id; None if none has it, or two have it. It is the only read
+        by something else than the name of a workspace."""
+        ...
+
     @property
     def key(self) -> SealKey | None:
         """The key that signs its journals, or None."""

@@ -11,7 +11,7 @@ from remit.core.card import Card
 from remit.core.change import Key, Row, Table
 from remit.core.entry import Entry, Message, Retired
 from remit.core.events import NO_LABELS, Chapter, Event, Gap, Head, Hook, Labels, Mark
-from remit.core.identity import UsedKey
+from remit.core.identity import AccessRow, UsedKey
 from remit.core.lifecycle import Record, RunFacts, Standing
 from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
@@ -27,6 +27,13 @@ from remit.core.values import INT_LIMIT, Json
 from remit.ports.services import KeyInfo, KeyRow
 
 # -- parameters and rows -------------------------------------------------------------------------------------
+
+
+class AccessUse(NamedTuple):
+    """The time at which a caller used an access. It is not history, so it is written without an event."""
+
+    id: str
+    used_at: int
 
 
 class Beat(NamedTuple):
@@ -601,6 +608,15 @@ class HookView(Protocol):
         ...
 
 
+class AccessView(Protocol):
+    """The keys of callers from outside, each with the time of its last known use."""
+
+    def access(self, id_: str) -> tuple[AccessRow, int | None] | None: ...
+    def accesses(self) -> list[tuple[AccessRow, int | None]]:
+        """Return all, also the revoked and expired ones, by id."""
+        ...
+
+
 class View(
     JournalView,
     TaskView,
@@ -615,6 +631,7 @@ class View(
     KeyView,
     ScheduleView,
     HookView,
+    AccessView,
     Protocol,
 ):
     """All reads, as of one moment."""

@@ -40,6 +40,8 @@ from remit.core.kinds.tasks import (
 )
 from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
 from remit.core.kinds.workspace import (
+    AccessMade,
+    AccessRevoked,
     BreakerSet,
     EffectDone,
     HookAdded,
@@ -231,6 +233,20 @@ def _key_set(event: Event) -> str:
 
 def _key_removed(event: Event) -> str:
     return f": {read(event, KeyRemoved)['name']}"
+
+
+def _access_made(event: Event) -> str:
+    """Return text such as ": 'ci' (k7w2...), run and approve, as reviewer, until 2027-11-15T00:00:00Z"."""
+    data = read(event, AccessMade)
+    agent = f", as {data['agent']}" if data["agent"] else ""
+    until = "" if data["expires"] is None else f", until {iso(data['expires'])[:19]}Z"
+    return f": '{data['name']}' ({data['id']}), {' and '.join(data['scopes'])}{agent}{until}"
+
+
+def _access_revoked(event: Event) -> str:
+    """Return text such as ": 'ci' (k7w2...)"."""
+    data = read(event, AccessRevoked)
+    return f": '{data['name']}' ({data['id']})"
 
 
 def _schedule_set(event: Event) -> str:
@@ -427,6 +443,8 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "hook.added": _hook_added,
     "hook.removed": lambda event: f": {read(event, HookRemoved)['hook']}",
     "hook.rotated": lambda event: f": {read(event, HookRotated)['hook']}, secret {event.data['generation']}",
+    "access.made": _access_made,
+    "access.revoked": _access_revoked,
     "owner.acted": _acted,
     "entry.set": _entry,
     "artifact.saved": _saved,

@@ -15,6 +15,7 @@ from remit.core.values import Json
 from remit.report.talk import answer_of
 
 if TYPE_CHECKING:
+    from remit.core.access import AccessInfo
     from remit.core.breaker import Breaker
     from remit.core.card import Card
     from remit.core.entry import Entry, Message
@@ -248,6 +249,12 @@ def breaker(agent: str, breaker: Breaker) -> Data:
 
 def key(key: KeyInfo) -> Data:
     return {"name": key.name, "key_id": key.key_id, "set_at": key.set_at}
+
+
+def access(access: AccessInfo) -> Data:
+    """Return an access, without its key; its times are microseconds since 1970."""
+    facts: Data = {name: value(getattr(access, name)) for name in access._fields if name not in ("scopes", "bounds")}
+    return {**facts, "scopes": [*access.scopes], "bounds": access.bounds.data}
 
 
 def schedule(schedule: Schedule) -> Data:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from remit.report.edges import AskEdge
     from remit.report.stats import Stats
     from remit.report.tree import Node
+    from remit.runtime.access import WorkspaceAccess
     from remit.runtime.agents import WorkspaceAgents
     from remit.runtime.artifacts import WorkspaceArtifacts
     from remit.runtime.contexts import WorkspaceContext
@@ -51,7 +52,7 @@ class Workspace:
 
     `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
     and can submit tasks to them. The groups `tasks`, `schedules`, `journal`, `money`, `questions`, `agents`,
-    `context`, `artifacts` and `keys` have the rest, and `looks` what people look at.
+    `context`, `artifacts`, `keys` and `access` have the rest, and `looks` what people look at.
 
     Every change takes `op`: the same operation requested again is done once, and with other content it raises
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
@@ -153,6 +154,13 @@ class Workspace:
         from remit.runtime.keys import KeyRing
 
         return KeyRing(self._opening)
+
+    @cached_property
+    def access(self) -> WorkspaceAccess:
+        """The keys with which programs outside call it: make, list, revoke."""
+        from remit.runtime.access import WorkspaceAccess
+
+        return WorkspaceAccess(self._opening)
 
     @cached_property
     def schedules(self) -> WorkspaceSchedules:

@@ -65,6 +65,7 @@ _PAGES: Final[dict[Table, str]] = {
     "question": "question_page",
     "schedule": "schedule_page",
     "hook": "hook_page",
+    "access": "access_page",
 }
 _FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
 _FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")

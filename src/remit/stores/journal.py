@@ -29,7 +29,7 @@ from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, Count, changes
 from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import NOTHING, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants
+from remit.ports import NOTHING, AccessUse, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants
 from remit.stores.cached import CachedView
 from remit.stores.queries import queries
 
@@ -338,7 +338,10 @@ class Journal:
             events += self._record(view, besides)
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
 
-    def _beat(self, workspace: str, beat: Beat) -> None:
+    def _beat(self, workspace: str, beat: Beat | AccessUse) -> None:
+        if isinstance(beat, AccessUse):
+            self._sql.write("access_used", (beat.used_at, workspace, beat.id))
+            return
         name = "worker_beat" if beat.count else "worker_leave"
         self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
 

@@ -18,7 +18,7 @@ from remit.core.card import restored as card_restored
 from remit.core.change import COLUMNS
 from remit.core.entry import Entry, Message, Retired
 from remit.core.events import NO_LABELS, Event, Hook, Labels, labels_restored, mark
-from remit.core.identity import UsedKey
+from remit.core.identity import AccessRow, UsedKey
 from remit.core.lifecycle import GONE, NO_RUN, OPEN, Record, RunFacts, Standing, first_members
 from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
@@ -497,6 +497,17 @@ class HookQueries(Queries):
         return [Hook(*row) for row in self._rows("hooks")]
 
 
+class AccessQueries(Queries):
+    __slots__ = ()
+
+    def access(self, id_: str) -> tuple[AccessRow, int | None] | None:
+        row = self._one("access", access=id_)
+        return None if row is None else (AccessRow(*row[:-1]), row[-1])
+
+    def accesses(self) -> list[tuple[AccessRow, int | None]]:
+        return [(AccessRow(*row[:-1]), row[-1]) for row in self._rows("accesses")]
+
+
 class TallyQueries(Queries):
     __slots__ = ()
 
@@ -673,6 +684,7 @@ class SqlView(
     KeyQueries,
     ScheduleQueries,
     HookQueries,
+    AccessQueries,
 ):
     """All reads: `ports.View` for a SQL database."""
 

@@ -1,10 +1,12 @@
-"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys, schedules, hooks."""
+"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys, schedules, hooks,
+access."""
 
 from typing import Final, Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.events import INLINE, Event, Hook, Place, Unsealed, read
+from remit.core.identity import AccessRow
 from remit.core.plan import LeadData, PlanWhole
 from remit.core.remit import Remit
 from remit.core.times import Schedule
@@ -318,6 +320,46 @@ def hook_rotated(hook: str, generation: int, by: str, now: int) -> Unsealed:
     return Unsealed("hook.rotated", now, {"hook": hook, "generation": generation, "by": by})
 
 
+class AccessMade(TypedDict):
+    """The data of `access.made`: a key for callers from outside was made. The key itself is in no event; `digest` is
+    its SHA-256, and 256 bits of it are random. `agent` is the agent in whose name they call; "" is the owner."""
+
+    id: str
+    digest: str
+    name: str
+    scopes: list[str]
+    agent: str
+    bounds: dict[str, Json]
+    expires: int | None
+    by: str
+
+
+def access_made(row: AccessRow) -> Unsealed:
+    data: dict[str, Json] = {
+        "id": row.id,
+        "digest": row.digest,
+        "name": row.name,
+        "scopes": [*row.scopes.split()],
+        "agent": row.agent,
+        "bounds": decode(row.bounds),
+        "expires": row.expires_at,
+        "by": row.made_by,
+    }
+    return Unsealed("access.made", row.made_at, data)
+
+
+class AccessRevoked(TypedDict):
+    """The data of `access.revoked`: from now on, remit refuses the key."""
+
+    id: str
+    name: str
+    by: str
+
+
+def access_revoked(id_: str, name: str, by: str, now: int) -> Unsealed:
+    return Unsealed("access.revoked", now, {"id": id_, "name": name, "by": by})
+
+
 class KeptTask(TypedDict):
     """A task of another run whose result a fork uses, and how it ended."""
 
@@ -389,5 +431,7 @@ SHAPES: Final[dict[str, type]] = {
     "hook.added": HookAdded,
     "hook.removed": HookRemoved,
     "hook.rotated": HookRotated,
+    "access.made": AccessMade,
+    "access.revoked": AccessRevoked,
     "owner.acted": OwnerActed,
 }

@@ -22,16 +22,8 @@ from remit.engine.upkeep.spilling import Spilled, spilling
 from remit.errors import StoreError
 from remit.ports import Database, Span, View
 
-_SMALL: Final = (
-    "retired",
-    "breaker",
-    "card",
-    "cooling",
-    "ask",
-    "meter",
-    "schedule",
-    "hook",
-)  # tables of which little is kept
+# Tables of which little is kept.
+_SMALL: Final = ("retired", "breaker", "card", "cooling", "ask", "meter", "schedule", "hook", "access")
 _MOST: Final = 20  # sentences about the moves of tasks
 
 

@@ -257,6 +257,8 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "hold.reconciled": _always,
     "ledger.carried": _is_metered,
     "key.set": _key_stands,
+    "access.made": _always,  # a row stays after it is revoked, so that its use can be traced
+    "access.revoked": _always,
     "schedule.set": _schedule_stands,
     "schedule.fired": _schedule_stands,
     "schedule.skipped": _schedule_stands,

@@ -91,6 +91,10 @@ class PostgresDatabase:
     def workspaces(self) -> list[str]:
         return [row[0] for row in self._reader.rows("workspaces")]
 
+    async def opened_by(self, access: str) -> str | None:
+        rows = await self._reader.ask("opens", (access,))
+        return rows[0][0] if len(rows) == 1 else None
+
     @property
     def key(self) -> SealKey | None:
         return self._writer.key

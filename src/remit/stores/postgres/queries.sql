@@ -103,10 +103,15 @@ WITH RECURSIVE found (name) AS (
         SELECT min(workspace) AS next FROM question WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM schedule WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM hook WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM access WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM secret WHERE workspace > found.name
     ) AS each) FROM found WHERE found.name IS NOT NULL
 )
 SELECT name FROM found WHERE name <> '';
+
+-- name: opens
+-- The workspace that a caller's key opens: the one read by something else than the name of a workspace.
+SELECT workspace FROM access WHERE id = :access LIMIT 2;
 
 -- name: faults
 SELECT 'the server found ' || checksum_failures || ' damaged pages' FROM pg_stat_database

@@ -77,6 +77,17 @@ class Reader:
             asker.is_there = False
             raise
 
+    async def ask(self, name: str, row: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
+        """Run one of our own statements that names no workspace."""
+        self._known.check()
+        try:
+            answer = self._threads.submit(
+                self._retried, lambda connection: connection.execute(STATEMENTS[name], row).fetchall()
+            )
+        except RuntimeError:
+            raise StoreError(self._closed) from None
+        return await asyncio.wrap_future(answer)
+
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
         """Run one of our own statements, on this thread."""
         return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall(), _LONG)

@@ -265,11 +265,11 @@ class ReadingConnection:
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         return self.connection.execute(_STATEMENTS[name], row).fetchall()
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement about the file, not about a workspace."""
         try:
             with self.looking:
-                return self.connection.execute(sql).fetchall()
+                return self.connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 

@@ -227,10 +227,14 @@ WITH RECURSIVE found (name) AS (
         SELECT min(workspace) AS next FROM question WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM schedule WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM hook WHERE workspace > found.name UNION ALL
+        SELECT min(workspace) AS next FROM access WHERE workspace > found.name UNION ALL
         SELECT min(workspace) AS next FROM secret WHERE workspace > found.name
     )) FROM found WHERE found.name IS NOT NULL
 )
 SELECT name FROM found WHERE name <> ''"""
+
+# The one read by the id of a caller's key: which workspace it opens.
+OPENS: Final = "SELECT workspace FROM access WHERE id = ? LIMIT 2"
 
 _log = logging.getLogger("remit")
 
@@ -380,6 +384,11 @@ class SqliteDatabase:
     def workspaces(self) -> list[str]:
         self._carry_out()
         return [row[0] for row in self.reader.rows(WORKSPACES)]
+
+    async def opened_by(self, access: str) -> str | None:
+        self._carry_out()
+        rows = self.reader.rows(OPENS, (access,))
+        return rows[0][0] if len(rows) == 1 else None
 
     @property
     def key(self) -> SealKey | None:

@@ -1,5 +1,5 @@
-"""Clauses on agents: breakers, published cards, messages that each reader gets once and in order; and on provider keys,
-which are not part of the history."""
+"""Clauses on agents: breakers, published cards, messages that each reader gets once and in order; on provider keys,
+which are not part of the history; and on the keys of callers from outside, which are."""
 
 from typing import Final
 
@@ -7,14 +7,22 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Draft, Message
 from remit.core.events import Place, Unsealed
+from remit.core.identity import AccessRow
 from remit.core.kinds.models import cooling_set
 from remit.core.kinds.sharing import messages_taken
-from remit.core.kinds.workspace import breaker_set, cards_published, key_removed, key_set
+from remit.core.kinds.workspace import (
+    access_made,
+    access_revoked,
+    breaker_set,
+    cards_published,
+    key_removed,
+    key_set,
+)
 from remit.core.recovery import Cooling
 from remit.core.remit import place
 from remit.core.scope import Scope
 from remit.core.values import Json
-from remit.ports import Database, Decide, Decision, KeyChange, KeyInfo, KeyRow, Sealed, Store, View
+from remit.ports import AccessUse, Database, Decide, Decision, KeyChange, KeyInfo, KeyRow, Sealed, Store, View
 from remit.testing.clauses.making import (
     NOW,
     answer_or_error,
@@ -251,6 +259,31 @@ async def keys_change_with_their_events_or_not_at_all(database: Database) -> Non
     await sound(store)
 
 
+async def an_access_leads_to_its_workspace_and_stays_when_it_is_revoked(database: Database) -> None:
+    """A key belongs to one workspace, by its id alone. The time of its use is written without an event."""
+    one, two = database.store("one"), database.store("two")
+    first = AccessRow("a", "of a", "ci", "run approve", "lead", '{"depth":2}', NOW + 5, NOW, "ann", None, "")
+    other = AccessRow("b", "of b", "ops", "admin", "", "{}", None, NOW + 1, "", None, "")
+    await append(one, "make", access_made(first), access_made(other._replace(id="c")))
+    await append(two, "make", access_made(other))
+    equal(await database.opened_by("a"), "one", "the workspace of an access")
+    equal(await database.opened_by("b"), "two", "the workspace of another access")
+    equal(await database.opened_by("x"), None, "the workspace of an access that was never made")
+    equal(await look(one, lambda view: view.access("a")), (first, None), "an access, never used")
+    equal(await look(one, lambda view: view.access("b")), None, "an access of another workspace, asked for in this one")
+    await append(two, "copy", access_made(other._replace(id="c")))
+    equal(await database.opened_by("c"), None, "an access that two workspaces have opens neither")
+    await append(one, "revoke", access_revoked("a", "ci", "bob", NOW + 3))
+    revoked = first._replace(revoked_at=NOW + 3, revoked_by="bob")
+    equal(await look(one, lambda view: view.access("a")), (revoked, None), "an access after it was revoked")
+    await one.tx("use", lambda _: Decision(None, beat=AccessUse("c", NOW + 9)))
+    used = [(row.id, used_at) for row, used_at in await look(one, lambda view: view.accesses())]
+    equal(used, [("a", None), ("c", NOW + 9)], "when each was used last, by id")
+    equal(len(await journal(one)), 3, "the number of events")
+    await sound(one)
+    await sound(two)
+
+
 async def _waiting(store: Store, limit: int) -> list[Message]:
     return await store.read(lambda view: view.waiting("run of s", "helper", "", limit))
 
@@ -265,4 +298,5 @@ CLAUSES: Final = (
     announcements_reach_the_task_that_asked,
     a_key_is_kept_as_it_was_last_sealed_and_is_no_event,
     keys_change_with_their_events_or_not_at_all,
+    an_access_leads_to_its_workspace_and_stays_when_it_is_revoked,
 )

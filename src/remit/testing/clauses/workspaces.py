@@ -9,6 +9,7 @@ from remit.core.card import Card
 from remit.core.change import KEYS
 from remit.core.entry import Draft, Message, Writer
 from remit.core.events import INLINE, Gap, Labels, Place, Unsealed
+from remit.core.identity import AccessRow
 from remit.core.kinds.models import cooling_set
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.people import question_event
@@ -27,7 +28,15 @@ from remit.core.kinds.tasks import (
     submitted,
 )
 from remit.core.kinds.upkeep import journal_cut
-from remit.core.kinds.workspace import breaker_set, cards_published, hook_added, key_set, schedule_set, step_ended
+from remit.core.kinds.workspace import (
+    access_made,
+    breaker_set,
+    cards_published,
+    hook_added,
+    key_set,
+    schedule_set,
+    step_ended,
+)
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
@@ -179,6 +188,8 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "questions_open": lambda view: view.questions_open(10),
     "questions": lambda view: view.questions(10),
     "secrets": lambda view: view.secrets(),
+    "access": lambda view: (view.access("of one"), view.access("of two")),
+    "accesses": lambda view: view.accesses(),
     "schedule": lambda view: view.schedule("nightly"),
     "hook": lambda view: view.hook("h1"),
     "hooks": lambda view: view.hooks(),
@@ -305,6 +316,8 @@ async def _cut_and_answer(store: Store, mark: str) -> None:
     saved = cast("ArtifactData", facts)
     place = Place("root", "s", "root")
     await store.tx("save", lambda _view: Decision(None, (artifact_saved(saved, Writer("lead"), place, NOW),)))
+    row = AccessRow(mark, mark, mark, "run", mark, "{}", None, NOW, mark, None, "")
+    await append(store, "access", access_made(row))
     await append(store, "schedule", schedule_set(scheduling("nightly", NOW + len(mark), mark), NOW))
     await append(store, "hook", hook_added(hooking("h1", f"https://{mark}.example.com/"), NOW))
 
