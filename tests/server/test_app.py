@@ -103,7 +103,7 @@ async def test_other_hosts_and_other_pages_are_refused():
                 ({"origin": "null"}, 403),
                 ({"origin": "http://remit.test"}, 403),
                 ({"host": "evil.test"}, 403),
-                ({"host": "remit.test:8420"}, 403),
+                ({"host": "remit.test:8377"}, 403),
             ]
             for headers, status in cases:
                 assert (await http.get("/v1/tasks", headers=headers)).status_code == status, headers

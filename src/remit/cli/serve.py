@@ -43,7 +43,7 @@ def serve(
     runtime: TeamName = "",
     *,
     host: str = "127.0.0.1",
-    port: int = 8420,
+    port: int = 8377,
     store: OwnStore = None,
     workspace: InWorkspace = None,
     concurrency: int | None = None,

@@ -22,6 +22,7 @@ from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
 from remit.server.callers import Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
+from remit.server.openapi import Rows
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
 from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
@@ -110,7 +111,8 @@ class Server:
         self._tenants = tenants
         self._doorkeeper = doorkeeper
         self._settings = settings
-        self._routes = RouteTree(rows)
+        self._rows = Rows(rows)
+        self._routes = RouteTree(self._rows)
         self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
         self._feeds = Feeds()
 
@@ -195,6 +197,8 @@ class Server:
         self, row: Row, values: list[str], scope: Scope, receive: Receive, given: list[object]
     ) -> Response:
         caller = await self._caller(row.scope, scope)
+        if caller.agent and not row.agents:
+            raise Forbidden("this key acts as an agent; this takes a key of the owner")
         path = dict(zip(names_in(row.path), map(_decoded, values), strict=True))
         query = _query(row, scope["query_string"])
         given += [path, query]
@@ -208,6 +212,7 @@ class Server:
                 given.append(sent)
                 body = checked(row.body, sent, "the body")
         workspace = self._tenants.workspace(caller.workspace)
+        scope["remit.rows"] = self._rows
         checked_query = checked(row.query, query, "the query")
         live = (self._feeds, partial(self._caller, row.scope, scope))
         call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive, *live)

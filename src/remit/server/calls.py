@@ -10,9 +10,10 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from remit.core.values import NAME_LIMIT, Json
-from remit.errors import NotFound
-from remit.runtime.workspace import Workspace
+from remit.core.values import NAME_LIMIT, Json, canonical
+from remit.engine.context import Context
+from remit.errors import BadInput, NotFound
+from remit.runtime.workspace import Workspace, opening_of
 from remit.server.callers import Caller
 from remit.server.feed import Feeds
 
@@ -68,6 +69,25 @@ class HttpCall(NamedTuple, Generic[Q, B]):
         return text
 
     @property
+    def agent(self) -> str:
+        """The agent in its path. Raise `NotFound` for a text that names none."""
+        text = self.path["agent"]
+        try:
+            return canonical(text)
+        except BadInput:
+            raise NotFound("there is no such agent") from None
+
+    @property
+    def now(self) -> int:
+        """The time, in microseconds."""
+        return opening_of(self.workspace).clock.now()
+
+    @property
+    def context(self) -> Context:
+        """The entries that its caller may read and write; a change has its operation id."""
+        return self.workspace.context(op=self.op, by=self.caller.by)
+
+    @property
     def fresh(self) -> str:
         """A key that nothing else has, for a request without an Idempotency-Key."""
         return f"{self.caller.access or 'token'}#{token_hex(16)}"
@@ -99,7 +119,8 @@ Handler: TypeAlias = Callable[[HttpCall[Any, Any]], Awaitable[HttpAnswer | Respo
 class Row(NamedTuple):
     """A route: everything that the server, its description and its tests know about it. `answers` is the JSON Schema of
     each status, None for no content. A row that is `raw` reads its body itself, and one that
-    `waits` takes no turn from others meanwhile. A row without a scope is open to everybody."""
+    `waits` takes no turn from others meanwhile. A row without a scope is open to everybody, and one for
+    `agents` is also for keys that act as an agent; all others are for keys of the owner."""
 
     method: str
     path: str
@@ -111,6 +132,7 @@ class Row(NamedTuple):
     answers: Mapping[int, Mapping[str, Any] | None] = {200: {}}
     raw: bool = False
     waits: bool = False
+    agents: bool = False
 
     @property
     def name(self) -> str:

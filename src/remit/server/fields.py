@@ -40,7 +40,7 @@ def _named(text: str) -> str:
     return text
 
 
-def _digits(value: object) -> object:
+def digits(value: object) -> object:
     """Return a number of a query: digits only, where Python would also read `1_0`, `+1` and `1.0`."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("must be a whole number")
@@ -89,9 +89,9 @@ OneOrMore: TypeAlias = Annotated[int, Field(ge=1, le=INT_LIMIT)]
 Tokens: TypeAlias = Annotated[int, Field(ge=0, le=_MOST_TOKENS)]
 Moment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT)]
 # Numbers in a query
-Limit: TypeAlias = Annotated[int, BeforeValidator(_digits), Field(ge=1, le=PAGE)]
-Cursor: TypeAlias = Annotated[int, BeforeValidator(_digits), Field(ge=0, le=INT_LIMIT)]
-QueryMoment: TypeAlias = Annotated[int, BeforeValidator(_digits), Field(ge=0, le=LAST_MOMENT)]
+Limit: TypeAlias = Annotated[int, BeforeValidator(digits), Field(ge=1, le=PAGE)]
+Cursor: TypeAlias = Annotated[int, BeforeValidator(digits), Field(ge=0, le=INT_LIMIT)]
+QueryMoment: TypeAlias = Annotated[int, BeforeValidator(digits), Field(ge=0, le=LAST_MOMENT)]
 
 
 class ScopeBody(BodyModel):

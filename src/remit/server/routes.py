@@ -2,11 +2,14 @@
 
 from typing import Any, Final
 
-from remit.server.callers import READ, RUN
+from remit.server.callers import ADMIN, APPROVE, READ, RUN
 from remit.server.calls import Row
-from remit.server.handlers import events, own, tasks
+from remit.server.handlers import agents, artifacts, context, events, money, own, questions, runs, schedules, tasks
 
-OBJECT: Final[dict[str, Any]] = {"type": "object"}
+_OBJECT: Final[dict[str, Any]] = {"type": "object"}
+_FLAG: Final = {"type": "boolean"}
+_NUMBER: Final = {"type": "integer"}
+_TEXT: Final = {"type": "string"}
 
 
 def shape(**properties: Any) -> dict[str, Any]:
@@ -14,47 +17,215 @@ def shape(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
-def page(name: str) -> dict[str, Any]:
+def rows_of(name: str) -> dict[str, Any]:
+    """Return the schema of a list that is whole."""
+    return shape(**{name: {"type": "array", "items": _OBJECT}})
+
+
+def page_of(name: str) -> dict[str, Any]:
     """Return the schema of a page: its rows, and the cursor of the next page or null."""
-    return shape(**{name: {"type": "array", "items": OBJECT}, "next": {"type": ["string", "null"]}})
+    return shape(**{name: {"type": "array", "items": _OBJECT}, "next": {"type": ["string", "null"]}})
 
 
-_ID: Final = shape(id={"type": "string"})
+_ID: Final = shape(id=_TEXT)
+_MADE: Final = {202: _ID}
+_CHANGED: Final = {200: shape(changed=_FLAG)}
+_DECIDED: Final = {200: shape(id=_TEXT, state=_TEXT)}
+_DONE: Final = {204: None}
+_SAME: Final = {200: _OBJECT, 304: None}
+
+
+def _get(path: str, handler: Any, summary: str, answer: Any = _OBJECT, **more: Any) -> Row:
+    answers = more.pop("answers", {200: answer})
+    return Row("GET", path, more.pop("scope", READ), handler, summary, answers=answers, **more)
+
 
 ROWS: Final = (
-    Row("GET", "/healthz", "", own.alive, "Whether the process is up"),
-    Row("GET", "/readyz", "", own.ready, "Whether the store answers"),
-    Row("POST", "/v1/tasks", RUN, tasks.submit, "Submit a task", body=tasks.SubmitBody, answers={202: _ID}),
-    Row("GET", "/v1/tasks", READ, tasks.listing, "List tasks", query=tasks.TasksQuery, answers={200: page("tasks")}),
-    Row("GET", "/v1/tasks/{id}", READ, tasks.look, "Show a task", answers={200: _ID, 304: None}),
-    Row(
-        "GET",
+    # the server itself
+    _get("/healthz", own.alive, "Whether the process is up", shape(ok=_FLAG), scope=""),
+    _get("/readyz", own.ready, "Whether the store answers", shape(ok=_FLAG), scope=""),
+    _get("/v1/openapi.json", own.description, "This description", scope=""),
+    _get("/docs", own.page, "This description as a page", {}, scope=""),
+    # tasks
+    Row("POST", "/v1/tasks", RUN, tasks.submit, "Submit a task", body=tasks.SubmitBody, answers=_MADE, agents=True),
+    _get("/v1/tasks", tasks.listing, "List tasks", page_of("tasks"), query=tasks.TasksQuery, agents=True),
+    _get("/v1/tasks/{id}", tasks.look, "Show a task", answers={200: _ID, 304: None}, agents=True),
+    _get(
         "/v1/tasks/{id}/wait",
-        READ,
         tasks.wait,
         "Wait for a task",
         query=tasks.WaitQuery,
-        answers={200: shape(ended={"type": "boolean"}, outcome=OBJECT), 202: OBJECT},
+        answers={200: shape(ended=_FLAG, outcome=_OBJECT), 202: shape(ended=_FLAG)},
         waits=True,
+        agents=True,
     ),
     Row(
         "POST",
         "/v1/tasks/{id}/cancel",
         RUN,
         tasks.cancel,
-        "Cancel a task",
+        "Cancel a task or a run",
         body=tasks.CancelBody,
-        answers={202: shape(cancelled={"type": "integer"})},
+        answers={202: shape(cancelled=_NUMBER)},
+        agents=True,
     ),
-    Row("POST", "/v1/tasks/{id}/retry", RUN, tasks.retry, "Retry a task", body=tasks.RetryBody, answers={202: _ID}),
     Row(
-        "GET",
-        "/v1/events",
-        READ,
-        events.listing,
-        "List events",
-        query=events.EventsQuery,
-        answers={200: page("events")},
+        "POST",
+        "/v1/tasks/{id}/retry",
+        RUN,
+        tasks.retry,
+        "Retry a task",
+        body=tasks.RetryBody,
+        answers=_MADE,
+        agents=True,
     ),
-    Row("GET", "/v1/events/{seq}", READ, events.look, "Show an event", answers={200: OBJECT, 304: None}),
+    # runs
+    _get("/v1/runs", runs.listing, "List runs", page_of("runs"), query=runs.RunsQuery),
+    _get("/v1/runs/{id}", runs.look, "Show a run as a tree", _ID),
+    _get("/v1/runs/{id}/flow", runs.picture, "Draw a run", {}, query=runs.FlowQuery),
+    _get("/v1/runs/{id}/receipts", runs.receipts, "Show what each turn saw", rows_of("receipts")),
+    Row("POST", "/v1/runs/{id}/fork", RUN, runs.fork, "Fork a run", body=runs.ForkBody, answers=_MADE),
+    Row("POST", "/v1/plans", RUN, runs.submit_plan, "Submit a plan", body=runs.PlanBody, answers=_MADE),
+    Row("POST", "/v1/teams", RUN, runs.submit_team, "Give a goal to a team", body=runs.TeamBody, answers=_MADE),
+    # journal
+    _get("/v1/events", events.listing, "List events", page_of("events"), query=events.EventsQuery, waits=True),
+    _get("/v1/events/{seq}", events.look, "Show an event", answers=_SAME),
+    # agents
+    _get("/v1/agents", agents.listing, "List agents", rows_of("agents"), agents=True),
+    _get("/v1/agents/find", agents.find, "Find agents", rows_of("matches"), query=agents.FindQuery, agents=True),
+    _get("/v1/workers", agents.workers, "List workers", rows_of("workers")),
+    _get("/v1/breakers", agents.breakers, "List breakers", rows_of("breakers")),
+    Row(
+        "POST",
+        "/v1/breakers/{agent}/trip",
+        ADMIN,
+        agents.trip,
+        "Take an agent out of service",
+        body=agents.TripBody,
+        answers=_DONE,
+    ),
+    Row(
+        "POST",
+        "/v1/breakers/{agent}/reset",
+        ADMIN,
+        agents.reset,
+        "Let an agent be called again",
+        body=agents.ResetBody,
+        answers=_DONE,
+    ),
+    # context
+    _get("/v1/context", context.namespaces, "List namespaces", shape(namespaces=_OBJECT)),
+    _get("/v1/context/{namespace}", context.listing, "List entries", rows_of("entries"), query=context.EntriesQuery),
+    _get("/v1/context/{namespace}/{key}", context.look, "Show an entry", answers=_SAME),
+    Row(
+        "PUT",
+        "/v1/context/{namespace}/{key}",
+        RUN,
+        context.put,
+        "Write an entry",
+        body=context.EntryBody,
+        answers={200: shape(version=_NUMBER)},
+    ),
+    Row("DELETE", "/v1/context/{namespace}/{key}", RUN, context.remove, "Remove an entry", answers=_DONE),
+    # artifacts
+    _get("/v1/artifacts", artifacts.listing, "List files", rows_of("artifacts"), query=artifacts.ArtifactsQuery),
+    Row(
+        "POST",
+        "/v1/artifacts",
+        RUN,
+        artifacts.save,
+        "Save a file",
+        query=artifacts.SaveQuery,
+        answers={201: shape(digest=_TEXT)},
+        raw=True,
+    ),
+    _get("/v1/artifacts/{digest}", artifacts.content, "Fetch a file", answers={200: {}, 304: None}),
+    # people
+    _get(
+        "/v1/approvals",
+        questions.listing,
+        "List questions to people",
+        page_of("approvals"),
+        query=questions.QuestionsQuery,
+    ),
+    _get("/v1/approvals/{id}", questions.look, "Show a question", _ID),
+    Row(
+        "POST",
+        "/v1/approvals/{id}/approve",
+        APPROVE,
+        questions.approve,
+        "Approve a request",
+        body=questions.ApproveBody,
+        answers=_DECIDED,
+    ),
+    Row(
+        "POST",
+        "/v1/approvals/{id}/reject",
+        APPROVE,
+        questions.reject,
+        "Reject a request",
+        body=questions.RejectBody,
+        answers=_DECIDED,
+    ),
+    Row(
+        "POST",
+        "/v1/approvals/{id}/answer",
+        APPROVE,
+        questions.answer,
+        "Answer a question",
+        body=questions.AnswerBody,
+        answers=_DECIDED,
+    ),
+    # money
+    _get("/v1/account", money.account, "Show the account"),
+    _get("/v1/spend", money.spend, "Show what was spent", query=money.SpendQuery),
+    _get("/v1/leases", money.leases, "List reservations", rows_of("leases")),
+    _get("/v1/limits", money.limits, "Show the use of limits", rows_of("limits")),
+    _get("/v1/uncertain", money.uncertain, "List calls of uncertain cost", rows_of("uncertain")),
+    Row(
+        "POST",
+        "/v1/account/grant",
+        ADMIN,
+        money.grant,
+        "Add to the account",
+        body=money.GrantBody,
+        answers={201: shape(granted=_OBJECT)},
+    ),
+    Row(
+        "POST",
+        "/v1/account/unfreeze",
+        ADMIN,
+        money.unfreeze,
+        "Unfreeze the account",
+        body=money.UnfreezeBody,
+        answers=_CHANGED,
+    ),
+    Row(
+        "POST",
+        "/v1/uncertain/{id}/reconcile",
+        ADMIN,
+        money.reconcile,
+        "Enter the cost of a call",
+        body=money.ReconcileBody,
+        answers={200: shape(refund=_OBJECT)},
+    ),
+    # figures
+    _get("/v1/analytics", money.analytics, "Show statistics", query=money.FiguresQuery),
+    _get("/v1/edges", money.edges, "Show who asks whom", rows_of("edges"), query=money.FiguresQuery),
+    # schedules, keys
+    _get("/v1/schedules", schedules.listing, "List schedules", rows_of("schedules")),
+    Row(
+        "PUT",
+        "/v1/schedules/{name}",
+        ADMIN,
+        schedules.put,
+        "Set a schedule",
+        body=schedules.ScheduleBody,
+        answers={200: shape(name=_TEXT)},
+    ),
+    Row("DELETE", "/v1/schedules/{name}", ADMIN, schedules.remove, "Remove a schedule", answers=_DONE),
+    Row("POST", "/v1/schedules/{name}/pause", ADMIN, schedules.pause, "Pause a schedule", answers=_CHANGED),
+    Row("POST", "/v1/schedules/{name}/resume", ADMIN, schedules.resume, "Resume a schedule", answers=_CHANGED),
+    _get("/v1/keys", schedules.keys, "List the names of provider keys", rows_of("keys"), scope=ADMIN),
+    _get("/v1/cooling", schedules.cooling, "List cooldowns", rows_of("cooling")),
 )

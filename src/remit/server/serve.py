@@ -17,7 +17,7 @@ from remit.errors import BadInput
 from remit.server.app import Server
 
 T = TypeVar("T")
-PORT: Final = 8420
+PORT: Final = 8377
 GRACE: Final = 2  # seconds that open streams are given at the end
 _BACKLOG: Final = 2_048
 _SEND_BUFFER: Final = 65_536  # bytes that a reader which does not read takes of our memory

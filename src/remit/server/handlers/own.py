@@ -1,8 +1,16 @@
-"""What the server says about itself: whether it is up, and whether its store answers."""
+"""What the server says about itself: whether it is up, whether its store answers, and what it takes."""
 
-from typing import Any
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from starlette.responses import Response
 
 from remit.server.calls import HttpAnswer, HttpCall
+from remit.server.openapi import Rows, as_page, describe
+
+_PAGE: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
 async def alive(_call: HttpCall[Any, Any]) -> HttpAnswer:
@@ -14,3 +22,21 @@ async def ready(call: HttpCall[Any, Any]) -> HttpAnswer:
     """Say whether the store answers: one read."""
     await call.workspace.journal.read(lambda view: view.head().seq)
     return HttpAnswer({"ok": True})
+
+
+async def description(call: HttpCall[Any, Any]) -> HttpAnswer:
+    """Describe every route, as OpenAPI."""
+    return HttpAnswer(_described(call.scope["remit.rows"]))
+
+
+async def page(call: HttpCall[Any, Any]) -> Response:
+    """Describe every route, for people."""
+    return Response(_page(call.scope["remit.rows"]), 200, {"Content-Security-Policy": _PAGE}, "text/html")
+
+
+_described = cache(describe)
+
+
+@cache
+def _page(rows: Rows) -> str:
+    return as_page(_described(rows))

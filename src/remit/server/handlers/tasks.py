@@ -12,6 +12,7 @@ from remit.core.times import aware
 from remit.core.values import Json
 from remit.engine.asking import HIGHEST, MOST_ATTEMPTS, Submitting
 from remit.engine.queue.task import Status, Task
+from remit.errors import NotFound
 from remit.report import wire
 from remit.runtime.filters import TaskFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
@@ -112,12 +113,13 @@ class TasksQuery(QueryModel):
     limit: Limit = 100
     cursor: Cursor | None = None
 
-    def filters(self) -> dict[str, Any]:
-        """Return the filter of the workspace; a cursor is the `began` of the last row."""
-        given: dict[str, Any] = {name: value for name, value in self if value is not None}
-        if "cursor" in given:
-            given["before"] = given.pop("cursor")
-        return given | {name: aware(given[name]) for name in ("since", "until") if name in given}
+
+def filters_of(query: QueryModel) -> dict[str, Any]:
+    """Return the filter of a query as a workspace takes it; a cursor is the `began` of the last row."""
+    given: dict[str, Any] = {name: value for name, value in query if value is not None}
+    if "cursor" in given:
+        given["before"] = given.pop("cursor")
+    return given | {name: aware(given[name]) for name in ("since", "until") if name in given}
 
 
 def _seconds(value: object) -> object:
@@ -164,7 +166,10 @@ def accepted(task: Task) -> HttpAnswer:
 
 async def listing(call: HttpCall[TasksQuery, NoBody]) -> HttpAnswer:
     """List tasks, newest first."""
-    found = await call.workspace.tasks.list(**cast("TaskFilter", call.query.filters()))
+    given = filters_of(call.query)
+    if call.caller.agent:
+        given["by"] = call.caller.by  # an agent sees the runs that it has started
+    found = await call.workspace.tasks.list(**cast("TaskFilter", given))
     following = str(found[-1].began) if len(found) == call.query.limit else None
     return HttpAnswer({"tasks": [status_data(one) for one in found], "next": following})
 
@@ -172,12 +177,14 @@ async def listing(call: HttpCall[TasksQuery, NoBody]) -> HttpAnswer:
 async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
     """Show a task: its state, and its result or error if it has ended."""
     status = await call.workspace.tasks.get(call.id).status()
+    _must_be_own(call, status)
     tag = f'W/"{status.state}-{status.attempt}-{status.ended_at or 0}"'
     return call.unless_same(tag, status_data(status))
 
 
 async def wait(call: HttpCall[WaitQuery, NoBody]) -> HttpAnswer:
     """Wait until a task has ended, for up to a minute. A task that failed is no error: its outcome says so."""
+    await _seen(call)
     try:
         outcome = await call.workspace.tasks.get(call.id).wait(call.query.timeout)
     except TimeoutError:
@@ -187,6 +194,7 @@ async def wait(call: HttpCall[WaitQuery, NoBody]) -> HttpAnswer:
 
 async def cancel(call: HttpCall[NoQuery, CancelBody]) -> HttpAnswer:
     """Cancel a task or a run, with all its subtasks."""
+    await _seen(call)
     why = call.body.why or "cancelled by its owner"
     number = await call.workspace.tasks.cancel(call.id, why, op=call.op, by=call.caller.by)
     return HttpAnswer({"cancelled": number}, 202)
@@ -194,9 +202,21 @@ async def cancel(call: HttpCall[NoQuery, CancelBody]) -> HttpAnswer:
 
 async def retry(call: HttpCall[NoQuery, RetryBody]) -> HttpAnswer:
     """Retry a task that did not complete, as a new task; its finished work is not repeated."""
+    await _seen(call)
     tasks, body = call.workspace.tasks, call.body
     task = await tasks.retry(call.id, from_step=body.from_step, restart=body.restart, op=call.op, by=call.caller.by)
     return accepted(task)
+
+
+async def _seen(call: HttpCall[Any, Any]) -> None:
+    """Raise `NotFound` if the caller acts as an agent that has not started the run of this task."""
+    if call.caller.agent:
+        _must_be_own(call, await call.workspace.tasks.get(call.id).status())
+
+
+def _must_be_own(call: HttpCall[Any, Any], status: Status) -> None:
+    if call.caller.agent and status.by != call.caller.by:
+        raise NotFound("there is no such task")
 
 
 def status_data(status: Status) -> dict[str, Json]:

@@ -1,0 +1,174 @@
+"""Runs over HTTP: lists, trees, pictures, receipts, forks; and runs that are a plan or a team."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import Field, JsonValue
+from starlette.responses import Response
+
+from remit.core.plan import STEP_LIMIT, Plan, Step
+from remit.core.values import TASK_LIMIT, Json
+from remit.engine.asking import SubmittingPlan
+from remit.errors import NotFound
+from remit.ports import Span, View
+from remit.report import flow as flows
+from remit.report import wire
+from remit.report.tree import Node, tree
+from remit.runtime.filters import RunFilter
+from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
+from remit.server.fields import AgentName, Cursor, Limit, Line, OneOrMore, QueryMoment, Session, Text
+from remit.server.handlers.tasks import LabelsBody, State, accepted, filters_of, queueing
+
+Title = Annotated[str, Field(min_length=1, max_length=200)]
+_PICTURE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_MEDIA: Final = {"text": "text/plain", "mermaid": "text/plain", "svg": "image/svg+xml"}
+
+
+class RunsQuery(QueryModel):
+    """Which runs to list, by their first task: all conditions must hold."""
+
+    state: State | None = None
+    agent: AgentName | None = None
+    session: Session | None = None
+    asker: AgentName | None = None
+    by: Line | None = None
+    tag: Line | None = None
+    since: QueryMoment | None = None
+    until: QueryMoment | None = None
+    text: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    limit: Limit = 100
+    cursor: Cursor | None = None
+
+
+class FlowQuery(QueryModel):
+    """The form of a picture."""
+
+    format: Literal["text", "mermaid", "svg"] = "svg"
+
+
+class ForkBody(BodyModel):
+    """Where a run is forked, and what is different in the fork: its text, or the result that the event recorded."""
+
+    at: OneOrMore | None = None
+    task: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT)] | None = None
+    answer: JsonValue = None
+
+
+class StepBody(BodyModel):
+    """A step of a plan, for an agent or for a capability."""
+
+    id: Line
+    title: Title
+    description: Text = ""
+    agent: AgentName | None = None
+    capability: Annotated[str, Field(max_length=200)] = ""
+    after: Annotated[tuple[Line, ...], Field(max_length=STEP_LIMIT, strict=False)] = ()
+    payload: Literal["text", "structured"] = "text"
+    output: dict[str, JsonValue] | None = Field(default=None, alias="schema")
+    context: Literal["direct", "transitive"] = "direct"
+    memory_scope: Literal["own", "all"] | list[Line] = "own"
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    data: JsonValue = None
+
+    @property
+    def step(self) -> Step:
+        given: dict[str, Any] = {name: value for name, value in self if name not in ("output", "agent")}
+        return Step(**given, agent=self.agent or "", schema=self.output)
+
+
+Steps = Annotated[list[StepBody], Field(min_length=1, max_length=STEP_LIMIT)]
+
+
+class LeadBody(LabelsBody):
+    """What a plan and a team may say besides."""
+
+    concurrency: Annotated[int, Field(ge=1, le=STEP_LIMIT)] | None = None
+    reveal: bool | None = None
+
+
+class PlanBody(LeadBody):
+    """A plan: steps, each for an agent or a capability, and what they depend on."""
+
+    steps: Steps
+    goal: Text = ""
+
+
+class TeamBody(LeadBody):
+    """A goal for a coordinator, which plans it, unless the steps are given."""
+
+    goal: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT)]
+    coordinator: AgentName
+    steps: Steps | None = None
+
+
+async def listing(call: HttpCall[RunsQuery, NoBody]) -> HttpAnswer:
+    """List runs, newest first."""
+    given = filters_of(call.query)
+    limit = given.pop("limit")
+    found = await call.workspace.tasks.runs(limit, **cast("RunFilter", given))
+    following = str(found[-1].record.began) if len(found) == limit else None
+    return HttpAnswer({"runs": [wire.run(one, state=one.record.state) for one in found], "next": following})
+
+
+async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """Show a run as a tree of its tasks."""
+    run = call.id
+    data = await call.workspace.journal.read(lambda view: wire.tree(_root(view, run)), long=True)
+    return HttpAnswer(data)
+
+
+async def picture(call: HttpCall[FlowQuery, NoBody]) -> Response:
+    """Draw a run. The picture cannot run scripts or load anything."""
+    run, form, now = call.id, call.query.format, call.now
+    draw = {"text": flows.text, "mermaid": flows.mermaid, "svg": flows.svg}[form]
+    drawn = await call.workspace.journal.read(lambda view: draw(_root(view, run), now), long=True)
+    return Response(drawn, 200, {"Content-Security-Policy": _PICTURE}, _MEDIA[form])
+
+
+async def receipts(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """Show what each turn of a run saw, and what was withheld from it."""
+    run = call.id
+
+    def read(view: View) -> list[Json]:
+        nodes = _root(view, run).walk()
+        return [{"task": node.id, "agent": node.agent, "turn": node.turn, "receipt": node.receipt} for node in nodes]
+
+    return HttpAnswer({"receipts": await call.workspace.journal.read(read, long=True)})
+
+
+def _root(view: View, run: str) -> Node:
+    """Return a run as a tree. Raise `NotFound` if there is none of this id."""
+    events = view.events(Span(run=run)) if view.record(run) is not None else []
+    found = tree(events) if events else None
+    if found is None:
+        raise NotFound("there is no such run")
+    return found
+
+
+async def fork(call: HttpCall[NoQuery, ForkBody]) -> HttpAnswer:
+    """Start a new run that has everything that another one had recorded up to an event, and goes on from there."""
+    body = call.body
+    given: dict[str, Any] = {"answer": body.answer} if "answer" in body.model_fields_set else {}
+    act = {"op": call.op, "by": call.caller.by}
+    return accepted(await call.workspace.fork(call.id, body.at, task=body.task, **given, **act))
+
+
+async def submit_plan(call: HttpCall[NoQuery, PlanBody]) -> HttpAnswer:
+    """Queue a plan."""
+    body = call.body
+    how = cast("SubmittingPlan", queueing(call, body.keywords("steps", "goal")))
+    return accepted(await call.workspace.submit_plan(plan_of(body.steps, body.goal), **how))
+
+
+async def submit_team(call: HttpCall[NoQuery, TeamBody]) -> HttpAnswer:
+    """Queue a goal for a team."""
+    body = call.body
+    how = cast("SubmittingPlan", queueing(call, body.keywords("steps", "goal", "coordinator")))
+    plan = None if body.steps is None else plan_of(body.steps)
+    return accepted(await call.workspace.submit_team(body.goal, body.coordinator, plan=plan, **how))
+
+
+def plan_of(steps: list[StepBody], goal: str = "") -> Plan:
+    """Return the plan of a body."""
+    return Plan([one.step for one in steps], goal)

@@ -1,0 +1,166 @@
+"""Every route of the table: what it answers, and that an unsafe one happens once."""
+
+from typing import Any
+
+import pytest
+
+from remit.server.calls import Row
+from remit.server.openapi import Rows, describe
+from remit.server.routes import ROWS
+from server.serving import client
+from server.worlds import Example, World, world
+
+pytestmark = pytest.mark.anyio
+
+UNSAFE = [row for row in ROWS if row.method != "GET"]
+STEP = {"id": "a", "title": "say it", "agent": "echo"}
+CRON = {"cron": "0 8 * * *", "agent": "echo", "task": "x"}
+IDS = {"/v1/tasks/{id}": "task", "/v1/runs/{id}": "run", "/v1/approvals/{id}": "question"}
+
+# Each unsafe route, with what it may be asked, and what else could be asked under the same key.
+EXAMPLES = {
+    "POST /v1/tasks": Example("/v1/tasks", {"agent": "echo", "task": "x"}, {"agent": "echo", "task": "y"}),
+    "POST /v1/tasks/{id}/cancel": Example("/v1/tasks/{task}/cancel", {"why": "a"}, {"why": "b"}),
+    "POST /v1/tasks/{id}/retry": Example("/v1/tasks/{failed}/retry", {}, {"restart": True}),
+    "POST /v1/runs/{id}/fork": Example("/v1/runs/{run}/fork", {"task": "y"}, {"task": "z"}),
+    "POST /v1/plans": Example("/v1/plans", {"steps": [STEP]}, {"steps": [STEP], "goal": "b"}),
+    "POST /v1/teams": Example(
+        "/v1/teams",
+        {"goal": "a", "coordinator": "echo", "steps": [STEP]},
+        {"goal": "b", "coordinator": "echo", "steps": [STEP]},
+    ),
+    "POST /v1/breakers/{agent}/trip": Example("/v1/breakers/{agent}/trip", {"why": "a"}, {"why": "b"}),
+    "POST /v1/breakers/{agent}/reset": Example("/v1/breakers/{agent}/reset", {"why": "a"}, {"why": "b"}),
+    "PUT /v1/context/{namespace}/{key}": Example("/v1/context/notes/k", {"value": 1}, {"value": 2}),
+    "DELETE /v1/context/{namespace}/{key}": Example("/v1/context/notes/{key}", other_path="/v1/context/notes/c"),
+    "POST /v1/artifacts": Example("/v1/artifacts?name=a.txt", b"one", b"two", raw=True),
+    "POST /v1/approvals/{id}/approve": Example("/v1/approvals/{question3}/approve", {"why": "a"}, {"why": "b"}),
+    "POST /v1/approvals/{id}/reject": Example("/v1/approvals/{question2}/reject", {"why": "a"}, {"why": "b"}),
+    "POST /v1/approvals/{id}/answer": Example("/v1/approvals/{question}/answer", {"value": "red"}, {"value": "blue"}),
+    "POST /v1/account/grant": Example("/v1/account/grant", {"amount": "$1"}, {"amount": "$2"}),
+    "POST /v1/account/unfreeze": Example("/v1/account/unfreeze", {"why": "a"}, {"why": "b"}),
+    "POST /v1/uncertain/{id}/reconcile": Example(
+        "/v1/uncertain/{hold}/reconcile", {"cost": "$0.01"}, {"cost": "$0.02"}
+    ),
+    "PUT /v1/schedules/{name}": Example("/v1/schedules/daily", CRON, {**CRON, "task": "y"}),
+    "POST /v1/schedules/{name}/pause": Example("/v1/schedules/daily/pause", other_path="/v1/schedules/other/pause"),
+    "POST /v1/schedules/{name}/resume": Example("/v1/schedules/daily/resume", other_path="/v1/schedules/other/resume"),
+    "DELETE /v1/schedules/{name}": Example("/v1/schedules/daily", other_path="/v1/schedules/other"),
+}
+
+
+def example(row: Row, at: World) -> Example:
+    """What a route is asked; an answer to a question names the digest of what it shows."""
+    found = EXAMPLES[row.name]
+    if row.path.startswith("/v1/approvals/"):
+        digest = at.digests[at.path(found.path).split("/")[3]]
+        return found._replace(body={**found.body, "digest": digest}, other={**found.other, "digest": digest})
+    return found
+
+
+@pytest.mark.rule("http.repeat")
+async def test_every_unsafe_route_happens_once_under_its_key_and_answers_the_same():
+    assert {row.name for row in UNSAFE} == EXAMPLES.keys(), "give the new route an example"
+    async with world() as at, client(at.app) as http:
+        for number, row in enumerate(sorted(UNSAFE, key=lambda row: [*EXAMPLES].index(row.name))):
+            asked, key = example(row, at), {"Idempotency-Key": f"key {number}"}
+            first = await asked.send(http, row, at, **key)
+            assert first.status_code in row.answers, (row.name, first.text)
+            before = await at.rt.workspace.journal.history()
+            again = await asked.send(http, row, at, **key)
+            assert (again.status_code, again.content) == (first.status_code, first.content), row.name
+            other = await asked.send(http, row, at, other=True, **key)
+            assert (other.status_code, other.json()["code"]) == (409, "conflict"), (row.name, other.text)
+            kinds = [one.kind for one in (await at.rt.workspace.journal.history())[len(before) :]]
+            assert not {"task.submitted", "entry.set", "credits.granted", "owner.acted"} & {*kinds}, row.name
+
+
+@pytest.mark.rule("http.alike")
+async def test_every_route_answers_as_the_table_says_and_knows_nothing_of_other_ids():
+    queries = {"/v1/agents/find": "?q=repeat", "/v1/tasks/{id}/wait": "?timeout=0"}
+    async with world() as at, client(at.app) as http:
+        for row in [row for row in ROWS if row.method == "GET"]:
+            found = next((name for path, name in IDS.items() if row.path.startswith(path)), "")
+            names = {"id": at.names[found]} if found else {}
+            got = await http.get(at.path(row.path, **names) + queries.get(row.path, ""))
+            assert got.status_code in row.answers, (row.name, got.text)
+            assert "/" not in row.path[1:] or got.headers["cache-control"] == "private, no-cache"
+            strange = await http.get(f"{at.path(row.path, **names)}?strange=1")
+            assert strange.status_code == 422, row.name
+        for row in ROWS:
+            if not {"{id}", "{name}", "{digest}", "{seq}"} & {*row.path.split("/")}:
+                continue
+            body: Any = EXAMPLES[row.name].body if row.name in EXAMPLES else None
+            if row.path.startswith("/v1/approvals/") and body is not None:
+                body = {**body, "digest": "0" * 64}
+            if row.method == "PUT":
+                continue  # it makes what is not there
+            answers = {
+                (got.status_code, got.content)
+                for one in ("nothing", "x" * 300, "%00", "%ff", "sha256:%20")
+                for path in [row.path]
+                for got in [
+                    await http.request(row.method, at.path(path, id=one, name=one, digest=one, seq=one), json=body)
+                ]
+            }
+            assert [status for status, _ in answers] == [404], (row.name, answers)
+
+
+async def test_a_plan_a_team_and_a_fork_are_carried_out():
+    async with world() as at, client(at.app) as http:
+        plan = {"steps": [STEP, {"id": "b", "title": "again", "agent": "echo", "after": ["a"]}], "goal": "twice"}
+        made = (await http.post("/v1/plans", json=plan)).json()["id"]
+        done = (await http.get(f"/v1/tasks/{made}/wait?timeout=60")).json()
+        assert done["outcome"]["state"] == "completed", done
+        tree = (await http.get(f"/v1/runs/{made}")).json()
+        assert {one["agent"] for one in tree["children"]} == {"echo"}
+        forked = await http.post(f"/v1/runs/{at.names['run']}/fork", json={"task": "other words"})
+        done = (await http.get(f"{forked.headers['location']}/wait")).json()
+        assert done["outcome"]["value"] == "other words"
+        drawn = await http.get(f"/v1/runs/{made}/flow")
+        assert drawn.headers["content-type"].startswith("image/svg+xml")
+        assert "sandbox" in drawn.headers["content-security-policy"]
+
+
+async def test_an_entry_is_changed_only_at_the_version_that_was_read():
+    async with world() as at, client(at.app) as http:
+        place = "/v1/context/notes/a%2Fb"
+        tag = (await http.get(place)).headers["etag"]
+        assert (await http.get(place, headers={"If-None-Match": tag})).status_code == 304
+        assert (await http.put(place, json={"value": 2}, headers={"If-Match": '"0"'})).status_code == 409
+        assert (await http.put(place, json={"value": 2}, headers={"If-Match": "2"})).status_code == 422
+        assert (await http.put(place, json={"value": 2}, headers={"If-Match": tag})).status_code == 200
+        assert (await http.put(place, json={"value": 3}, headers={"If-Match": tag})).status_code == 409
+        assert (await http.get("/v1/context/notes?prefix=a/")).json()["entries"][0]["value"] == 2
+        assert (await http.delete(place)).status_code == 204
+        assert (await http.get(place)).status_code == 404
+
+
+async def test_a_file_comes_back_as_it_was_saved_and_no_browser_shows_it():
+    async with world() as at, client(at.app) as http:
+
+        async def parts():
+            yield b"<script>"
+            yield b"x" * 100_000
+
+        saved = await http.post(
+            "/v1/artifacts?name=p%C3%A4ge.html", content=parts(), headers={"content-type": "text/html"}
+        )
+        got = await http.get(saved.headers["location"])
+        assert got.content == b"<script>" + b"x" * 100_000
+        assert got.headers["content-disposition"] == "attachment; filename*=UTF-8''p%C3%A4ge.html"
+        assert got.headers["x-remit-trust"] == "untrusted"
+        assert (await http.post("/v1/artifacts?name=..%2Fx", content=b"")).status_code == 422
+
+
+async def test_the_description_has_every_route_and_the_page_loads_nothing():
+    async with world() as at, client(at.app, "") as http:
+        told = (await http.get("/v1/openapi.json")).json()
+        assert {(path, method) for path, of in told["paths"].items() for method in of} == {
+            (row.path, row.method.lower()) for row in ROWS
+        }
+        assert told == describe(Rows(ROWS))
+        page = await http.get("/docs")
+        assert page.headers["content-type"].startswith("text/html")
+        assert "<script" not in page.text
+        assert "http:" not in page.text.replace("https:", "http:")

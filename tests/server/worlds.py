@@ -1,0 +1,102 @@
+"""A workspace in which there is one of everything, and what each route may be asked about it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import anyio
+import httpx
+
+from engine.people import asked
+from remit import Runtime, Turn
+from remit.server.app import Server
+from server.serving import app_of, caller
+from teams import echo, team
+
+
+class World(NamedTuple):
+    """A server of a workspace with one of everything. `names` has what stands in the paths of the table."""
+
+    rt: Runtime
+    app: Server
+    names: dict[str, str]
+    digests: dict[str, str]
+
+    def path(self, template: str, **others: str) -> str:
+        """A path of the table about what is there."""
+        for name, value in {**self.names, **others}.items():
+            template = template.replace(f"{{{name}}}", value)
+        return template
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    async def asks(turn: Turn) -> object:
+        if turn.task == "ask":
+            return await turn.ask_human("which colour?")
+        return await turn.ask_approval("deploy", {"env": turn.task})
+
+    async def fails(turn: Turn) -> None:
+        raise ValueError(turn.task)
+
+    async def pays(turn: Turn) -> None:
+        async with turn.paid_call("$0.05", why="call"):
+            pass
+
+    with team() as rt:
+        rt.agent("echo", asks="*", can="repeat what was said")(echo)
+        rt.agent("asks")(asks)
+        rt.agent("fails")(fails)
+        rt.agent("pays")(pays)
+        app = app_of(rt, caller(), caller("bob"))
+        await rt.workspace.context().set("notes", "a/b", {"n": 1})
+        await rt.workspace.money.grant("$10", tokens=1_000)
+        saved = await rt.workspace.artifacts.save(b"hello", "a.txt")
+        async with rt.serving():
+            run = (await rt.outcome("echo", "x")).id
+            failed = await rt.submit("fails", "x", attempts=1)
+            await failed.wait(60)
+            await rt.outcome("pays", "x")
+            [hold] = await rt.workspace.money.uncertain()
+            handles = [await rt.submit("asks", word) for word in ("ask", "prod", "test")]
+            with anyio.fail_after(60):
+                questions = sorted(await asked(rt, 3), key=lambda one: one.kind)
+            waits = await rt.submit("echo", "later", after=10_000)
+            yield World(
+                rt,
+                app,
+                {
+                    "task": waits.id,
+                    "run": run,
+                    "failed": failed.id,
+                    "hold": hold.id,
+                    "namespace": "notes",
+                    "key": "a%2Fb",
+                    "digest": saved.digest,
+                    "question": questions[0].id,
+                    "question2": questions[1].id,
+                    "question3": questions[2].id,
+                    "agent": "echo",
+                    "seq": "1",
+                },
+                {one.id: one.digest for one in questions},
+            )
+            for handle in handles:
+                await handle.cancel()
+
+
+class Example(NamedTuple):
+    """A request that a route takes, and other content for the same key."""
+
+    path: str
+    body: Any = None
+    other: Any = None
+    other_path: str = ""
+    raw: bool = False
+
+    async def send(self, http: httpx.AsyncClient, row: Any, at: World, *, other: bool = False, **headers: str) -> Any:
+        path = at.path(self.other_path if other and self.other_path else self.path)
+        body = self.other if other and self.other is not None else self.body
+        if self.raw:
+            return await http.request(row.method, path, content=body, headers=headers)
+        return await http.request(row.method, path, json=body, headers=headers)
