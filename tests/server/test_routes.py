@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from remit.server.callers import ADMIN
 from remit.server.calls import Row
 from remit.server.openapi import Rows, describe
 from remit.server.routes import ROWS
-from server.serving import client
+from server.serving import app_of, caller, client
 from server.worlds import Example, World, world
+from teams import echo
 
 pytestmark = pytest.mark.anyio
 
@@ -164,3 +166,30 @@ async def test_the_description_has_every_route_and_the_page_loads_nothing():
         assert page.headers["content-type"].startswith("text/html")
         assert "<script" not in page.text
         assert "http:" not in page.text.replace("https:", "http:")
+
+
+@pytest.mark.rule("http.card")
+async def test_a_key_of_an_agent_acts_as_its_card_and_sees_its_own_runs_only():
+    async with world() as at:
+        app = app_of(at.rt, caller("card", ADMIN, agent="guest"), caller("other", ADMIN, agent="guest"))
+        at.rt.agent("guest", asks=["echo"], reads=["notes"])(echo)
+        async with client(app, "card") as http, client(app, "other") as other:
+            cards = (await http.get("/v1/agents")).json()["agents"]
+            assert [one["name"] for one in cards] == ["echo"]
+            made = await http.post("/v1/tasks", json={"agent": "echo", "task": "x"})
+            refused = await http.post("/v1/tasks", json={"agent": "fails", "task": "x"})
+            assert (refused.status_code, refused.json()["code"]) == (403, "refused")
+            status = (await http.get(made.headers["location"])).json()
+            assert (status["asker"], status["by"]) == ("guest", "access:card")
+            assert [one["id"] for one in (await http.get("/v1/tasks")).json()["tasks"]] == [made.json()["id"]]
+            place = made.headers["location"]
+            for hidden in (place, f"{place}/wait?timeout=0", f"/v1/tasks/{at.names['task']}"):
+                assert (await other.get(hidden)).status_code == 404, hidden
+            assert (await other.post(f"{place}/cancel")).status_code == 404
+            assert (await other.post(f"{place}/retry")).status_code == 404
+            assert (await http.get("/v1/context/notes/a%2Fb")).json()["value"] == {"n": 1}
+            assert (await http.put("/v1/context/notes/z", json={"value": 1})).status_code == 403
+            for row in ROWS:
+                if row.scope and not row.agents:
+                    got = await http.request(row.method, at.path(row.path, id="x", name="x"))
+                    assert got.status_code == 403, row.name

@@ -85,7 +85,8 @@ class HttpCall(NamedTuple, Generic[Q, B]):
     @property
     def context(self) -> Context:
         """The entries that its caller may read and write; a change has its operation id."""
-        return self.workspace.context(op=self.op, by=self.caller.by)
+        who = self.caller
+        return self.workspace.context(asker=who.agent, ceiling=who.bounds, op=self.op, by=who.by)
 
     @property
     def fresh(self) -> str:

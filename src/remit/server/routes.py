@@ -115,8 +115,15 @@ ROWS: Final = (
     ),
     # context
     _get("/v1/context", context.namespaces, "List namespaces", shape(namespaces=_OBJECT)),
-    _get("/v1/context/{namespace}", context.listing, "List entries", rows_of("entries"), query=context.EntriesQuery),
-    _get("/v1/context/{namespace}/{key}", context.look, "Show an entry", answers=_SAME),
+    _get(
+        "/v1/context/{namespace}",
+        context.listing,
+        "List entries",
+        rows_of("entries"),
+        query=context.EntriesQuery,
+        agents=True,
+    ),
+    _get("/v1/context/{namespace}/{key}", context.look, "Show an entry", answers=_SAME, agents=True),
     Row(
         "PUT",
         "/v1/context/{namespace}/{key}",
@@ -125,8 +132,9 @@ ROWS: Final = (
         "Write an entry",
         body=context.EntryBody,
         answers={200: shape(version=_NUMBER)},
+        agents=True,
     ),
-    Row("DELETE", "/v1/context/{namespace}/{key}", RUN, context.remove, "Remove an entry", answers=_DONE),
+    Row("DELETE", "/v1/context/{namespace}/{key}", RUN, context.remove, "Remove an entry", answers=_DONE, agents=True),
     # artifacts
     _get("/v1/artifacts", artifacts.listing, "List files", rows_of("artifacts"), query=artifacts.ArtifactsQuery),
     Row(

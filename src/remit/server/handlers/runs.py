@@ -18,7 +18,7 @@ from remit.report.tree import Node, tree
 from remit.runtime.filters import RunFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
 from remit.server.fields import AgentName, Cursor, Limit, Line, OneOrMore, QueryMoment, Session, Text
-from remit.server.handlers.tasks import LabelsBody, State, accepted, filters_of, queueing
+from remit.server.handlers.tasks import LabelsBody, State, accepted, filters_of, must_have_started, queueing
 
 Title = Annotated[str, Field(min_length=1, max_length=200)]
 _PICTURE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -148,6 +148,7 @@ def _root(view: View, run: str) -> Node:
 
 async def fork(call: HttpCall[NoQuery, ForkBody]) -> HttpAnswer:
     """Start a new run that has everything that another one had recorded up to an event, and goes on from there."""
+    await must_have_started(call)
     body = call.body
     given: dict[str, Any] = {"answer": body.answer} if "answer" in body.model_fields_set else {}
     act = {"op": call.op, "by": call.caller.by}
@@ -158,15 +159,15 @@ async def submit_plan(call: HttpCall[NoQuery, PlanBody]) -> HttpAnswer:
     """Queue a plan."""
     body = call.body
     how = cast("SubmittingPlan", queueing(call, body.keywords("steps", "goal")))
-    return accepted(await call.workspace.submit_plan(plan_of(body.steps, body.goal), **how))
+    return accepted(await call.workspace.submit_plan(plan_of(body.steps, body.goal), ceiling=call.caller.bounds, **how))
 
 
 async def submit_team(call: HttpCall[NoQuery, TeamBody]) -> HttpAnswer:
     """Queue a goal for a team."""
     body = call.body
     how = cast("SubmittingPlan", queueing(call, body.keywords("steps", "goal", "coordinator")))
-    plan = None if body.steps is None else plan_of(body.steps)
-    return accepted(await call.workspace.submit_team(body.goal, body.coordinator, plan=plan, **how))
+    given: dict[str, Any] = {"plan": None if body.steps is None else plan_of(body.steps), "ceiling": call.caller.bounds}
+    return accepted(await call.workspace.submit_team(body.goal, body.coordinator, **given, **how))
 
 
 def plan_of(steps: list[StepBody], goal: str = "") -> Plan:

@@ -12,7 +12,7 @@ from remit.core.times import aware
 from remit.core.values import Json
 from remit.engine.asking import HIGHEST, MOST_ATTEMPTS, Submitting
 from remit.engine.queue.task import Status, Task
-from remit.errors import NotFound
+from remit.errors import Forbidden, NotFound
 from remit.report import wire
 from remit.runtime.filters import TaskFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
@@ -142,15 +142,13 @@ async def submit(call: HttpCall[NoQuery, SubmitBody]) -> HttpAnswer:
 
 
 async def _submitted(call: HttpCall[NoQuery, SubmitBody], agent: str, text: str, **how: Unpack[Submitting]) -> Task:
-    return await call.workspace.submit(agent, text, asker=call.caller.agent, **how)
+    who = call.caller
+    return await call.workspace.submit(agent, text, asker=who.agent, ceiling=who.bounds, **how)
 
 
 def queueing(call: HttpCall[Any, Any], how: dict[str, Any]) -> Submitting:
-    """Return the keywords of a submission with those that its caller cannot choose: its person, its bounds and its
-    key. A request without an Idempotency-Key is always a new task."""
-    within = how.get("within", TOP) & call.caller.bounds
-    if within is not TOP:
-        how["within"] = within
+    """Return the keywords of a submission with those that its caller cannot choose: its person and its key. A request
+    without an Idempotency-Key is always a new task."""
     how["by"] = call.caller.by
     how["key"] = call.op or call.fresh
     return cast("Submitting", how)
@@ -202,7 +200,7 @@ async def cancel(call: HttpCall[NoQuery, CancelBody]) -> HttpAnswer:
 
 async def retry(call: HttpCall[NoQuery, RetryBody]) -> HttpAnswer:
     """Retry a task that did not complete, as a new task; its finished work is not repeated."""
-    await _seen(call)
+    await must_have_started(call)
     tasks, body = call.workspace.tasks, call.body
     task = await tasks.retry(call.id, from_step=body.from_step, restart=body.restart, op=call.op, by=call.caller.by)
     return accepted(task)
@@ -212,6 +210,14 @@ async def _seen(call: HttpCall[Any, Any]) -> None:
     """Raise `NotFound` if the caller acts as an agent that has not started the run of this task."""
     if call.caller.agent:
         _must_be_own(call, await call.workspace.tasks.get(call.id).status())
+
+
+async def must_have_started(call: HttpCall[Any, Any]) -> None:
+    """Raise `NotFound` or `Forbidden` if the caller has bounds, and another has started the run: what goes on from
+    there has the bounds of that run."""
+    await _seen(call)
+    if call.caller.bounds is not TOP and (await call.workspace.tasks.get(call.id).status()).by != call.caller.by:
+        raise Forbidden("this key has bounds, and may go on only from what it has started itself")
 
 
 def _must_be_own(call: HttpCall[Any, Any], status: Status) -> None:
