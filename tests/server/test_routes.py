@@ -6,7 +6,7 @@ import pytest
 
 from remit.server.callers import ADMIN
 from remit.server.calls import Row
-from remit.server.openapi import Rows, describe
+from remit.server.openapi import RouteRows, describe
 from remit.server.routes import ROWS
 from server.serving import app_of, caller, client
 from server.worlds import Example, World, world
@@ -161,7 +161,7 @@ async def test_the_description_has_every_route_and_the_page_loads_nothing():
         assert {(path, method) for path, of in told["paths"].items() for method in of} == {
             (row.path, row.method.lower()) for row in ROWS
         }
-        assert told == describe(Rows(ROWS))
+        assert told == describe(RouteRows(ROWS))
         page = await http.get("/docs")
         assert page.headers["content-type"].startswith("text/html")
         assert "<script" not in page.text

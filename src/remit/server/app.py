@@ -22,7 +22,7 @@ from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
 from remit.server.callers import Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
-from remit.server.openapi import Rows
+from remit.server.openapi import RouteRows
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
 from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
@@ -111,7 +111,7 @@ class Server:
         self._tenants = tenants
         self._doorkeeper = doorkeeper
         self._settings = settings
-        self._rows = Rows(rows)
+        self._rows = RouteRows(rows)
         self._routes = RouteTree(self._rows)
         self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
         self._feeds = Feeds()

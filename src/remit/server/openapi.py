@@ -39,7 +39,7 @@ _SEGMENTS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-class Rows(tuple[Row, ...]):
+class RouteRows(tuple[Row, ...]):
     """The routes of a server, told apart by identity: not all parts of a row can be hashed."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class Rows(tuple[Row, ...]):
     __eq__ = object.__eq__
 
 
-def describe(rows: Rows) -> dict[str, Any]:
+def describe(rows: RouteRows) -> dict[str, Any]:
     """Return the description of these routes."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM}
     paths: dict[str, dict[str, Any]] = {}

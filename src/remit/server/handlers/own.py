@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from remit.server.calls import HttpAnswer, HttpCall
-from remit.server.openapi import Rows, as_page, describe
+from remit.server.openapi import RouteRows, as_page, describe
 
 _PAGE: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
@@ -38,5 +38,5 @@ _described = cache(describe)
 
 
 @cache
-def _page(rows: Rows) -> str:
+def _page(rows: RouteRows) -> str:
     return as_page(_described(rows))
