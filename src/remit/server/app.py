@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import cache, partial
 from http import HTTPStatus
 from secrets import token_hex
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -22,6 +23,7 @@ from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
 from remit.server.callers import Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
+from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
 from remit.server.openapi import RouteRows
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
@@ -52,6 +54,7 @@ class ServerSettings(NamedTuple):
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
     body: BodyLimits = USUAL
+    rates: RateLimits = USUAL_RATES
     workspace: str = "default"  # of requests without a key: whether its store can be read
 
 
@@ -111,6 +114,8 @@ class Server:
         self._tenants = tenants
         self._doorkeeper = doorkeeper
         self._settings = settings
+        self._rates = RequestRates(settings.rates, monotonic)
+        self._turns = FairTurns(settings.rates)
         self._rows = RouteRows(rows)
         self._routes = RouteTree(self._rows)
         self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
@@ -136,7 +141,7 @@ class Server:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._request(scope, receive, _with_headers(send))
+            await self._request(scope, receive, Sending(send))
         else:  # a websocket: there are none
             await send({"type": "websocket.close", "code": 1000})
 
@@ -147,7 +152,7 @@ class Server:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _request(self, scope: Scope, receive: Receive, send: Sending) -> None:
         name = ""
         given: list[object] = []
         try:
@@ -169,7 +174,8 @@ class Server:
         except Exception:  # noqa: BLE001 - a bug must not show its text to the caller
             _log.exception("a request failed: %s", name or "no route")
             response = plain_problem(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", _BUG, name)
-        await response(scope, receive, send)
+        if not send.has_begun:  # a mounted application may have failed in the middle of its answer
+            await response(scope, receive, send)
 
     def _must_be_for_us(self, scope: Scope) -> None:
         """Raise `Forbidden` for another host, and for a page of another origin: a browser may have been led here."""
@@ -197,6 +203,7 @@ class Server:
         self, row: Row, values: list[str], scope: Scope, receive: Receive, given: list[object]
     ) -> Response:
         caller = await self._caller(row.scope, scope)
+        self._rates.admit(caller.access, caller.workspace)
         if caller.agent and not row.agents:
             raise Forbidden("this key acts as an agent; this takes a key of the owner")
         path = dict(zip(names_in(row.path), map(_decoded, values), strict=True))
@@ -216,7 +223,11 @@ class Server:
         checked_query = checked(row.query, query, "the query")
         live = (self._feeds, partial(self._caller, row.scope, scope))
         call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive, *live)
-        answer = await row.handler(call)
+        if row.waits or not row.scope:
+            answer = await row.handler(call)
+        else:
+            async with self._turns.turn(caller.workspace):
+                answer = await row.handler(call)
         return answer.response() if isinstance(answer, HttpAnswer) else answer
 
     async def _caller(self, needed: str, scope: Scope) -> Caller:
@@ -239,6 +250,7 @@ class Server:
     async def _pass_on(self, mount: tuple[Mounted, ASGIApp], scope: Scope, receive: Receive, send: Send) -> None:
         one, app = mount
         caller = await self._caller(one.scope, scope)
+        self._rates.admit(caller.access, caller.workspace)
         workspace = self._tenants.workspace(caller.workspace)
         own = {"root_path": one.prefix, "remit.caller": caller, "remit.workspace": workspace}
         await app({**scope, **own}, receive, send)
@@ -315,16 +327,21 @@ def _idempotency_key(scope: Scope) -> str:
     return key
 
 
-def _with_headers(send: Send) -> Send:
-    """Return a `send` that adds the headers that every answer has."""
+class Sending:
+    """What an answer is sent with: it adds the headers that every answer has, and knows whether one has begun."""
 
-    async def sent(message: Message) -> None:
+    __slots__ = ("_send", "has_begun")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.has_begun = True
             own = [*message.get("headers", ())]
             there = {name for name, _ in own}
             own += [(b"x-request-id", token_hex(8).encode()), *_HEADERS]
             own += [pair for pair in _UNLESS_SET if pair[0] not in there]
             message = {**message, "headers": own}
-        await send(message)
-
-    return sent
+        await self._send(message)

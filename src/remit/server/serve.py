@@ -8,13 +8,14 @@ import ipaddress
 import socket
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from remit.errors import BadInput
 from remit.server.app import Server
+from remit.server.guard import SECONDS, GuardedProtocol
 
 T = TypeVar("T")
 PORT: Final = 8377
@@ -81,14 +82,15 @@ def _why_not(error: OSError, host: str, port: int) -> str:
 class PortServer(uvicorn.Server):
     """uvicorn without its own handling of signals: its caller ends it, with `end`."""
 
-    def __init__(self, app: Server, *, grace: int = GRACE) -> None:
+    def __init__(self, app: Server, *, grace: int = GRACE, head_seconds: float = SECONDS) -> None:
         self._app = app
         config = uvicorn.Config(
             app,
-            http=HttpToolsProtocol,
+            http=cast("type[GuardedProtocol]", partial(GuardedProtocol, seconds=head_seconds)),
             ws="none",
             lifespan="on",
             log_config=None,
+            log_level="error",
             access_log=False,
             server_header=False,
             proxy_headers=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import Annotated, Final
 from urllib.parse import quote
@@ -11,11 +12,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from remit.core.artifact import BINARY, NAME_LENGTH, digest_of
-from remit.errors import BadInput, NotFound
+from remit.errors import BadInput, NotFound, TooSlow
 from remit.report import wire
 from remit.server.calls import HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
 from remit.server.fields import Limit, Line
 
+PART_SECONDS: Final = 30.0
 _NAME: Final = {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH, "pattern": r"^[\w .-]*\w[\w .-]*$"}
 FileName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH), WithJsonSchema(_NAME)]
 
@@ -50,7 +52,11 @@ async def save(call: HttpCall[SaveQuery, NoBody]) -> HttpAnswer:
 
 async def _parts(call: HttpCall[SaveQuery, NoBody]) -> AsyncGenerator[bytes]:
     while True:
-        message = await call.receive()
+        try:
+            async with asyncio.timeout(PART_SECONDS):
+                message = await call.receive()
+        except TimeoutError:
+            raise TooSlow(f"the next part of the file did not arrive within {PART_SECONDS:g} seconds") from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         if part := message.get("body", b""):

@@ -1,0 +1,170 @@
+"""How much of a server one caller gets: a rate for each key and each workspace, and turns that workspaces share.
+
+A workspace that is alone may use all turns at once. As soon as others ask for some, each gets its share, and those that
+wait are let in one workspace after the other: a burst of one workspace delays another by one turn, not by the burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+from remit.errors import TooMany
+
+_KEPT: Final = 10_000  # buckets
+
+
+class RateLimits(NamedTuple):
+    """Requests in a second, of one key and of one workspace; twice as many may come at once. `turns` are the requests
+    that are worked on at the same time, `waiting` those of one workspace that may wait for a turn."""
+
+    access: float = 2_000.0
+    workspace: float = 5_000.0
+    turns: int = 64
+    least: int = 4  # turns of a workspace, however many others there are
+    waiting: int = 1_000
+
+
+USUAL_RATES: Final = RateLimits()
+
+
+class TokenBucket:
+    """A rate with a burst. `take` returns how many seconds are missing; 0 if there was room."""
+
+    __slots__ = ("_burst", "_last", "_left", "_rate")
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._burst = max(1.0, 2 * rate)
+        self._left = self._burst
+        self._last = now
+
+    def take(self, now: float) -> float:
+        self._left = min(self._burst, self._left + (now - self._last) * self._rate)
+        self._last = now
+        if self._left < 1:
+            return (1 - self._left) / self._rate
+        self._left -= 1
+        return 0.0
+
+
+class RequestRates:
+    """The rates of all keys and workspaces. The longest unused bucket is forgotten first: it is full again."""
+
+    def __init__(self, limits: RateLimits, ticks: Callable[[], float]) -> None:
+        self._limits = limits
+        self._ticks = ticks
+        self._buckets: OrderedDict[tuple[str, str], TokenBucket] = OrderedDict()
+
+    def admit(self, access: str, workspace: str) -> None:
+        """Raise `TooMany` if this key, or its workspace, has made too many requests."""
+        now = self._ticks()
+        for what, key, rate in (
+            ("key", (access, workspace), self._limits.access),
+            ("workspace", ("", workspace), self._limits.workspace),
+        ):
+            seconds = self._bucket(what, key, rate, now).take(now)
+            if seconds:
+                sentence = f"this {what} makes more than {rate:g} requests a second; wait, then try again"
+                raise TooMany(sentence, seconds=max(1, math.ceil(seconds)))
+
+    def _bucket(self, what: str, key: tuple[str, str], rate: float, now: float) -> TokenBucket:
+        name = (what, "/".join(key))
+        found = self._buckets.get(name)
+        if found is None:
+            found = self._buckets[name] = TokenBucket(rate, now)
+            if len(self._buckets) > _KEPT:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(name)
+        return found
+
+
+class FairTurns:
+    """Turns that workspaces share."""
+
+    def __init__(self, limits: RateLimits = USUAL_RATES) -> None:
+        self._limits = limits
+        self._taken: dict[str, int] = {}
+        self._busy = 0
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def turn(self, workspace: str) -> AsyncGenerator[None]:
+        """Wait for a turn, and keep it while the body runs. Raise `TooMany` if too many wait already."""
+        if not self._waiting and self._has_room(workspace):
+            self._take(workspace)
+        else:
+            await self._wait(workspace)
+        try:
+            yield
+        finally:
+            self._give_back(workspace)
+
+    def _share(self, workspace: str) -> int:
+        """Return how many turns a workspace may take now: all of them, or its part if others have some or wait."""
+        others = len((self._taken.keys() | self._waiting.keys()) - {workspace})
+        return self._limits.turns if not others else max(self._limits.least, self._limits.turns // (others + 1))
+
+    def _has_room(self, workspace: str) -> bool:
+        return self._busy < self._limits.turns and self._taken.get(workspace, 0) < self._share(workspace)
+
+    def _take(self, workspace: str) -> None:
+        self._busy += 1
+        self._taken[workspace] = self._taken.get(workspace, 0) + 1
+
+    def _give_back(self, workspace: str) -> None:
+        self._busy -= 1
+        left = self._taken[workspace] - 1
+        if left:
+            self._taken[workspace] = left
+        else:
+            del self._taken[workspace]
+        self._let_in()
+
+    async def _wait(self, workspace: str) -> None:
+        line = self._waiting.setdefault(workspace, deque())
+        if len(line) >= self._limits.waiting:
+            raise TooMany("too many requests of this workspace wait already; try again later")
+        turn = asyncio.get_running_loop().create_future()
+        line.append(turn)
+        self._let_in()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it was let in at the same moment
+                self._give_back(workspace)
+            else:
+                self._leave(workspace, turn)
+            raise
+
+    def _leave(self, workspace: str, turn: asyncio.Future[None]) -> None:
+        line = self._waiting.get(workspace)
+        if line is not None and turn in line:
+            line.remove(turn)
+            if not line:
+                del self._waiting[workspace]
+        self._let_in()
+
+    def _let_in(self) -> None:
+        """Give free turns to those that wait: one to each workspace in turn, as far as its share goes."""
+        passed = 0
+        while self._waiting and self._busy < self._limits.turns and passed < len(self._waiting):
+            workspace, line = next(iter(self._waiting.items()))
+            if not self._has_room(workspace):
+                self._waiting.move_to_end(workspace)
+                passed += 1
+                continue
+            passed = 0
+            turn = line.popleft()
+            if line:
+                self._waiting.move_to_end(workspace)
+            else:
+                del self._waiting[workspace]
+            if not turn.done():
+                self._take(workspace)
+                turn.set_result(None)
