@@ -6,7 +6,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.command import Command, End, HandoffState, Move, Send
 from remit.core.entry import Entry, Message
-from remit.core.events import Event, Head, Labels
+from remit.core.events import Event, Gap, Head, Labels
 from remit.core.lifecycle import Outcome, Progress, Record, RunFacts
 from remit.core.limits import LimitUse, Metered
 from remit.core.match import Match
@@ -90,6 +90,7 @@ __all__ = [
     "Event",
     "Finding",
     "Follow",
+    "Gap",
     "Handoff",
     "HandoffMade",
     "HandoffState",

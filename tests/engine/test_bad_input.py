@@ -154,6 +154,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
     "journal": {
         "history": ({}, (HistoryFilter, EventFilter)),
         "follow": ({}, (EventFilter,)),
+        "gaps": ({}, ()),
         "read": ({"look": lambda view: view.head()}, ()),
     },
     "money": {

@@ -260,12 +260,12 @@ class Gap(NamedTuple):
     last, which the event after the gap continues.
 
     An event that is still in the journal declares every gap, so an undeclared gap reveals that events were removed by
-    other means.
+    other means. Readers of the journal are told gaps without a hash: of the part that they have not read.
     """
 
     first: int
     last: int
-    hash: str
+    hash: str = ""
 
 
 class Chapter(NamedTuple):
