@@ -48,7 +48,12 @@ EXAMPLES = {
     "POST /v1/schedules/{name}/pause": Example("/v1/schedules/daily/pause", other_path="/v1/schedules/other/pause"),
     "POST /v1/schedules/{name}/resume": Example("/v1/schedules/daily/resume", other_path="/v1/schedules/other/resume"),
     "DELETE /v1/schedules/{name}": Example("/v1/schedules/daily", other_path="/v1/schedules/other"),
+    "POST /v1/access": Example(
+        "/v1/access", {"name": "ci", "scopes": ["run"]}, {"name": "ci", "scopes": ["run", "approve"]}
+    ),
+    "DELETE /v1/access/{id}": Example("/v1/access/{access}", other_path="/v1/access/{access2}"),
 }
+SHOWN_ONCE = {"POST /v1/access"}  # its answer is kept nowhere, so it cannot be repeated
 
 
 def example(row: Row, at: World) -> Example:
@@ -70,7 +75,10 @@ async def test_every_unsafe_route_happens_once_under_its_key_and_answers_the_sam
             assert first.status_code in row.answers, (row.name, first.text)
             before = await at.rt.workspace.journal.history()
             again = await asked.send(http, row, at, **key)
-            assert (again.status_code, again.content) == (first.status_code, first.content), row.name
+            if row.name in SHOWN_ONCE:
+                assert (again.status_code, "rmt_" in again.text) == (409, False), row.name
+            else:
+                assert (again.status_code, again.content) == (first.status_code, first.content), row.name
             other = await asked.send(http, row, at, other=True, **key)
             assert (other.status_code, other.json()["code"]) == (409, "conflict"), (row.name, other.text)
             kinds = [one.kind for one in (await at.rt.workspace.journal.history())[len(before) :]]

@@ -62,6 +62,7 @@ async def world() -> AsyncIterator[World]:
             with anyio.fail_after(60):
                 questions = sorted(await asked(rt, 3), key=lambda one: one.kind)
             waits = await rt.submit("echo", "later", after=10_000)
+            access = [(await rt.workspace.access.make(word)).id for word in ("a", "b")]
             yield World(
                 rt,
                 app,
@@ -77,6 +78,8 @@ async def world() -> AsyncIterator[World]:
                     "question2": questions[1].id,
                     "question3": questions[2].id,
                     "agent": "echo",
+                    "access": access[0],
+                    "access2": access[1],
                     "seq": "1",
                 },
                 {one.id: one.digest for one in questions},

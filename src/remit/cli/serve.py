@@ -82,10 +82,9 @@ def serve(
     if drain_timeout < 0:
         raise BadInput("--drain-timeout is a number of seconds, 0 to requeue at once")
     try:
-        from remit.server.serve import may_bind, run
+        from remit.server.serve import run
     except ImportError as error:
         raise BadInput(f"serving needs more packages: pip install 'remit[server]' ({error})") from error
-    may_bind(host, has_access=False)
     address = ServeAddress(host, port, tuple(allow_host or ()), tuple(allow_origin or ()))
     try:
         if concurrency == 0 or not (runtime or has_team()):
@@ -103,27 +102,33 @@ def serve(
 
 async def _serve(workspace: Workspace, address: ServeAddress, team: Runtime | None = None, drain: float = 0) -> int:
     from remit.server.app import ServerSettings, create_app
+    from remit.server.auth import StoreDoorkeeper, has_access
     from remit.server.callers import TokenDoorkeeper
-    from remit.server.serve import PortServer, listening
+    from remit.server.serve import PortServer, is_loopback, listening, may_bind
     from remit.server.tenants import Tenants
 
+    database, clock = opening_of(workspace).database, opening_of(workspace).clock
+    is_own = is_loopback(address.host)
+    may_bind(address.host, has_access=is_own or await has_access(database, workspace.name, clock.now()))
     with interrupts() as heard, listening(address.host, address.port) as socket:
         if team is not None:
             await team.available()
             lasting(team, "no other process could see it")
         bound: int = socket.getsockname()[1]
-        token = token_urlsafe(32)
+        token = token_urlsafe(32) if is_own else ""
         settings = ServerSettings(_hosts(address, bound), frozenset(address.origins), workspace=workspace.name)
-        tenants = Tenants(opening_of(workspace).database, (workspace,))
-        server = PortServer(create_app(tenants, TokenDoorkeeper(token, workspace.name), settings))
-        file = keep_token(bound, token)
+        doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
+        server = PortServer(create_app(Tenants(database, (workspace,)), doorkeeper, settings))
+        file = keep_token(bound, token) if token else ""
         try:
             async with _hands(team, drain):
                 serving = asyncio.create_task(server.serve([socket]))
                 _greet(workspace, address._replace(port=bound), token, str(file), team)
                 await _until_told(server, serving, heard)
         finally:
-            forget_token(bound, token)
+            await doorkeeper.close()
+            if token:
+                forget_token(bound, token)
     return 0
 
 
@@ -165,5 +170,6 @@ def _greet(workspace: Workspace, address: ServeAddress, token: str, file: str, t
     hands = "no workers" if team is None else f"up to {count(team.concurrency, 'task')} at a time"
     console = out()
     console.print(Text(f"serving http://{host}:{address.port} on {where}, {hands}; Ctrl-C ends it"))
-    console.print(Text(f"token: {token}"), soft_wrap=True)
-    aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
+    if token:
+        console.print(Text(f"token: {token}"), soft_wrap=True)
+        aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)

@@ -4,7 +4,19 @@ from typing import Any, Final
 
 from remit.server.callers import ADMIN, APPROVE, READ, RUN
 from remit.server.calls import Row
-from remit.server.handlers import agents, artifacts, context, events, money, own, questions, runs, schedules, tasks
+from remit.server.handlers import (
+    access,
+    agents,
+    artifacts,
+    context,
+    events,
+    money,
+    own,
+    questions,
+    runs,
+    schedules,
+    tasks,
+)
 
 _OBJECT: Final[dict[str, Any]] = {"type": "object"}
 _FLAG: Final = {"type": "boolean"}
@@ -236,4 +248,16 @@ ROWS: Final = (
     Row("POST", "/v1/schedules/{name}/resume", ADMIN, schedules.resume, "Resume a schedule", answers=_CHANGED),
     _get("/v1/keys", schedules.keys, "List the names of provider keys", rows_of("keys"), scope=ADMIN),
     _get("/v1/cooling", schedules.cooling, "List cooldowns", rows_of("cooling")),
+    # access
+    Row(
+        "POST",
+        "/v1/access",
+        ADMIN,
+        access.make,
+        "Make an access; its key is shown only in this answer",
+        body=access.AccessBody,
+        answers={201: shape(id=_TEXT, key=_TEXT)},
+    ),
+    _get("/v1/access", access.listing, "List accesses", rows_of("access"), scope=ADMIN),
+    Row("DELETE", "/v1/access/{id}", ADMIN, access.revoke, "Revoke an access", answers=_DONE),
 )

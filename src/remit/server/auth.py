@@ -1,0 +1,132 @@
+"""Callers by the access keys of the store. What a key permits comes from its row, never from the request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from secrets import token_hex
+from typing import Final, NamedTuple
+
+from remit.core.access import given, included
+from remit.core.events import Event
+from remit.core.identity import AccessRow
+from remit.core.times import SECOND
+from remit.errors import StoreError
+from remit.ports import AccessUse, Clock, Database, Decision
+from remit.server.callers import Caller, Doorkeeper, no_key
+
+KNOWN_FOR: Final = SECOND // 2  # a key that another process revoked is refused after this time
+USED_EVERY: Final = 60 * SECOND  # between two writes of the last use
+_MOST: Final = 10_000  # keys in memory
+
+_log = logging.getLogger("remit")
+
+
+class KnownAccess(NamedTuple):
+    """A row that was read from the store, and when, in monotonic time."""
+
+    workspace: str
+    row: AccessRow
+    at: int
+
+
+class StoreDoorkeeper:
+    """The doorkeeper of a server's store. `token` is that of the token of this machine, if there is one.
+
+    A row is known for half a second, so a revoked key is refused within that time by every server. A revocation in this
+    process counts at once. The memory has ids, no keys.
+    """
+
+    def __init__(self, database: Database, clock: Clock, token: Doorkeeper | None = None) -> None:
+        self._database = database
+        self._clock = clock
+        self._token = token
+        self._known: dict[str, KnownAccess] = {}
+        self._used: dict[str, int] = {}
+        self._heard: dict[str, Callable[[], None]] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+
+    async def caller(self, key: str) -> Caller:
+        asked = given(key)
+        if asked is None and self._token is not None:
+            return await self._token.caller(key)
+        del key  # so that a traceback with local variables does not show it
+        known = None if asked is None else await self._found(asked.id)
+        if asked is None or known is None or not known.row.admits(asked.digest, self._clock.now()):
+            raise no_key()
+        self._note_use(known)
+        return _caller(known)
+
+    async def close(self) -> None:
+        """Stop listening, and wait for the writes in flight."""
+        for stop in self._heard.values():
+            stop()
+        self._heard.clear()
+        await asyncio.gather(*self._writing)
+
+    async def _found(self, id_: str) -> KnownAccess | None:
+        now = self._clock.ticks()
+        known = self._known.get(id_)
+        if known is not None and now - known.at < KNOWN_FOR:
+            return known
+        self._known.pop(id_, None)
+        workspace = await self._database.opened_by(id_)
+        if workspace is None:
+            return None
+        self._hear(workspace)  # before the read: a revocation after it must drop the row
+        found = await self._database.store(workspace).read(lambda view: view.access(id_))
+        if found is None:
+            return None
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[id_] = fresh = KnownAccess(workspace, found[0], now)
+        return fresh
+
+    def _hear(self, workspace: str) -> None:
+        """Drop rows of this workspace when this process changes one."""
+        if workspace not in self._heard:
+            self._heard[workspace] = self._database.store(workspace).subscribe(self._forget)
+
+    def _forget(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.kind == "access.revoked":
+                self._known.pop(str(event.data["id"]), None)
+
+    def _note_use(self, known: KnownAccess) -> None:
+        now, last = self._clock.ticks(), self._used.get(known.row.id)
+        if last is not None and now - last < USED_EVERY:
+            return
+        if len(self._used) >= _MOST:
+            self._used.clear()
+        self._used[known.row.id] = now
+        writing = asyncio.create_task(self._write_use(known), name="the use of an access")
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+
+    async def _write_use(self, known: KnownAccess) -> None:
+        use = AccessUse(known.row.id, self._clock.now())
+        try:
+            await self._database.store(known.workspace).tx(f"use/{token_hex(16)}", lambda _: Decision(None, beat=use))
+        except StoreError as error:  # the request must not fail for it
+            _log.warning("the use of access %s was not written: %s", known.row.id, error)
+
+
+def _caller(known: KnownAccess) -> Caller:
+    row = known.row
+    return Caller(row.id, known.workspace, included(row.scopes.split()), row.agent, row.limits, f"access:{row.id}")
+
+
+async def has_access(database: Database, first: str, now: int) -> bool:
+    """Whether a workspace of the database has an active access. Looks into the workspace `first` before the others."""
+    if await _has_active(database, first, now):
+        return True
+    for name in await asyncio.to_thread(database.workspaces) if database.lasting else database.workspaces():
+        if await _has_active(database, name, now):
+            return True
+    return False
+
+
+async def _has_active(database: Database, workspace: str, now: int) -> bool:
+    rows = await database.store(workspace).read(lambda view: view.accesses())
+    return any(row.lives(now) for row, _ in rows)

@@ -1,0 +1,72 @@
+"""Access over HTTP: an admin makes, lists and revokes keys of its workspace, and gives none more than it has."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from remit.core.access import wrong_id
+from remit.core.bounds import TOP
+from remit.core.times import aware, span
+from remit.errors import NotFound
+from remit.report import wire
+from remit.runtime.workspace import opening_of
+from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery
+from remit.server.fields import AgentName, BoundsBody, Line, Seconds
+
+ScopeName = Literal["read", "run", "approve", "admin"]
+
+
+class AccessBody(BodyModel):
+    """A new access: its name, its scopes, the seconds until it expires, the agent in whose name it asks, and its
+    bounds."""
+
+    name: Line
+    scopes: Annotated[list[ScopeName], Field(min_length=1, max_length=4)]
+    seconds: Seconds | None = None
+    agent: AgentName | None = None
+    bounds: BoundsBody | None = None
+
+
+async def make(call: HttpCall[NoQuery, AccessBody]) -> HttpAnswer:
+    """Make an access. Its key is in this answer and nowhere else, so a repeated request gets a conflict. It has the
+    bounds and the expiry of the caller where the request asks for more."""
+    body, access = call.body, call.workspace.access
+    made = await access.make(
+        body.name,
+        scopes=[*body.scopes],
+        expires=await _expires(call),
+        agent=body.agent or "",
+        bounds=(TOP if body.bounds is None else body.bounds.bounds) & call.caller.bounds,
+        op=call.op,
+        by=call.caller.by,
+    )
+    return HttpAnswer(
+        {**wire.access(made.access), "key": made.key.reveal()}, 201, {"Location": f"/v1/access/{made.id}"}
+    )
+
+
+async def listing(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """List all accesses of the workspace, without their keys, also the revoked and expired ones."""
+    return HttpAnswer({"access": [wire.access(one) for one in await call.workspace.access.list()]})
+
+
+async def revoke(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """Revoke an access. Every server refuses its key within a second."""
+    if wrong_id(call.id):
+        raise NotFound("there is no such access")
+    await call.workspace.access.revoke(call.id, op=call.op, by=call.caller.by)
+    return HttpAnswer(None, 204)
+
+
+async def _expires(call: HttpCall[NoQuery, AccessBody]) -> float | datetime | None:
+    """Return when a new access expires: not after the one that makes it."""
+    seconds, access = call.body.seconds, call.caller.access
+    found = await call.workspace.journal.read(lambda view: view.access(access)) if access else None
+    until = None if found is None else found[0].expires_at
+    if until is None:
+        return seconds
+    now = opening_of(call.workspace).clock.now()
+    return seconds if seconds is not None and now + span(seconds, "seconds") <= until else aware(until)
