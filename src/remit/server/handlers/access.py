@@ -44,7 +44,9 @@ async def make(call: HttpCall[NoQuery, AccessBody]) -> HttpAnswer:
         by=call.caller.by,
     )
     return HttpAnswer(
-        {**wire.access(made.access), "key": made.key.reveal()}, 201, {"Location": f"/v1/access/{made.id}"}
+        {**wire.access(made.access), "key": made.key.reveal()},
+        201,
+        {"Location": f"/v1/access/{made.id}", "Cache-Control": "no-store"},
     )
 
 
