@@ -226,7 +226,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     own = "check close edges fork lasting name prune stats submit submit_plan submit_team tree wait_all where"
     groups = "access agents artifacts context journal keys looks money questions schedules tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
-    assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs"
+    assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs words"
     assert names_of(remit.types.WorkspaceJournal) == "follow gaps history read"
     assert names_of(remit.types.WorkspaceMoney) == "account grant leases limits reconcile spend uncertain unfreeze"
     assert names_of(remit.types.WorkspaceQuestions) == "answer approve asked get list reject"

@@ -144,6 +144,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "prune": ({"days": 4}, ()),
     },
     "tasks": {
+        "words": ({"hear": print}, ()),
         "get": ({"task": "x"}, ()),
         "list": ({}, (TaskFilter,)),
         "runs": ({}, ()),

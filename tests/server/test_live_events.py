@@ -10,11 +10,14 @@ from typing import Any
 import anyio
 import pytest
 
-from remit import Runtime, Workspace
+from engine.talking import Talk
+from remit import Runtime, Turn, Workspace
+from remit.core.recovery import ModelTry
 from remit.errors import Conflict, TooMany, Unauthorised
+from remit.ports.models import Hear, ModelAnswer
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server
-from remit.server.feed import FeedLimits, Feeds, StreamFilter, StreamReader
+from remit.server.feed import WORDS_EVERY, FeedLimits, Feeds, StreamFilter, StreamReader
 from remit.server.live import BEAT, STALLED, EventStream
 from remit.testing import FakeClock
 from server.serving import app_of
@@ -281,6 +284,7 @@ async def test_a_stream_goes_on_after_the_last_event_that_its_reader_has(
         ("", {"last_event_id": "-1"}, 422, "the number of an event"),
         ("", {"last_event_id": "7"}, 409, "was the store restored from a backup"),
         ("kind=nothing", {}, 422, "kinds of events"),
+        ("words=perhaps", {}, 422, "words"),
     ],
 )
 async def test_a_stream_that_cannot_be_is_a_problem_and_not_an_empty_stream(
@@ -290,3 +294,68 @@ async def test_a_stream_that_cannot_be_is_a_problem_and_not_an_empty_stream(
     await asked(app_of(rt), browser, query, **headers)
     assert browser.status == status
     assert says in json.loads(browser.got)["detail"]
+
+
+@pytest.mark.rule("http.live-words")
+async def test_words_of_models_come_at_most_ten_times_a_second_before_the_answer_that_they_are_of(
+    rt: Runtime, clock: FakeClock, group: Any
+):
+    said, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Talk):
+        async def send(self, attempt: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
+            assert hear is not None, "somebody listens"
+            hear("one ")
+            hear("two")
+            said.set()
+            await go_on.wait()
+            return await super().send(attempt, most, hear)
+
+    talk = Slow("one two")
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        return (await turn.model(talk.call("d", "big"))).text
+
+    app, browser, deaf = app_of(rt), Browser(), Browser()
+    group.start_soon(partial(asked, app, browser, "words=true&agent=coder"))
+    group.start_soon(partial(asked, app, deaf, "words=true&agent=another"))
+    await browser.until(b"retry: 1000")
+    await deaf.until(b"retry: 1000")
+    running = asyncio.ensure_future(rt.run("coder", "x"))
+    await said.wait()
+    await browser.until(b"event: task.started")
+    assert b"event: words" not in browser.got
+    clock.advance(WORDS_EVERY)
+    await browser.until(b"event: words")
+    go_on.set()
+    await running
+    await browser.until(b"event: task.completed")
+    (words,) = (frame for frame in frames(browser.got) if frame.get("event") == "words")
+    assert "id" not in words
+    assert (words["data"]["agent"], words["data"]["text"], words["data"]["begins"]) == ("coder", "one two", True)
+    assert browser.got.index(b"event: words") < browser.got.index(b"event: model.answered")
+    assert b"event: words" not in deaf.got
+    app.end_streams()
+
+
+@pytest.mark.rule("http.live-words")
+async def test_nobody_is_streamed_to_once_the_last_reader_of_words_has_left(rt: Runtime, group: Any):
+    heard = []
+
+    class Asked(Talk):
+        async def send(self, attempt: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
+            heard.append(hear)
+            return await super().send(attempt, most, hear)
+
+    talk = Asked("one", "two")
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        return (await turn.model(talk.call("d", "big"))).text
+
+    feeds = Feeds()
+    async with feeds.reader(rt.workspace, words=True):
+        await rt.run("coder", "x")
+    await rt.run("coder", "y")
+    assert [one is not None for one in heard] == [True, False]

@@ -78,7 +78,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     """Return the assembled engine. Everything it writes goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
     contents = partial(database.contents, workspace)
-    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory, contents)
+    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory, contents, [])
     services = _services(ground, database, settings)
     delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)

@@ -8,17 +8,19 @@ from remit.ports import Clock, Ids, Store
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
+    from remit.ports.models import TextChunk
 
 
 class Ground(NamedTuple):
-    """The store, whose transactions include all follow-up events; the clock, the ids, the registry of agents, and where
-    the contents of artifacts are."""
+    """The store, whose transactions include all follow-up events; the clock, the ids, the registry of agents, where the
+    contents of artifacts are, and whoever listens to the words of all models in this process."""
 
     store: Store
     clock: Clock
     ids: Ids
     directory: Directory
     contents: Callable[[], "Contents"]
+    ears: list[Callable[["TextChunk"], None]]
 
 
 class StoreAround:

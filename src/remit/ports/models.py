@@ -27,6 +27,8 @@ class TextChunk(NamedTuple):
     task: str
     text: str = ""
     begins: bool = False
+    run: str = ""
+    session: str = ""
 
 
 class RunListener:

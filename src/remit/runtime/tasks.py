@@ -1,6 +1,7 @@
 """`ws.tasks`: the tasks and runs of a workspace."""
 
-from typing import Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack
 
 from remit.core import checks
 from remit.core.checks import keywords, of_type
@@ -13,6 +14,9 @@ from remit.ports import RunLine, View
 from remit.runtime.filters import RunFilter, TaskFilter, which_runs, which_tasks
 from remit.runtime.opening import Opening
 from remit.runtime.workers import crew_of
+
+if TYPE_CHECKING:
+    from remit.ports.models import TextChunk
 
 
 class WorkspaceTasks:
@@ -47,6 +51,14 @@ class WorkspaceTasks:
             return {task: found[task] for task, one in running.items() if one is not None and one.state not in TERMINAL}
 
         return await self._opening.records.read(look)
+
+    def words(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
+        """Call `hear` with every piece of an answer that a model gives in this process, as it arrives. Return a
+        function that stops it. It may be called on another thread, and must return at once."""
+        checks.callable_(hear, "words takes a function that is given a TextChunk")
+        ears = self._opening.ground.ears
+        ears.append(hear)
+        return lambda: ears.remove(hear) if hear in ears else None
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
         """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""

@@ -16,9 +16,10 @@ import orjson
 
 from remit.core.events import Event
 from remit.errors import Conflict, StoreError, TooMany
-from remit.ports import Span, View
+from remit.ports import Clock, Span, Timer, View
+from remit.ports.models import TextChunk
 from remit.report import wire
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 _log = logging.getLogger("remit")
 
@@ -27,6 +28,8 @@ PAGE_BYTES: Final = 32 << 10  # of one write to a reader
 AT_ONCE: Final = 25  # readers that are woken together
 BETWEEN: Final = 0.002  # seconds between two groups, in which requests are answered
 _GAPS: Final = 1_000  # that one read can tell of
+WORDS_EVERY: Final = 0.1  # seconds between two pieces of an answer
+WORDS_KEPT: Final = 65_536  # characters of an answer for a reader that does not read
 
 
 class FeedLimits(NamedTuple):
@@ -55,6 +58,14 @@ class StreamFilter(NamedTuple):
             and (self.agent is None or event.agent == self.agent)
             and (self.task is None or event.task == self.task)
             and (self.kinds is None or event.kind in self.kinds)
+        )
+
+    def takes_words(self, chunk: TextChunk) -> bool:
+        return (
+            (self.run is None or chunk.run == self.run)
+            and (self.session is None or chunk.session == self.session)
+            and (self.agent is None or chunk.agent == self.agent)
+            and (self.task is None or chunk.task == self.task)
         )
 
     def after(self, seq: int) -> Span:
@@ -196,6 +207,52 @@ class Feed:
                 reader.changed.set()
 
 
+class UnsentWords:
+    """Words of models that a reader has not been sent yet: of each answer one piece, ten times a second at most. They
+    are no events: a reader that is slow loses some, and the whole answer follows as an event."""
+
+    def __init__(self, wanted: StreamFilter, clock: Clock, wake: Callable[[], None]) -> None:
+        self._wanted = wanted
+        self._clock = clock
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+        self._pieces = dict[str, TextChunk]()
+        self._timer: Timer | None = None
+
+    def hear(self, chunk: TextChunk) -> None:
+        """Take a piece of an answer, on whatever thread it arrives."""
+        if self._wanted.takes_words(chunk):
+            self._loop.call_soon_threadsafe(self._add, chunk)
+
+    def taken(self) -> bytes:
+        """Return what there is to send, and forget it."""
+        if self._timer is not None:
+            return b""
+        pieces, self._pieces = self._pieces, {}
+        return b"".join(words_frame(piece) for piece in pieces.values())
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _add(self, chunk: TextChunk) -> None:
+        before = self._pieces.get(chunk.task)
+        if before is not None and not chunk.begins:
+            chunk = before._replace(text=(before.text + chunk.text)[-WORDS_KEPT:])
+        self._pieces[chunk.task] = chunk
+        if self._timer is None:
+            self._timer = self._clock.call_later(WORDS_EVERY, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self._wake()
+
+
+def words_frame(chunk: TextChunk) -> bytes:
+    """Return a piece of an answer as it goes over the wire: without an id, because nothing resumes after it."""
+    return b"event: words\ndata: %b\n\n" % orjson.dumps(chunk._asdict())
+
+
 @dataclass(slots=True, eq=False)
 class StreamReader:
     """One reader's place in a feed. `access` is the id of its key: its stream ends when that is revoked."""
@@ -204,6 +261,7 @@ class StreamReader:
     seq: int
     wanted: StreamFilter = ALL
     access: str = ""
+    words: UnsentWords | None = None  # of models, if it wants them
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     skipped: int = 0
 
@@ -220,6 +278,8 @@ class StreamReader:
         taken, is_whole = self._taken(frames)
         if is_whole and upto is not None:
             self.seq = upto
+        if self.words is not None:
+            taken.insert(0, self.words.taken())  # before the events, which may have the whole answer
         return b"".join(taken)
 
     def _taken(self, frames: Sequence[SseFrame]) -> tuple[list[bytes], bool]:
@@ -256,19 +316,28 @@ class Feeds:
 
     @asynccontextmanager
     async def reader(
-        self, workspace: Workspace, wanted: StreamFilter = ALL, *, after: int | None = None, access: str = ""
+        self,
+        workspace: Workspace,
+        wanted: StreamFilter = ALL,
+        *,
+        after: int | None = None,
+        access: str = "",
+        words: bool = False,
     ) -> AsyncGenerator[StreamReader]:
-        """Give a reader of what comes after this event, or from now on. Raise `Conflict` if there is no such event yet,
-        and `TooMany` if the workspace has too many readers."""
+        """Give a reader of what comes after this event, or from now on; with `words`, also of what models say in this
+        process. Raise `Conflict` if there is no such event yet, and `TooMany` if the workspace has too many readers."""
         async with self._starting:
             feed = await self._feed(workspace)
             reader = StreamReader(feed, feed.head if after is None else after, wanted, access)
             feed.enter(reader)
+        stop = _hear_words(workspace, reader) if words else None
         try:
             if reader.seq > feed.head:
                 await _must_exist(workspace, reader.seq)
             yield reader
         finally:
+            if stop is not None:
+                stop()
             feed.leave(reader)
             if feed.is_empty and self._feeds.get(workspace.name) is feed:
                 del self._feeds[workspace.name]
@@ -281,6 +350,18 @@ class Feeds:
             await feed.start()
             self._feeds[workspace.name] = feed
         return feed
+
+
+def _hear_words(workspace: Workspace, reader: StreamReader) -> Callable[[], None]:
+    """Pass what models say to a reader. Return a function that stops it."""
+    reader.words = words = UnsentWords(reader.wanted, opening_of(workspace).clock, reader.changed.set)
+    unheard = workspace.tasks.words(words.hear)
+
+    def stop() -> None:
+        unheard()
+        words.stop()
+
+    return stop
 
 
 async def _must_exist(workspace: Workspace, seq: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import to_thread
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -318,7 +318,10 @@ class Models(NamedTuple):
         if key := key_name(attempt):
             self.used[key] = request.began
         try:
-            reply = await call.send(attempt, request.most, _listener(live))
+            hear = None
+            if LISTENER.get() is not None or self.ground.ears:
+                hear = _listener(live, self.ground.ears)
+            reply = await call.send(attempt, request.most, hear)
         except Exception as error:
             failure = call.failure(error)
             await self._record_failure(live, request, failure)
@@ -470,16 +473,23 @@ def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
     return choice._replace(keys=choice.keys + key, marks=choice.marks + mark)
 
 
-def _listener(live: LiveTask) -> Hear | None:
-    """Tell the listener that an answer begins, and return the function that passes the text on; None without a
+def _listener(live: LiveTask, ears: Sequence[Callable[[TextChunk], None]]) -> Hear | None:
+    """Tell the listeners that an answer begins, and return the function that passes the text on; None without a
     listener."""
     listener = LISTENER.get()
     # A worker that the listener's context started must not stream other runs.
-    if listener is None or listener.run != live.remit.root:
+    own = () if listener is None or listener.run != live.remit.root else (listener.hear,)
+    if not own and not ears:
         return None
-    begins = TextChunk(live.remit.holder, live.remit.id, begins=True)
-    listener.hear(begins)
-    return lambda text: listener.hear(begins._replace(text=text, begins=False))
+    remit, all_ears = live.remit, (*own, *ears)
+    begins = TextChunk(remit.holder, remit.id, begins=True, run=remit.root, session=remit.session)
+
+    def tell(chunk: TextChunk) -> None:
+        for hear in all_ears:
+            hear(chunk)
+
+    tell(begins)
+    return lambda text: tell(begins._replace(text=text, begins=False))
 
 
 def _must_go_on(live: LiveTask) -> None:

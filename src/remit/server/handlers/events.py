@@ -55,9 +55,11 @@ class EventsQuery(QueryModel):
     until: QueryMoment | None = None
     after: Cursor = 0
     limit: Limit = 100
+    words: bool | None = None
 
     def filters(self) -> HistoryFilter:
         given: dict[str, Any] = {name: value for name, value in self if value is not None}
+        given.pop("words", None)
         if "kind" in given:
             given["kinds"] = given.pop("kind")
         return cast("HistoryFilter", given | {name: aware(given[name]) for name in ("since", "until") if name in given})
@@ -68,6 +70,8 @@ async def listing(call: HttpCall[EventsQuery, NoBody]) -> HttpAnswer | Response:
     now on, or after the event that `Last-Event-ID` or `after` names."""
     if call.scope["method"] == "GET" and STREAM in call.headers.get("accept", ""):
         return await _stream(call)
+    if call.query.words is not None:
+        raise BadInput("words of models come in a stream only: send `Accept: text/event-stream`")
     found = await call.workspace.journal.history(**call.query.filters())
     following = str(found[-1].seq) if len(found) == call.query.limit else None
     return HttpAnswer({"events": [wire.event(one) for one in found], "next": following})
@@ -81,7 +85,9 @@ async def _stream(call: HttpCall[EventsQuery, NoBody]) -> Response:
     kinds = None if query.kind is None else frozenset(query.kind)
     wanted = StreamFilter(query.run, query.session, query.agent, query.task, kinds)
     async with AsyncExitStack() as stack:
-        opened = call.feeds.reader(call.workspace, wanted, after=after, access=call.caller.access)
+        opened = call.feeds.reader(
+            call.workspace, wanted, after=after, access=call.caller.access, words=query.words or False
+        )
         reader = await stack.enter_async_context(opened)
         return EventStream(reader, stack.pop_all(), opening_of(call.workspace).clock, call.is_valid)
 
