@@ -2,9 +2,10 @@
 
 import os
 import shutil
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, Final
 
 from remit import Runtime, Turn
@@ -36,10 +37,14 @@ def empty_file() -> bytes:
 
 
 def new_file(path: Path) -> Path:
-    """Put a store there in which nothing is, if no file is there: copied, which takes a tenth of making it."""
+    """Put a store there in which nothing is, if no file is there: copied, which takes a tenth of making it. Two
+    processes may do it at the same time, so the file is there all at once."""
     if not path.exists():
-        path.touch(mode=0o600)  # as a store makes it
-        path.write_bytes(empty_file())
+        with NamedTemporaryFile(dir=path.parent) as whole:  # for its owner only, as a store makes it
+            whole.write(empty_file())
+            whole.flush()
+            with suppress(FileExistsError):
+                os.link(whole.name, path)
     return path
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class Ground(NamedTuple):
     """The store, whose transactions include all follow-up events; the clock, the ids, the registry of agents, where the
-    contents of artifacts are, and whoever listens to the words of all models in this process."""
+    contents of artifacts are, and the listeners to the answers of all models in this process."""
 
     store: Store
     clock: Clock
