@@ -236,7 +236,7 @@ class Runtime(HasTeam):
     # -- serving ------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Run queued tasks, and take over from dead processes, until cancelled or drained.
+        """Run queued tasks, take over from dead processes, and send events to hooks, until cancelled or drained.
 
         If the store cannot be opened yet, because its server is starting, wait for it.
         """
@@ -248,7 +248,15 @@ class Runtime(HasTeam):
             finally:
                 self._starting.discard(starting)
         if engine is not None and not starting.cancel_called:  # otherwise it was drained before it started
-            await engine.resident.serve()
+            from remit.runtime.hooks import carry_hooks
+
+            carrying = asyncio.create_task(carry_hooks(self._opening))
+            try:
+                await engine.resident.serve()
+            finally:
+                carrying.cancel()
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait([carrying])
 
     async def available(self) -> None:
         """Wait until the store can be opened, as `serve` does, for example while its server is starting."""

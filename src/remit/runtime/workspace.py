@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from remit.runtime.agents import WorkspaceAgents
     from remit.runtime.artifacts import WorkspaceArtifacts
     from remit.runtime.contexts import WorkspaceContext
+    from remit.runtime.hooks import WorkspaceHooks
     from remit.runtime.journal import WorkspaceJournal
     from remit.runtime.keys import KeyRing
     from remit.runtime.looks import WorkspaceLooks
@@ -52,7 +53,7 @@ class Workspace:
 
     `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
     and can submit tasks to them. The groups `tasks`, `schedules`, `journal`, `money`, `questions`, `agents`,
-    `context`, `artifacts`, `keys` and `access` have the rest, and `looks` what people look at.
+    `context`, `artifacts`, `keys`, `access` and `hooks` have the rest, and `looks` what people look at.
 
     Every change takes `op`: the same operation requested again is done once, and with other content it raises
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
@@ -175,6 +176,13 @@ class Workspace:
         from remit.runtime.looks import WorkspaceLooks
 
         return WorkspaceLooks(self._opening)
+
+    @cached_property
+    def hooks(self) -> WorkspaceHooks:
+        """Its hooks: addresses outside that are sent its events."""
+        from remit.runtime.hooks import WorkspaceHooks
+
+        return WorkspaceHooks(self._opening)
 
     # -- tasks ------------------------------------------------------------------------------------------
 

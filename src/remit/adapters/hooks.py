@@ -1,0 +1,233 @@
+"""Sending the events of workspaces to their hooks, at least once each.
+
+A follower reads the journal of a workspace and submits one durable task for each event and hook, under a key that is
+the same in every process; then it writes down how far it has come. So any number of processes may follow, and one that
+is killed in between loses nothing. The tasks are those of the workspace `remit.hooks`, where each hook is an agent:
+its retries, its limit of tasks at once and its log are those of an agent.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from remit.adapters.vetted import Vetted, VettedAnswer
+from remit.core.card import Card
+from remit.core.events import Event, Gap, Hook
+from remit.core.hook import delivery_id, derived_secret, signed_headers
+from remit.core.times import SECOND, iso
+from remit.core.values import digest, encode
+from remit.errors import Conflict, Failed
+from remit.ports import Span, View
+from remit.ports.services import Down, Undeliverable
+from remit.ports.turn import TurnLike
+from remit.report import wire
+from remit.runtime.hooks import AT_ONCE, RETRY, SLOTS, TIMEOUT, DeliveryLog, client
+from remit.runtime.opening import Opening
+from remit.runtime.runtime import Runtime
+
+PAGE: Final = 200
+LONGEST: Final = 65_536  # characters of a message; of a longer event only what it is about is sent
+_GAP: Final = "gap"
+_CURSORS: Final = "cursors"
+_GONE: Final = 410  # the receiver wants no more
+_LOOK_SECONDS: Final = 1.0  # between two looks, in case a notification is missed
+
+_log = logging.getLogger("remit")
+_carriers: WeakKeyDictionary[Any, "HookCarrier"] = WeakKeyDictionary()
+
+
+class NotDelivered(Failed):
+    """A hook did not take a message. `retry_after` is how many seconds it asked to wait."""
+
+    retry_after: float | None = None
+
+
+class _Found(NamedTuple):
+    hooks: list[Hook]
+    events: list[Event]
+    gaps: list[Gap]
+    end: int
+
+
+async def carry(opening: Opening) -> None:
+    """Send the events of a workspace to its hooks, until it has none or the caller is cancelled. The followers of one
+    database share the slots for deliveries."""
+    database = opening.database
+    carrier = _carriers.get(database)
+    if carrier is None:
+        carrier = _carriers[database] = HookCarrier(opening, client())
+    await carrier.carry(opening)
+
+
+class HookCarrier:
+    """Makes the deliveries of a database, for the workspaces that it is given."""
+
+    def __init__(self, opening: Opening, sends: Vetted) -> None:
+        self.log = DeliveryLog(opening, SLOTS)
+        self.runtime = Runtime(self.log.opening)
+        self._sends = sends
+        self._clock = opening.clock
+        self._carried = 0
+
+    async def carry(self, opening: Opening) -> None:
+        """Follow a workspace and make deliveries, until it has no hook."""
+        root = await self.log.signing_key()
+        self._carried += 1
+        try:
+            async with AsyncExitStack() as stack:
+                follower = Follower(self, opening, root)
+                await follower.register()
+                await stack.enter_async_context(self.runtime.serving())
+                await follower.follow()
+        finally:
+            self._carried -= 1
+            if not self._carried:
+                self.runtime.close()
+
+    async def send(self, hook: Hook, secrets: Sequence[bytes], message_id: str, body: bytes) -> VettedAnswer:
+        """Send a message to a hook, signed with each secret."""
+        headers = signed_headers(secrets, message_id, self._clock.now() // SECOND, body)
+        return await self._sends.post(hook.url, body, headers)
+
+
+class Follower:
+    """Follows the journal of one workspace, and submits its deliveries."""
+
+    def __init__(self, carrier: HookCarrier, opening: Opening, root: bytes) -> None:
+        self._carrier = carrier
+        self._log = carrier.log
+        self._name = opening.workspace
+        self._opening = opening
+        self._root = root
+        self._known: set[str] = set()
+
+    async def follow(self) -> None:
+        """Submit a delivery for each event and hook that wants it, until there is no hook."""
+        store, changed = self._opening.records, asyncio.Event()
+        stops = store.listen(changed.set), store.subscribe(lambda _: changed.set())
+        try:
+            while True:
+                changed.clear()
+                if not await self.pass_on():
+                    return
+                timer = self._opening.clock.call_later(_LOOK_SECONDS, changed.set)
+                try:
+                    await changed.wait()
+                finally:
+                    timer.cancel()
+        finally:
+            for stop in stops:
+                stop()
+
+    async def register(self) -> None:
+        """Make each hook an agent of the deliveries, so that this process makes those that wait for it."""
+        for hook in await self._opening.records.read(lambda view: view.hooks()):
+            self._be_agent(hook)
+
+    async def pass_on(self) -> bool:
+        """Submit deliveries for everything that happened since the last time, in any process. Return whether there is a
+        hook."""
+        while True:
+            cursor = await self._carrier.runtime.workspace.context().entry(_CURSORS, digest(self._name))
+            after = int(str(cursor.value)) if cursor is not None else 0
+            found = await self._opening.records.browse(lambda view, after=after: _look(view, after))
+            if not found.hooks:
+                return False
+            for hook in found.hooks:
+                self._be_agent(hook)
+            if found.end <= after:
+                return True
+            await self._submit(found)
+            await self._move(found.end, 0 if cursor is None else cursor.version)
+            if len(found.events) < PAGE:
+                return True
+
+    async def _submit(self, found: _Found) -> None:
+        async with anyio.create_task_group() as group:
+            for event in found.events:
+                wanting = [one for one in found.hooks if event.seq > one.began and one.wants(event.kind, event.run)]
+                if wanting:
+                    body, meta = message(self._name, event), {"event": event.seq, "kind": event.kind}
+                    for hook in wanting:
+                        group.start_soon(self._log.submit, hook.id, body, meta, f"{hook.id}/{event.seq}")
+            for gap in found.gaps:
+                body = encode({"type": _GAP, "data": {"first": gap.first, "last": gap.last}})
+                for hook in found.hooks:
+                    if gap.last > hook.began:
+                        group.start_soon(self._log.submit, hook.id, body, {"kind": _GAP}, f"{hook.id}/gap-{gap.last}")
+
+    async def _move(self, end: int, version: int) -> None:
+        """Write down how far this workspace was followed, unless another process has come further meanwhile."""
+        try:
+            await self._carrier.runtime.workspace.context().set(_CURSORS, digest(self._name), end, expect=version)
+        except Conflict:
+            _log.debug("another process follows workspace %s, too", self._name)
+
+    def _be_agent(self, hook: Hook) -> None:
+        if hook.id in self._known:
+            return
+        self._known.add(hook.id)
+        runtime = self._carrier.runtime
+        if hook.id not in {card.name for card in runtime.cards()}:
+            card = Card(hook.id, role=f"hook of workspace {self._name}", concurrency=AT_ONCE)
+            runtime.add(card, self._deliver, retry=RETRY, timeout=TIMEOUT)
+
+    async def _deliver(self, turn: TurnLike) -> str:
+        """Send one message: the task of a hook."""
+        hook = await self._opening.records.read(lambda view: view.hook(turn.agent))
+        if hook is None:
+            raise self._failed(turn, "the hook was removed")
+        said = json.loads(turn.task)
+        if said["type"] == _GAP:
+            first, last = said["data"]["first"], said["data"]["last"]
+            raise self._failed(turn, f"events {first} to {last} were removed from the journal before they were sent")
+        secrets = [
+            derived_secret(self._root, self._name, hook.id, one) for one in hook.generations(self._opening.clock.now())
+        ]
+        try:
+            answer = await self._carrier.send(
+                hook, secrets, delivery_id(self._name, said["data"]["seq"]), turn.task.encode()
+            )
+        except Undeliverable as error:
+            raise self._failed(turn, str(error)) from None
+        except Down as error:
+            raise self._failed(turn, str(error), again=True) from None
+        if 200 <= answer.status < 300:
+            return f"it answered {answer.status}"
+        no = self._failed(turn, f"it answered {answer.status}", again=answer.status != _GONE)
+        wait = answer.headers.get("retry-after", "")
+        no.retry_after = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 7 else None
+        raise no
+
+    def _failed(self, turn: TurnLike, why: str, *, again: bool = False) -> NotDelivered:
+        return NotDelivered(why, agent=turn.agent, task=turn.remit.id, retryable=again)
+
+
+def _look(view: View, after: int) -> _Found:
+    """Return what happened after an event, for hooks that are there now."""
+    hooks = view.hooks()
+    start = max(after, min((hook.began for hook in hooks), default=0))
+    events = view.events(Span(after=start, limit=PAGE)) if hooks else []
+    end = events[-1].seq if len(events) == PAGE else max(view.head().seq, start)
+    gaps = [gap for gap in view.gaps_after(start, PAGE) if gap.last <= end] if hooks else []
+    return _Found(hooks, events, gaps, end)
+
+
+def message(workspace: str, event: Event) -> str:
+    """Return the message of an event, the same text in every process. Of a long event only what it is about is sent."""
+    said: dict[str, Any] = {
+        "type": event.kind,
+        "timestamp": iso(event.at),
+        "data": {"workspace": workspace, **wire.event(event)},
+    }
+    text = encode(said)
+    if len(text) > LONGEST:
+        said["data"] |= {"data": None, "answer": None, "is_cut": True}
+        text = encode(said)
+    return text

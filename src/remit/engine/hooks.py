@@ -1,0 +1,66 @@
+"""Hooks of a workspace: adding, removing and rotating them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from remit.core.events import Hook
+from remit.core.kinds.workspace import hook_added, hook_removed, hook_rotated
+from remit.core.values import Json, shown
+from remit.engine.acts import ONCE, Act, ActContent
+from remit.engine.ground import Ground
+from remit.errors import BadInput, NotFound
+from remit.ports import Decision, View
+
+MOST: Final = 100  # hooks of one workspace: each event is compared with all of them
+
+
+class Hooks(NamedTuple):
+    """The hooks of a workspace, as its owner sets them."""
+
+    ground: Ground
+
+    async def add(self, url: str, kinds: str, run: str, act: Act = ONCE) -> Hook:
+        """Add a hook, and return it. It is sent what happens from now on."""
+        now = self.ground.clock.now()
+        made = Hook(self.ground.ids.new(), url, kinds, run, 1, None, act.by, now, 0, 0)
+
+        def decide(view: View) -> Decision[list[Json]]:
+            if len(view.hooks()) >= MOST:
+                raise BadInput(f"a workspace has at most {MOST} hooks; remove one that is not needed")
+            if run and view.standing(run) is None:
+                raise NotFound(f"there is no run {shown(run)}")
+            return Decision([*made], (hook_added(made, now),))
+
+        content = ActContent("hooks.add", url, [kinds, run])
+        answer = (await act.perform(self.ground, content, decide)).answer
+        return Hook._make(answer)
+
+    async def remove(self, hook: str, act: Act = ONCE) -> bool:
+        """Remove a hook. Nothing more is sent to it. Return whether there was one."""
+
+        def decide(view: View) -> Decision[bool]:
+            if view.hook(hook) is None:
+                return Decision(False)
+            return Decision(True, (hook_removed(hook, act.by, self.ground.clock.now()),))
+
+        return (await act.perform(self.ground, ActContent("hooks.remove", hook), decide)).answer
+
+    async def rotate(self, hook: str, act: Act = ONCE) -> Hook:
+        """Give a hook a new secret, and return it. The one before signs for another day."""
+
+        def decide(view: View) -> Decision[list[Json]]:
+            now = self.ground.clock.now()
+            before = view.hook(hook)
+            if before is None:
+                raise no_hook(hook)
+            after = before._replace(generation=before.generation + 1, rotated_at=now)
+            return Decision([*after], (hook_rotated(hook, after.generation, act.by, now),))
+
+        answer = (await act.perform(self.ground, ActContent("hooks.rotate", hook), decide)).answer
+        return Hook._make(answer)
+
+
+def no_hook(hook: str) -> NotFound:
+    """Return the error for an unknown hook."""
+    return NotFound(f"there is no hook {shown(hook)}; ws.hooks.list() and `remit hooks ls` list them")

@@ -1,0 +1,277 @@
+"""`ws.hooks`: addresses outside that are sent events of a workspace, and what was sent to them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+import anyio
+
+from remit.core.backoff import RetryPolicy
+from remit.core.bounds import TOP, ceiling
+from remit.core.breaker import BreakerPolicy
+from remit.core.events import Hook
+from remit.core.hook import derived_secret, secret_text, wanted_kinds
+from remit.core.kinds import SHAPES
+from remit.core.lifecycle import TERMINAL
+from remit.core.secret import Secret
+from remit.core.values import NAME_LIMIT, RESERVED, line, shown
+from remit.engine import asking
+from remit.engine.acts import act_of
+from remit.engine.directory import Directory
+from remit.engine.hooks import Hooks, no_hook
+from remit.engine.queue.task import Status
+from remit.engine.settings import Policy, Serving
+from remit.engine.timing import move_on_after
+from remit.engine.upkeep.keys import Keys
+from remit.errors import BadInput, Conflict, NotFound, RemitError
+from remit.runtime.opening import Opening, settings
+from remit.runtime.tasks import WorkspaceTasks, id_of
+
+HOOKS: Final = f"{RESERVED}hooks"  # the workspace of all deliveries of a database
+NETWORKS_VARIABLE: Final = "REMIT_HOOK_NETWORKS"
+# Growing waits of 5 s up to 85 minutes: a delivery is given up after about a day.
+RETRY: Final = RetryPolicy(attempts=26, first=5.0, cap=5_120.0)
+AT_ONCE: Final = 4  # deliveries to one hook; those to others do not wait for them
+TIMEOUT: Final = 30.0  # of one try, its request and its records
+KEEP_DAYS: Final = 30.0  # of the log of deliveries
+SLOTS: Final = 256  # deliveries of one process at once
+_LOOK_SECONDS: Final = 1.0  # between two looks for the first hook
+_AGAIN_SECONDS: Final = 10.0  # after a failure
+_SIGNING: Final = "signing"  # the name of the key that all secrets are derived from
+_KEY_BYTES: Final = 32
+_NOT_DELIVERED: Final = "NotDelivered: "
+_RECENT: Final = 20
+_CEILING: Final = ceiling(TOP)
+
+_log = logging.getLogger("remit")
+
+
+class NewHook(NamedTuple):
+    """A hook that was added or rotated, with its secret. remit shows the secret this once."""
+
+    id: str
+    secret: Secret
+
+
+class HookInfo(NamedTuple):
+    """A hook, and how its deliveries go. Times are microseconds since 1970.
+
+    `waiting` is the number of deliveries that are still tried. `failing` is why the last delivery that ended was given
+    up, after a day of tries, and `failing_since` when; both are empty if it arrived.
+    """
+
+    id: str
+    url: str
+    kinds: tuple[str, ...]
+    run: str
+    added_by: str
+    added_at: int
+    rotated_at: int | None
+    waiting: int
+    failing: str
+    failing_since: int | None
+
+
+class Delivery(NamedTuple):
+    """One event for one hook, as the log has it. `event` is the number of the event, 0 for a gap in the journal.
+    `state` is that of a task: "completed" if the hook took it. `error` is why the last try failed."""
+
+    id: str
+    hook: str
+    event: int
+    kind: str
+    state: str
+    attempt: int
+    asked_at: int
+    ended_at: int | None
+    next_at: int | None
+    error: str
+
+
+class WorkspaceHooks:
+    """The hooks of a workspace. Its workers, and `remit serve`, send each event at least once (`remit[channels]`).
+
+    The secrets are derived from a key of the store, which is encrypted with the master key of `ws.keys`.
+    """
+
+    __slots__ = ("_deliveries", "_opening")
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._deliveries = DeliveryLog(opening)
+
+    async def add(self, url: str, kinds: Iterable[str], *, run: str = "", op: str = "", by: str = "") -> NewHook:
+        """Send the events of these kinds to an address from now on: `await ws.hooks.add("https://example.com/hook",
+        ["task.completed", "question.*"])`. With `run`, only events of that run. Return its id and its secret, which
+        signs everything that is sent (standardwebhooks.com)."""
+        if self._opening.workspace.startswith(RESERVED):
+            raise BadInput("events of remit's own workspaces are not sent to hooks")
+        address = client().check(url)
+        wanted = wanted_kinds(kinds, SHAPES)
+        root = await self._deliveries.signing_key()
+        given = id_of(run, "a run's id") if run else ""
+        host = f"{address.scheme}://{url.partition('://')[2]}"
+        hook = await Hooks(self._opening.ground).add(host, wanted, given, act_of(op, by))
+        return self._shown(root, hook)
+
+    async def remove(self, hook: str, *, op: str = "", by: str = "") -> bool:
+        """Remove a hook; deliveries that were not made yet are given up. Return whether there was one."""
+        return await Hooks(self._opening.ground).remove(_id(hook), act_of(op, by))
+
+    async def rotate(self, hook: str, *, op: str = "", by: str = "") -> NewHook:
+        """Give a hook a new secret, and return it. For 24 hours, the secret before signs too."""
+        root = await self._deliveries.signing_key()
+        return self._shown(root, await Hooks(self._opening.ground).rotate(_id(hook), act_of(op, by)))
+
+    def _shown(self, root: bytes, hook: Hook) -> NewHook:
+        secret = derived_secret(root, self._opening.workspace, hook.id, hook.generation)
+        return NewHook(hook.id, Secret(secret_text(secret)))
+
+    async def list(self) -> list[HookInfo]:
+        """Return all hooks, the oldest first, with how their deliveries go."""
+        hooks = await self._opening.records.read(lambda view: view.hooks())
+        return [await self._deliveries.info(hook) for hook in hooks]
+
+    async def deliveries(
+        self, hook: str, *, state: str | None = None, limit: int = 100, before: str = ""
+    ) -> list[Delivery]:
+        """Return what was sent to a hook, or is to be sent, newest first. `state` is that of a task, or "open" for all
+        that are still tried; `before` is the id of the last delivery on the previous page. The log keeps 30 days."""
+        found = await self._hook(hook)
+        start = (await self._delivery(before)).began if before else None
+        tasks = self._deliveries.tasks
+        return [_delivery(one) for one in await tasks.list(agent=found.id, state=state, limit=limit, before=start)]
+
+    async def replay(self, delivery: str, *, op: str = "", by: str = "") -> str:
+        """Send a delivery again that has ended, whether it arrived or not, with the same `webhook-id`. Return the id of
+        the new delivery."""
+        one = await self._delivery(delivery)
+        if one.state not in TERMINAL:
+            raise Conflict(f"the delivery {shown(delivery)} is still being tried; it can be replayed after that")
+        if one.state != "completed":
+            return (await self._deliveries.tasks.retry(one.id, op=op, by=by)).id
+        act = act_of(op, by)
+        key = f"replay/{one.id}/{act.op or self._opening.ground.ids.new()}"
+        return await self._deliveries.submit(one.agent, one.task, dict(one.meta), key)
+
+    async def _hook(self, hook: str) -> Hook:
+        named = _id(hook)
+        found = await self._opening.records.read(lambda view: view.hook(named))
+        if found is None:
+            raise no_hook(named)
+        return found
+
+    async def _delivery(self, delivery: str) -> Status:
+        """Return the task of a delivery. Raise `NotFound` if it belongs to no hook of this workspace."""
+        named = line(delivery, "a delivery's id", NAME_LIMIT)
+        unknown = NotFound(f"there is no delivery {shown(named)} of a hook of this workspace")
+        try:
+            status = await self._deliveries.tasks.get(named).status()
+        except NotFound:
+            raise unknown from None
+        if await self._opening.records.read(lambda view: view.hook(status.agent)) is None:
+            raise unknown
+        return status
+
+
+class DeliveryLog:
+    """The deliveries of all hooks of a database: durable tasks of the workspace `remit.hooks`, in which each hook is an
+    agent."""
+
+    def __init__(self, opening: Opening, slots: int = 0) -> None:
+        self._opening = opening
+        self._slots = slots
+
+    @cached_property
+    def opening(self) -> Opening:
+        """The place of the deliveries, on the database of the workspace."""
+        own = self._opening.settings
+        policy = Policy(breaker=BreakerPolicy(failures=1_000_000))  # the waits between tries are enough
+        parts = settings(policy, Serving(concurrency=self._slots, keep_days=KEEP_DAYS), own.system)
+        return Opening(self._opening.database, HOOKS, Directory(), parts, is_own=True)
+
+    @cached_property
+    def tasks(self) -> WorkspaceTasks:
+        """The deliveries as tasks."""
+        return WorkspaceTasks(self.opening)
+
+    async def signing_key(self) -> bytes:
+        """Return the key that all secrets of hooks are derived from. The first caller makes it; it is encrypted with
+        the newest master key."""
+        ground, own = self.opening.ground, self.opening.settings
+        keys = Keys(ground, own.vault, own.redaction)
+        found = await keys.open(_SIGNING)
+        if found is None:
+            made = Secret(b64encode(os.urandom(_KEY_BYTES)).decode())
+            try:
+                await keys.set(_SIGNING, made, act_of("hooks.signing", ""))
+            except Conflict:  # another process was faster
+                _log.debug("another process has made the signing key of hooks")
+            found = await keys.open(_SIGNING)
+            assert found is not None
+        elif own.vault().newest not in {one.key_id for one in await keys.names()}:
+            await keys.rotate()
+        return b64decode(found.reveal())
+
+    async def submit(self, hook: str, body: str, meta: Mapping[str, Any], key: str) -> str:
+        """Queue a delivery once for a key, and return its id."""
+        submission, session = asking.submitted(hook, body, {"session": hook, "meta": meta, "key": key})
+        return (await self.opening.engine.queue.begin(submission, _CEILING, session)).id
+
+    async def info(self, hook: Hook) -> HookInfo:
+        """Return a hook with the state of its deliveries."""
+        tasks = self.tasks
+        waiting = await tasks.list(agent=hook.id, state="open", limit=10_000)
+        lost = [one for state in ("failed", "dead") for one in await tasks.list(agent=hook.id, state=state, limit=1)]
+        arrived = await tasks.list(agent=hook.id, state="completed", limit=_RECENT)
+        last = max(lost, key=lambda one: one.ended_at or 0, default=None)
+        if last is not None and any((one.ended_at or 0) > (last.ended_at or 0) for one in arrived):
+            last = None
+        why, since = (_why(last), last.ended_at) if last is not None else ("", None)
+        facts = (hook.id, hook.url, tuple(hook.kinds.split()), hook.run, hook.added_by, hook.added_at, hook.rotated_at)
+        return HookInfo(*facts, len(waiting), why, since)
+
+
+def _delivery(one: Status) -> Delivery:
+    event, kind = one.meta.get("event", 0), one.meta.get("kind", "")
+    next_at = None if one.state in TERMINAL else max(one.asked_at, one.ready_at)
+    facts = (one.state, one.attempt, one.asked_at, one.ended_at, next_at, _why(one))
+    return Delivery(one.id, one.agent, int(event or 0), str(kind), *facts)
+
+
+def _why(one: Status) -> str:
+    """Return why a delivery failed, without the name of the agent that stands for the hook."""
+    return one.error.partition(_NOT_DELIVERED)[2] or one.error
+
+
+def _id(hook: object) -> str:
+    return line(hook, "a hook's id", NAME_LIMIT)
+
+
+def client() -> Any:
+    """Return what sends requests to addresses from outside, within the networks that the operator permits."""
+    return import_module("remit.adapters.vetted").of_operator(os.environ.get(NETWORKS_VARIABLE, ""))
+
+
+async def carry_hooks(opening: Opening) -> None:
+    """Send the events of a workspace to its hooks, until cancelled. While there is no hook, this looks for one every
+    second, and opens and imports nothing else."""
+    said = ""
+    while True:
+        pause = _LOOK_SECONDS
+        try:
+            if await opening.records.read(lambda view: view.hooks()):
+                await import_module("remit.adapters.hooks").carry(opening)
+        except RemitError as error:
+            pause = _AGAIN_SECONDS
+            if str(error) != said:  # once, not every ten seconds
+                said = str(error)
+                _log.warning("events are not sent to hooks; trying again every %g s: %s", pause, error)
+        with move_on_after(opening.clock, pause):
+            await anyio.sleep_forever()
