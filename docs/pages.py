@@ -124,9 +124,10 @@ def _groups() -> list[str]:
         types.WorkspaceArtifacts,
         types.KeyRing,
         types.WorkspaceAccess,
+        types.WorkspaceHooks,
         types.WorkspaceLooks,
     )
-    named = "tasks schedules journal money questions agents context artifacts keys access looks"
+    named = "tasks schedules journal money questions agents context artifacts keys access hooks looks"
     names = named.split()
     placed = [*zip(names, groups, strict=True), ("keys.cooling", types.CoolingList)]
     return [
@@ -223,6 +224,7 @@ def commands_page() -> str:
         commands.breaker,
         commands.keys,
         commands.access,
+        commands.hooks,
         commands.db,
     )
     for parent in (*groups_here, *named):

@@ -58,6 +58,7 @@ WALKED = (
         remit.types.WorkspaceQuestions,
         remit.types.WorkspaceAgents,
         remit.types.WorkspaceSchedules,
+        remit.types.WorkspaceHooks,
         remit.types.WorkspaceLooks,
         remit.types.WorkspaceAccess,
     ),
@@ -224,7 +225,7 @@ def test_every_keyword_that_is_taken_is_shown():
 
 def test_a_workspace_has_groups_and_few_names_of_its_own():
     own = "check close edges fork lasting name prune stats submit submit_plan submit_team tree wait_all where"
-    groups = "access agents artifacts context journal keys looks money questions schedules tasks"
+    groups = "access agents artifacts context hooks journal keys looks money questions schedules tasks"
     assert names_of(remit.Workspace) == f"{own} {groups}"
     assert names_of(remit.types.WorkspaceTasks) == "cancel get list orphans progress retry runs words"
     assert names_of(remit.types.WorkspaceJournal) == "follow gaps history read"
@@ -237,6 +238,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     looks = "answers below cards detail entries entry has_ended head ledger open_events part prunable question records"
     assert names_of(remit.types.WorkspaceLooks) == f"{looks} run runs talk task tasks tree uncertain"
     assert names_of(remit.types.WorkspaceAccess) == "list make revoke"
+    assert names_of(remit.types.WorkspaceHooks) == "add deliveries list remove replay rotate"
     assert names_of(remit.types.KeyRing) == "cooling names remove rotate set"
 
 

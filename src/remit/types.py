@@ -43,6 +43,7 @@ from remit.runtime.access import WorkspaceAccess
 from remit.runtime.agents import WorkspaceAgents
 from remit.runtime.artifacts import StoredArtifact, WorkspaceArtifacts
 from remit.runtime.contexts import WorkspaceContext
+from remit.runtime.hooks import Delivery, HookInfo, NewHook, WorkspaceHooks
 from remit.runtime.journal import Follow, WorkspaceJournal
 from remit.runtime.keys import CoolingList, KeyRing
 from remit.runtime.looks import (
@@ -81,6 +82,7 @@ __all__ = [
     "Context",
     "CoolingList",
     "Crew",
+    "Delivery",
     "Detail",
     "DetailLook",
     "EarlierAttempt",
@@ -97,6 +99,7 @@ __all__ = [
     "Head",
     "Health",
     "Hold",
+    "HookInfo",
     "Hop",
     "Inquiry",
     "KeptTalk",
@@ -113,6 +116,7 @@ __all__ = [
     "Metered",
     "ModelAnswer",
     "Move",
+    "NewHook",
     "Node",
     "Notice",
     "Offers",
@@ -161,6 +165,7 @@ __all__ = [
     "WorkspaceAgents",
     "WorkspaceArtifacts",
     "WorkspaceContext",
+    "WorkspaceHooks",
     "WorkspaceJournal",
     "WorkspaceLooks",
     "WorkspaceMoney",

@@ -118,6 +118,7 @@ async def test_a_hook_that_fails_is_retried_under_the_same_id_and_marked_after_a
         async with carried(rt):
             for tries in range(1, RETRY.attempts):
                 [one] = await delivered(rt, hook.id, partial(_waits, tries), clock)
+                assert one.error == "it answered 503"
                 assert one.next_at is not None
                 clock.advance((one.next_at - clock.now()) / SECOND)
             await delivered(rt, hook.id, lambda found: found[0].state == "dead", clock)

@@ -178,6 +178,13 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
     },
     "access": {"make": ({"name": "x"}, ()), "revoke": ({"id": "x"}, ())},
     "context": {},
+    "hooks": {
+        "add": ({"url": "https://example.com/hook", "kinds": ["task.completed"]}, ()),
+        "remove": ({"hook": "x"}, ()),
+        "rotate": ({"hook": "x"}, ()),
+        "deliveries": ({"hook": "x"}, ()),
+        "replay": ({"delivery": "x"}, ()),
+    },
     "looks": {
         "task": ({"part": "x"}, ()),
         "run": ({"part": "x"}, ()),
@@ -207,6 +214,7 @@ TAKE_NOTHING = {
     "access": {"list"},
     "context": {"namespaces", "cleanup"},
     "looks": {"open_events", "head", "cards", "ledger"},
+    "hooks": {"list"},
 }
 OF_CONTEXT: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "set": ({"namespace": "n", "key": "k", "value": 1}, ()),

@@ -114,6 +114,15 @@ access.command("remit.cli.access:make", name="make", help="Make an access and pr
 access.command("remit.cli.access:revoke", name="revoke", help="Refuse the key of an access from now on.")
 app.command(access)
 
+hooks = App(name="hooks", help="Send events to addresses outside, signed.", group=MAINTAIN)
+hooks.command("remit.cli.hooks:listing", name="ls", help="List the hooks, and whether they take what is sent.")
+hooks.command("remit.cli.hooks:add", name="add", help="Send events to an address from now on.")
+hooks.command("remit.cli.hooks:remove", name="rm", help="Remove a hook.")
+hooks.command("remit.cli.hooks:rotate", name="rotate", help="Give a hook a new secret.")
+hooks.command("remit.cli.hooks:deliveries", name="deliveries", help="List what was sent to a hook.")
+hooks.command("remit.cli.hooks:replay", name="replay", help="Send a delivery again.")
+app.command(hooks)
+
 db = App(name="db", help="Create or migrate a store.", group=MAINTAIN)
 db.command("remit.cli.db:migrate", name="migrate", help="Create a store, or migrate an older one.")
 app.command(db)

@@ -6,9 +6,10 @@ import logging
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import anyio
 
@@ -26,10 +27,12 @@ from remit.engine.acts import act_of
 from remit.engine.directory import Directory
 from remit.engine.hooks import Hooks, no_hook
 from remit.engine.queue.task import Status
-from remit.engine.settings import Policy, Serving
+from remit.engine.settings import Policy
 from remit.engine.timing import move_on_after
 from remit.engine.upkeep.keys import Keys
 from remit.errors import BadInput, Conflict, NotFound, RemitError
+from remit.ports import Span, View
+from remit.runtime.filters import TaskFilter
 from remit.runtime.opening import Opening, settings
 from remit.runtime.tasks import WorkspaceTasks, id_of
 
@@ -126,6 +129,7 @@ class WorkspaceHooks:
 
     async def rotate(self, hook: str, *, op: str = "", by: str = "") -> NewHook:
         """Give a hook a new secret, and return it. For 24 hours, the secret before signs too."""
+        await self._hook(hook)
         root = await self._deliveries.signing_key()
         return self._shown(root, await Hooks(self._opening.ground).rotate(_id(hook), act_of(op, by)))
 
@@ -145,8 +149,8 @@ class WorkspaceHooks:
         that are still tried; `before` is the id of the last delivery on the previous page. The log keeps 30 days."""
         found = await self._hook(hook)
         start = (await self._delivery(before)).began if before else None
-        tasks = self._deliveries.tasks
-        return [_delivery(one) for one in await tasks.list(agent=found.id, state=state, limit=limit, before=start)]
+        given = {"agent": found.id, "state": state, "limit": limit, "before": start}
+        return await self._deliveries.deliveries(cast("TaskFilter", given))
 
     async def replay(self, delivery: str, *, op: str = "", by: str = "") -> str:
         """Send a delivery again that has ended, whether it arrived or not, with the same `webhook-id`. Return the id of
@@ -193,7 +197,8 @@ class DeliveryLog:
         """The place of the deliveries, on the database of the workspace."""
         own = self._opening.settings
         policy = Policy(breaker=BreakerPolicy(failures=1_000_000))  # the waits between tries are enough
-        parts = settings(policy, Serving(concurrency=self._slots, keep_days=KEEP_DAYS), own.system)
+        serving = replace(own.serving, concurrency=self._slots, keep_days=KEEP_DAYS, channels=())
+        parts = settings(policy, serving, own.system)
         return Opening(self._opening.database, HOOKS, Directory(), parts, is_own=True)
 
     @cached_property
@@ -224,6 +229,19 @@ class DeliveryLog:
         submission, session = asking.submitted(hook, body, {"session": hook, "meta": meta, "key": key})
         return (await self.opening.engine.queue.begin(submission, _CEILING, session)).id
 
+    async def deliveries(self, which: TaskFilter) -> list[Delivery]:
+        """Return deliveries, newest first; for those that are still tried, why the last try failed."""
+        found = await self.tasks.list(**which)
+        tried = [one.id for one in found if one.state not in TERMINAL and one.attempt]
+
+        def look(view: View) -> dict[str, str]:
+            retrying = frozenset(("task.retrying",))
+            last = {task: view.events(Span(run=task, kinds=retrying, limit=1, latest=True)) for task in tried}
+            return {task: str(events[0].data.get("error", "")) for task, events in last.items() if events}
+
+        errors = await self.opening.records.browse(look) if tried else {}
+        return [_delivery(one, errors.get(one.id, one.error)) for one in found]
+
     async def info(self, hook: Hook) -> HookInfo:
         """Return a hook with the state of its deliveries."""
         tasks = self.tasks
@@ -233,21 +251,21 @@ class DeliveryLog:
         last = max(lost, key=lambda one: one.ended_at or 0, default=None)
         if last is not None and any((one.ended_at or 0) > (last.ended_at or 0) for one in arrived):
             last = None
-        why, since = (_why(last), last.ended_at) if last is not None else ("", None)
+        why, since = (_why(last.error), last.ended_at) if last is not None else ("", None)
         facts = (hook.id, hook.url, tuple(hook.kinds.split()), hook.run, hook.added_by, hook.added_at, hook.rotated_at)
         return HookInfo(*facts, len(waiting), why, since)
 
 
-def _delivery(one: Status) -> Delivery:
+def _delivery(one: Status, error: str) -> Delivery:
     event, kind = one.meta.get("event", 0), one.meta.get("kind", "")
     next_at = None if one.state in TERMINAL else max(one.asked_at, one.ready_at)
-    facts = (one.state, one.attempt, one.asked_at, one.ended_at, next_at, _why(one))
+    facts = (one.state, one.attempt, one.asked_at, one.ended_at, next_at, _why(error))
     return Delivery(one.id, one.agent, int(event or 0), str(kind), *facts)
 
 
-def _why(one: Status) -> str:
+def _why(error: str) -> str:
     """Return why a delivery failed, without the name of the agent that stands for the hook."""
-    return one.error.partition(_NOT_DELIVERED)[2] or one.error
+    return error.partition(_NOT_DELIVERED)[2] or error
 
 
 def _id(hook: object) -> str:
