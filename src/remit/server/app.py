@@ -27,6 +27,7 @@ from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
 from remit.server.openapi import RouteRows
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
+from remit.server.sessions import Sessions
 from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
 from remit.server.tenants import Tenants
 
@@ -109,10 +110,16 @@ class Server:
     mounted application."""
 
     def __init__(
-        self, tenants: Tenants, doorkeeper: Doorkeeper, settings: ServerSettings, rows: Iterable[Row] = ROWS
+        self,
+        tenants: Tenants,
+        doorkeeper: Doorkeeper,
+        settings: ServerSettings,
+        rows: Iterable[Row] = ROWS,
+        sessions: Sessions | None = None,
     ) -> None:
         self._tenants = tenants
         self._doorkeeper = doorkeeper
+        self._sessions = sessions
         self._settings = settings
         self._rates = RequestRates(settings.rates, monotonic)
         self._turns = FairTurns(settings.rates)
@@ -235,9 +242,12 @@ class Server:
         if not needed:
             return Caller("", self._settings.workspace, frozenset())
         kind, _, key = header(scope, b"authorization").partition(" ")
-        if kind.lower() != "bearer" or not key.strip():
+        if not kind and self._sessions is not None:
+            caller = await self._sessions.caller(scope)
+        elif kind.lower() != "bearer" or not key.strip():
             raise no_key()
-        caller = await self._doorkeeper.caller(key.strip())
+        else:
+            caller = await self._doorkeeper.caller(key.strip())
         caller.must(needed)
         return caller
 
@@ -256,9 +266,15 @@ class Server:
         await app({**scope, **own}, receive, send)
 
 
-def create_app(tenants: Tenants, doorkeeper: Doorkeeper, settings: ServerSettings | None = None) -> Server:
-    """Return the server of these workspaces. Its settings say which hosts it answers."""
-    return Server(tenants, doorkeeper, ServerSettings() if settings is None else settings)
+def create_app(
+    tenants: Tenants,
+    doorkeeper: Doorkeeper,
+    settings: ServerSettings | None = None,
+    sessions: Sessions | None = None,
+) -> Server:
+    """Return the server of these workspaces. Its settings say which hosts it answers. With `sessions`, a browser may
+    also call it with a cookie."""
+    return Server(tenants, doorkeeper, ServerSettings() if settings is None else settings, sessions=sessions)
 
 
 _BUG: Final = "the server failed; its log says why"

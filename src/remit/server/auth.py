@@ -14,7 +14,7 @@ from remit.core.identity import AccessRow
 from remit.core.times import SECOND
 from remit.errors import StoreError
 from remit.ports import AccessUse, Clock, Database, Decision
-from remit.server.callers import Caller, Doorkeeper, no_key
+from remit.server.callers import Caller, TokenDoorkeeper, no_key
 
 KNOWN_FOR: Final = SECOND // 2  # a key that another process revoked is refused after this time
 USED_EVERY: Final = 60 * SECOND  # between two writes of the last use
@@ -38,7 +38,7 @@ class StoreDoorkeeper:
     process counts at once. The memory has ids, no keys.
     """
 
-    def __init__(self, database: Database, clock: Clock, token: Doorkeeper | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock, token: TokenDoorkeeper | None = None) -> None:
         self._database = database
         self._clock = clock
         self._token = token
@@ -54,6 +54,17 @@ class StoreDoorkeeper:
         del key  # so that a traceback with local variables does not show it
         known = None if asked is None else await self._found(asked.id)
         if asked is None or known is None or not known.row.admits(asked.digest, self._clock.now()):
+            raise no_key()
+        self._note_use(known)
+        return _caller(known)
+
+    async def again(self, access: str) -> Caller:
+        """Return the caller of an access whose key was checked before, for the session of a browser. Raise
+        `Unauthorised` if the access is revoked or expired meanwhile."""
+        if access == "" and self._token is not None:
+            return self._token.own
+        known = await self._found(access)
+        if known is None or not known.row.lives(self._clock.now()):
             raise no_key()
         self._note_use(known)
         return _caller(known)

@@ -61,12 +61,12 @@ class TokenDoorkeeper:
 
     def __init__(self, token: str, workspace: str) -> None:
         self._token = token.encode()
-        self._caller = Caller("", workspace, frozenset((ADMIN,)))
+        self.own = Caller("", workspace, frozenset((ADMIN,)))
 
     async def caller(self, key: str) -> Caller:
         if not compare_digest(key.encode(), self._token):
             raise no_key()
-        return self._caller
+        return self.own
 
 
 def no_key() -> Unauthorised:
