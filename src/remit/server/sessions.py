@@ -74,8 +74,8 @@ class Sessions:
         return found[0] if len(found) == 1 else ""
 
     async def caller(self, scope: Scope) -> Caller:
-        """Return who makes a request with a cookie. Raise `Unauthorised` for a cookie that is not valid, and `Forbidden`
-        for a request that another page may have caused."""
+        """Return who makes a request with a cookie. Raise `Unauthorised` for an invalid cookie, and `Forbidden` for a
+        request that another page may have caused."""
         cookie = self.cookie(scope)
         access = self._access(cookie)
         self._must_be_ours(scope, cookie)
