@@ -20,7 +20,7 @@ from remit.server.app import Server
 from remit.server.feed import WORDS_EVERY, FeedLimits, Feeds, StreamFilter, StreamReader
 from remit.server.live import BEAT, STALLED, EventStream
 from remit.testing import FakeClock
-from server.serving import app_of
+from server.serving import app_of, client
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +128,9 @@ async def test_a_reader_who_was_away_for_longer_than_the_journal_is_told_what_wa
     assert missing | there >= {*range(last_seen + 1, await head(ws) + 1)}
     assert not missing & there
     assert [frame for frame in seen if frame["event"] not in ("gap", "cursor")]
+    async with client(app_of(rt)) as http:
+        page = (await http.get(f"/v1/events?after={last_seen}")).json()
+    assert page["gaps"] == [[gap["data"]["first"], gap["data"]["last"]] for gap in gaps]
     assert [int(frame["id"]) for frame in seen] == sorted(int(frame["id"]) for frame in seen)
 
 

@@ -154,7 +154,7 @@ class Feed:
             gaps = [gap for gap in view.gaps_after(seq, _GAPS) if gap.first <= upto]
             if len(gaps) == _GAPS:  # there are more: this page ends at the last of them
                 upto = min(upto, gaps[-1].last)
-            frames = [gap_frame(gap.first, gap.last) for gap in gaps]
+            frames = [gap_frame(max(gap.first, seq + 1), gap.last) for gap in gaps]
             frames += [event_frame(event) for event in events if event.seq <= upto]
             return sorted(frames, key=lambda frame: frame.seq), upto
 

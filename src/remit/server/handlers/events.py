@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from remit.core.kinds import SHAPES
 from remit.core.times import aware
+from remit.core.values import Json
 from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.runtime.filters import HistoryFilter
@@ -66,15 +67,19 @@ class EventsQuery(QueryModel):
 
 
 async def listing(call: HttpCall[EventsQuery, NoBody]) -> HttpAnswer | Response:
-    """List events in their order, after a number. With `Accept: text/event-stream`, send new ones as they come: from
-    now on, or after the event that `Last-Event-ID` or `after` names."""
+    """List events in their order, after a number; `gaps` are the numbers that were removed among them. With `Accept:
+    text/event-stream`, send new ones as they come: from now on, or after the event that `Last-Event-ID` or `after`
+    names."""
     if call.scope["method"] == "GET" and STREAM in call.headers.get("accept", ""):
         return await _stream(call)
     if call.query.words is not None:
         raise BadInput("words of models come in a stream only: send `Accept: text/event-stream`")
-    found = await call.workspace.journal.history(**call.query.filters())
-    following = str(found[-1].seq) if len(found) == call.query.limit else None
-    return HttpAnswer({"events": [wire.event(one) for one in found], "next": following})
+    journal = call.workspace.journal
+    found = await journal.history(**call.query.filters())
+    last = found[-1].seq if len(found) == call.query.limit else None
+    gaps: Json = [[gap.first, gap.last] for gap in await journal.gaps(call.query.after, last)]
+    following = None if last is None else str(last)
+    return HttpAnswer({"events": [wire.event(one) for one in found], "gaps": gaps, "next": following})
 
 
 async def _stream(call: HttpCall[EventsQuery, NoBody]) -> Response:
