@@ -253,7 +253,7 @@ async def test_a_process_with_many_workspaces_is_told_of_each_once():
 def test_without_an_sdk_provider_the_error_says_what_to_give():
     with pytest.raises(BadInput, match="set_tracer_provider"):
         instrument(Runtime())
-    with pytest.raises(BadInput, match="a Runtime or a Workspace"):
+    with pytest.raises(BadInput, match="of a Runtime or a Workspace"):
         instrument("team.db", tracer_provider=TracerProvider(shutdown_on_exit=False))  # pyright: ignore[reportArgumentType]
 
 

@@ -254,6 +254,21 @@ def _drain(rt: Runtime) -> None:
     rt.draining = asyncio.ensure_future(rt.drain(0))  # pyright: ignore[reportAttributeAccessIssue] - kept alive
 
 
+def _export(rt: Runtime, file: Path) -> None:
+    """A line for each span of this process."""
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - most members have none
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor  # noqa: PLC0415
+
+    from remit.adapters.otel import instrument  # noqa: PLC0415
+
+    def line(span: Any) -> str:
+        return f"{' '.join(span.to_json(indent=None).split())}\n"
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=file.open("a", 1), formatter=line)))
+    instrument(rt, tracer_provider=provider)
+
+
 async def main(job: Operation, address: str, folder: Path, how: dict[str, str]) -> None:
     if "machine" in how:
         be_on_machine(how["machine"])
@@ -261,6 +276,8 @@ async def main(job: Operation, address: str, folder: Path, how: dict[str, str]) 
     clock = SharedClock(folder / how["clock"]) if "clock" in how else None
     async with team(address, silence=float(how.get("silence", 15)), clock=clock, **numbers) as rt:
         join(rt, folder)
+        if "spans" in how:
+            _export(rt, folder / how["spans"])
         doing = asyncio.ensure_future(job(rt, folder, how))
         alone = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
         await asyncio.wait([doing, alone], return_when=asyncio.FIRST_COMPLETED)

@@ -13,14 +13,13 @@ from typing import Any, Final, cast
 from remit import __version__
 from remit.adapters import otel_names as names
 from remit.adapters.otel_names import Metric, safe_name
-from remit.adapters.telemetry import BACKLOG, Agents, EndedTask, Measures, Telemetry
-from remit.core.checks import of_type, whole
+from remit.adapters.telemetry import BACKLOG, Agents, EndedTask, Measures, Telemetry, telemetry_of
+from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import lands
 from remit.errors import BadInput
-from remit.runtime.opening import Opening
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import Workspace, opening_of
+from remit.runtime.workspace import Workspace
 
 try:
     from opentelemetry import metrics, trace
@@ -43,10 +42,11 @@ def instrument(
     *,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
+    everywhere: bool = False,
     backlog: int = BACKLOG,
 ) -> Telemetry:
-    """Export spans and metrics of what this process does for a runtime, or a workspace; without one, of every workspace
-    that this process opens from now on.
+    """Export spans and metrics of what this process does for a runtime, or a workspace; without one, or with
+    `everywhere`, for every workspace that it opens from now on.
 
     Without providers, the global ones of OpenTelemetry are used. The spans of frameworks and HTTP clients that an agent
     uses are below the span of its turn. Up to `backlog` facts wait for a slow exporter; more are dropped and counted.
@@ -61,24 +61,10 @@ def instrument(
         )
     spans = Spans(provider)
     measures = Measures(_adding(metrics.get_meter_provider() if meter_provider is None else meter_provider))
-    if runtime is None:
-        return Telemetry((spans, measures), _every, backlog)
-    opening = opening_of(_workspace(runtime))
-    telemetry = Telemetry((spans, measures), lambda other: other.directory is opening.directory, backlog)
+    telemetry = telemetry_of(runtime, (spans, measures), everywhere=everywhere, backlog=backlog)
     if isinstance(runtime, Runtime):
         runtime.around(Tracing(spans, telemetry))
-    telemetry.follow_open(opening)
     return telemetry
-
-
-def _every(_opening: Opening) -> bool:
-    return True
-
-
-def _workspace(given: object) -> Workspace:
-    if isinstance(given, Runtime):
-        return given.workspace
-    return of_type(given, Workspace, "instrument takes a Runtime or a Workspace")
 
 
 # -- ids ---------------------------------------------------------------------------------------------------------------

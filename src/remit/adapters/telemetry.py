@@ -19,12 +19,15 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from remit import watching
 from remit.adapters import otel_names as names
 from remit.adapters.otel_names import OTHER, Metric
+from remit.core.checks import of_type
 from remit.core.events import FIRST_KINDS, Event
 from remit.core.kinds.money import SPENDS, spent_in
 from remit.core.lifecycle import ENDS, MOVES, lands
 from remit.core.times import SECOND
 from remit.ports import Span, Store, View
 from remit.runtime.opening import Opening
+from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import Workspace, opening_of
 
 CALLS: Final = frozenset(("model.answered", "model.failed", "tool.done"))
 _ASIDE: Final = frozenset(("hop.refused", "question.asked", "question.answered"))
@@ -309,6 +312,28 @@ class Telemetry:
                 tell(observer)
             except Exception:  # noqa: BLE001 - an error of one observer must not affect the others
                 _log.exception("telemetry failed; the work goes on")
+
+
+def telemetry_of(
+    given: Runtime | Workspace | None,
+    observers: Iterable[Observer],
+    *,
+    everywhere: bool = False,
+    backlog: int = BACKLOG,
+) -> Telemetry:
+    """Tell observers of what this process does for a runtime or workspace; if None or `everywhere`, for every workspace
+    that it opens from now on."""
+    workspace = given.workspace if isinstance(given, Runtime) else given
+    what = "telemetry is of a Runtime or a Workspace"
+    opening = None if workspace is None else opening_of(of_type(workspace, Workspace, what))
+
+    def concerns(other: Opening) -> bool:
+        return everywhere or opening is None or other.directory is opening.directory
+
+    telemetry = Telemetry(observers, concerns, backlog)
+    if opening is not None:
+        telemetry.follow_open(opening)
+    return telemetry
 
 
 def _events_before(view: View, event: Event) -> tuple[list[Event], Event | None]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -15,7 +16,8 @@ from rich.text import Text
 from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_team, lasting, load_team
-from remit.cli.options import InWorkspace, OwnStore, aside, out, store_at, workspace_at
+from remit.cli.observing import LogFormat, json_logs, observed, saying
+from remit.cli.options import InWorkspace, OwnStore, aside, store_at, workspace_at
 from remit.config.tokens import forget_token, keep_token
 from remit.core.checks import between, whole
 from remit.engine.settings import HANDS
@@ -50,6 +52,8 @@ def serve(
     drain_timeout: float = 30.0,
     allow_host: Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)] = None,
     allow_origin: Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)] = None,
+    metrics: int | None = None,
+    log_format: LogFormat = "text",
 ) -> int:
     """Serve the store over HTTP. In a folder with a team, also run its queued tasks, like a worker.
 
@@ -76,6 +80,10 @@ def serve(
         Host header to answer besides the address itself, with its port: remit.example.com. Repeat it for several.
     allow_origin
         Origin of pages that may call the server from a browser: https://remit.example.com. Repeat it for several.
+    metrics
+        Port on this machine for Prometheus; 0 for any free one. [default: /metrics only, for keys with the scope admin]
+    log_format
+        Format of the log: text, or json with one object per line.
     """
     whole(concurrency, "--concurrency")
     between(port, "--port", 0, _PORTS)
@@ -86,21 +94,30 @@ def serve(
     except ImportError as error:
         raise BadInput(f"serving needs more packages: pip install 'remit[server]' ({error})") from error
     address = ServeAddress(host, port, tuple(allow_host or ()), tuple(allow_origin or ()))
+    eyes = partial(_eyes, metrics, log_format)
     try:
         if concurrency == 0 or not (runtime or has_team()):
             if concurrency:
                 raise BadInput("there is no team to run tasks with: pass one, or leave out --concurrency")
-            with Workspace(store_at(store), workspace_at(workspace)) as alone:
-                return run(_serve(alone, address))
+            with Workspace(store_at(store), workspace_at(workspace)) as alone, eyes(None):
+                return run(_serve(alone, address, log_format))
         own = load_team(runtime).runtime
         serving = replace(own.serving_settings, concurrency=concurrency or own.concurrency or HANDS)
-        with own.at(store, serving=serving) as team:
-            return run(_serve(team.workspace, address, team, drain_timeout))
+        with own.at(store, serving=serving) as team, eyes(team):
+            return run(_serve(team.workspace, address, log_format, team, drain_timeout))
     except asyncio.CancelledError:  # the second signal
         return INTERRUPTED
 
 
-async def _serve(workspace: Workspace, address: ServeAddress, team: Runtime | None = None, drain: float = 0) -> int:
+@contextmanager
+def _eyes(metrics: int | None, log_format: str, team: Runtime | None) -> Generator[None]:
+    with json_logs(log_format), observed(team, metrics, saying(log_format), serves=True):
+        yield
+
+
+async def _serve(
+    workspace: Workspace, address: ServeAddress, log_format: str, team: Runtime | None = None, drain: float = 0
+) -> int:
     from remit.server.app import ServerSettings, create_app
     from remit.server.auth import StoreDoorkeeper, has_access
     from remit.server.callers import TokenDoorkeeper
@@ -123,7 +140,11 @@ async def _serve(workspace: Workspace, address: ServeAddress, team: Runtime | No
         try:
             async with _hands(team, drain):
                 serving = asyncio.create_task(server.serve([socket]))
-                _greet(workspace, address._replace(port=bound), token, str(file), team)
+                say = saying(log_format)
+                say(_greeting(workspace, address._replace(port=bound), team))
+                if token and log_format == "text":  # a log is kept, and a token is a secret
+                    say(f"token: {token}")
+                    aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
                 await _until_told(server, serving, heard)
         finally:
             await doorkeeper.close()
@@ -164,12 +185,8 @@ async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: In
     await serving
 
 
-def _greet(workspace: Workspace, address: ServeAddress, token: str, file: str, team: Runtime | None) -> None:
+def _greeting(workspace: Workspace, address: ServeAddress, team: Runtime | None) -> str:
     host = f"[{address.host}]" if ":" in address.host else address.host
     where = f"{workspace.where}, workspace {workspace.name}"
     hands = "no workers" if team is None else f"up to {count(team.concurrency, 'task')} at a time"
-    console = out()
-    console.print(Text(f"serving http://{host}:{address.port} on {where}, {hands}; Ctrl-C ends it"))
-    if token:
-        console.print(Text(f"token: {token}"), soft_wrap=True)
-        aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
+    return f"serving http://{host}:{address.port} on {where}, {hands}; Ctrl-C ends it"

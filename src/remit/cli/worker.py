@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple, cast
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -13,13 +13,14 @@ from rich.text import Text
 from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load_team
+from remit.cli.observing import LogFormat, json_line, json_logs, observed
 from remit.cli.options import OwnStore, out, usual_team
 from remit.cli.terminal import COLOURS, colour
 from remit.config.teams import Team
 from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import ENDS, lands
-from remit.core.times import iso
+from remit.core.times import SECOND, iso
 from remit.engine.settings import HANDS
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
@@ -44,6 +45,8 @@ def worker(
     concurrency: int | None = None,
     drain_timeout: float = 30.0,
     heartbeat_timeout: Annotated[float | None, Parameter(name="--heartbeat-timeout")] = None,
+    metrics: int | None = None,
+    log_format: LogFormat = "text",
 ) -> int:
     """Start a worker: run queued tasks, and take over the tasks of dead workers.
 
@@ -62,6 +65,10 @@ def worker(
         Time for running tasks to finish on shutdown, in seconds.
     heartbeat_timeout
         Other workers take over after this many seconds without a heartbeat. [default: the runtime's, else 15]
+    metrics
+        Port on this machine for Prometheus; 0 for any free one. [default: no metrics]
+    log_format
+        Format of the lines about tasks, and of the log: text, or json with one object per line.
     """
     whole(concurrency, "--concurrency", least=1)
     if drain_timeout < 0:
@@ -70,16 +77,17 @@ def worker(
     own = loaded.runtime
     given = {"concurrency": concurrency or own.concurrency or HANDS, "heartbeat_timeout": heartbeat_timeout}
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
-    with own.at(store, serving=serving) as team:
+    log = Log(out()) if log_format == "text" else JsonLog(out())
+    with own.at(store, serving=serving) as team, json_logs(log_format), observed(team, metrics, log.say):
         try:
             named = loaded._replace(runtime=team)
-            return asyncio.run(_work(named, runtime or usual_team(), serving.concurrency, drain_timeout))
+            return asyncio.run(_work(named, runtime or usual_team(), log, drain_timeout))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 
 
-async def _work(team: Team, called: str, concurrency: int, drain_timeout: float) -> int:
-    log, runtime = Log(out()), team.runtime
+async def _work(team: Team, called: str, log: "Log", drain_timeout: float) -> int:
+    runtime = team.runtime
     with interrupts() as heard:
         if not await _available(runtime, heard):
             log.summary()
@@ -89,7 +97,7 @@ async def _work(team: Team, called: str, concurrency: int, drain_timeout: float)
         stop = subscribe(runtime.workspace, log.feed)
         serving = asyncio.create_task(runtime.serve())
         try:
-            log.say(_greeting(runtime, called, concurrency))
+            log.say(_greeting(runtime, called, runtime.concurrency))
             await _until_told(serving, heard)
             await drained(runtime, log, drain_timeout)
             await serving
@@ -162,7 +170,7 @@ class Log:
     def feed(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == "task.lost":
-                self._line(event, "taken over", "magenta", "from a dead process")
+                self.show(event, "taken over", "magenta", TaskFacts(more="from a dead process"))
             elif event.kind == "task.claimed" or (
                 event.data.get("asked_how") in _QUEUED and event.kind == "task.started"
             ):
@@ -180,8 +188,7 @@ class Log:
     def _begun(self, event: Event) -> None:
         if event.task not in self.open:  # otherwise it only waited, in this process
             self.open[event.task] = event.at
-            attempt = event.data.get("attempt", 1)
-            self._line(event, "started", "cyan", f"attempt {attempt}" if attempt != 1 else "")
+            self.show(event, "started", "cyan", TaskFacts(attempt=cast("int", event.data.get("attempt", 1))))
 
     def _ended(self, event: Event) -> None:
         """Print a task's end. A task that was not started here has no duration: its process is gone, or its time was up
@@ -189,13 +196,42 @@ class Log:
         word, colour = _TOLD[event.kind]
         self.counts[word] += 1
         began = self.open.pop(event.task, None)
-        parts = [f"after {duration(event.at - began)}"] if began is not None else []
-        if error := event.data.get("error"):
-            parts.append(escaped(str(error), 200))
-        self._line(event, word, colour, ": ".join(parts))
+        took = None if began is None else event.at - began
+        self.show(event, word, colour, TaskFacts(took=took, error=str(event.data.get("error") or "")))
 
-    def _line(self, event: Event, word: str, colour: str, more: str) -> None:
+    def show(self, event: Event, word: str, colour: str, facts: "TaskFacts") -> None:
         """Print a line such as: 2026-11-15T02:36:54Z completed b7k2… coder after 1.3 s."""
+        parts = [f"after {duration(facts.took)}"] if facts.took is not None else []
+        parts += [escaped(facts.error, 200)] if facts.error else []
+        more = facts.more or (f"attempt {facts.attempt}" if facts.attempt != 1 else ": ".join(parts))
         when = f"{iso(event.at)[:19]}Z "
         text = Text.assemble((when, "dim"), (f"{word:<12}", colour), event.task, " ", (event.agent, "bold"))
         self._console.print(text.append(f"  {more}" if more else "", "dim"), soft_wrap=True)
+
+
+class TaskFacts(NamedTuple):
+    """Facts of a line about a task."""
+
+    attempt: int = 1
+    took: int | None = None  # microseconds
+    error: str = ""
+    more: str = ""
+
+
+class JsonLog(Log):
+    """Prints the same as `Log`, each line as a JSON object, and without the texts of errors."""
+
+    def say(self, sentence: str, colour: str = "") -> None:
+        self._print(json_line(self._clock.now(), "warning" if colour == "yellow" else "info", sentence, {}))
+
+    def show(self, event: Event, word: str, colour: str, facts: TaskFacts) -> None:
+        more: dict[str, object] = {"kind": event.kind, "run": event.run, "task": event.task, "agent": event.agent}
+        if word == "started":
+            more["attempt"] = facts.attempt
+        if facts.took is not None:
+            more["seconds"] = facts.took / SECOND
+        more["error"] = event.data.get("type")
+        self._print(json_line(event.at, "error" if lands(event.kind) in ("failed", "dead") else "info", word, more))
+
+    def _print(self, line: str) -> None:
+        self._console.print(Text(line), soft_wrap=True)

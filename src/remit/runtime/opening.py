@@ -92,7 +92,7 @@ def _redacted(text: str, redactions: list[Redaction]) -> str:
     return text
 
 
-_LOG_REDACTION: Final = LogRedaction()
+LOG_REDACTION: Final = LogRedaction()
 
 
 class Opening:
@@ -176,8 +176,8 @@ class Opening:
         if self._is_announced:
             return
         self._is_announced = True
-        _LOG_REDACTION.add(self)
-        _log.addFilter(_LOG_REDACTION)
+        LOG_REDACTION.add(self)
+        _log.addFilter(LOG_REDACTION)
 
         def subscribe(sink: Sink) -> Callable[[], None]:
             self._stops.append(stop := store.subscribe(sink))
@@ -275,7 +275,7 @@ class Opening:
             self._engine.services.heartbeat.close()
             self._engine = None
         if self._database is not None:
-            _LOG_REDACTION.discard(self)
+            LOG_REDACTION.discard(self)
             if isinstance(self.store, str | Path):
                 self._database.close()
             while self._stops:

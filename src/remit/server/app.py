@@ -24,6 +24,7 @@ from remit.server.callers import Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
 from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
+from remit.server.metrics import metrics_app
 from remit.server.openapi import RouteRows
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
@@ -68,7 +69,7 @@ class Mounted(NamedTuple):
     make: Callable[[Tenants, ServerSettings], AbstractAsyncContextManager[ASGIApp]]
 
 
-MOUNTS: Final[tuple[Mounted, ...]] = ()
+MOUNTS: Final[tuple[Mounted, ...]] = (Mounted("/metrics", "admin", metrics_app),)
 
 Branch: TypeAlias = "dict[str, Any]"
 

@@ -20,3 +20,7 @@ class Tenants:
         if found is None:
             found = self._workspaces[name] = Workspace(self.database, name)
         return found
+
+    def opened(self) -> list[Workspace]:
+        """Return the workspaces that are in use."""
+        return [*self._workspaces.values()]
