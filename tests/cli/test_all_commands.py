@@ -24,6 +24,8 @@ ROWS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("chat", "team:rt", "worker"), 0),
     (("submit", "team:rt", "worker", "x"), 0),
     (("worker", "nowhere:rt"), 2),
+    (("serve", "nowhere:rt"), 2),
+    (("mcp", "nowhere:rt"), 2),
     (("wait", "{run}"), 0),
     (("cancel", "last"), 0),
     (("retry", "last"), 0),

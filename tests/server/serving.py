@@ -32,11 +32,13 @@ def caller(
     return Caller(access, workspace, frozenset((scope,)), agent, bounds, f"access:{access}")
 
 
-def app_of(where: Runtime | Workspace, *callers: Caller, settings: ServerSettings | None = None) -> Server:
+def app_of(
+    where: Runtime | Workspace, *callers: Caller, settings: ServerSettings | None = None, keys: Keys | None = None
+) -> Server:
     """The server of a runtime or a workspace, for these callers."""
     workspace = where.workspace if isinstance(where, Runtime) else where
     tenants = Tenants(opening_of(workspace).database, (workspace,))
-    return create_app(tenants, Keys(*(callers or (caller(),))), settings)
+    return create_app(tenants, keys or Keys(*(callers or (caller(),))), settings)
 
 
 def client(app: Server, access: str = "ann", **headers: str) -> httpx.AsyncClient:

@@ -38,6 +38,7 @@ _COMMANDS: Final = (
     (RUN, "submit", "submit:submit", "Add a task to the queue and print its id."),
     (RUN, "worker", "worker:worker", "Start a worker that runs queued tasks."),
     (RUN, "serve", "serve:serve", "Serve the store over HTTP, with the workers of the team."),
+    (RUN, "mcp", "mcp:mcp", "Serve agents to an MCP client on standard input and output."),
     (RUN, "wait", "watch:wait", "Wait for tasks and print their results."),
     (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
     (RUN, "stop-all", "cancel:stop_all", "Cancel every open run and task of the workspace."),

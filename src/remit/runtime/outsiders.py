@@ -13,10 +13,9 @@ from remit.core.match import BEST, Match, unclear
 from remit.core.question import Inquiry, Reply
 from remit.core.trust import UNTRUSTED
 from remit.core.values import NAME_LIMIT
-from remit.engine.context import Context
 from remit.engine.people import inquiry
 from remit.engine.queue.task import Status, Task
-from remit.errors import BadInput, NotFound, Refused
+from remit.errors import NotFound, Refused
 from remit.ports import Clock, View
 from remit.runtime.workspace import Workspace, opening_of
 
@@ -137,7 +136,7 @@ class OutsideTurn:
         how.pop("announce", None)  # a caller without a task has no inbox
         how = {"sees": (), "writes": (), **how}  # the owner would pass on everything
         return await outsider.workspace.submit(
-            agent, task, asker=outsider.card, session=outsider.session, by=outsider.by, within=outsider.bounds, **how
+            agent, task, asker=outsider.card, session=outsider.session, by=outsider.by, ceiling=outsider.bounds, **how
         )
 
     async def _chosen(self, capability: str) -> str:
@@ -175,10 +174,11 @@ class OutsideTask:
 
 
 class OutsideContext:
-    """Shared context as a caller uses it: everything that it writes is untrusted."""
+    """Shared context as a caller reads and writes it: everything that it writes is untrusted."""
 
     def __init__(self, outsider: Outsider) -> None:
-        self._context = entries_of(outsider)
+        session, card, bounds, by = outsider.session, outsider.card, outsider.bounds, outsider.by
+        self._context = outsider.workspace.context(session, asker=card, ceiling=bounds, by=by)
 
     async def entry(self, namespace: str, key: str) -> Entry | None:
         return await self._context.entry(namespace, key)
@@ -191,10 +191,3 @@ class OutsideContext:
 
     async def set_with_extension(self, namespace: str, key: str, value: object) -> int:
         return await self.set(namespace, key, value)  # reading does not extend the life of untrusted entries
-
-
-def entries_of(outsider: Outsider) -> Context:
-    """Return the entries as this caller may read and write them."""
-    if outsider.card:
-        raise BadInput("shared context is the owner's here; this caller acts as a card")
-    return outsider.workspace.context(outsider.session, by=outsider.by)

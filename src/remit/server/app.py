@@ -20,10 +20,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remit.core.values import Json
 from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
-from remit.server.callers import Caller, Doorkeeper, no_key
+from remit.server.callers import RUN, Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
 from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
+from remit.server.mcp import mcp_app
 from remit.server.metrics import metrics_app
 from remit.server.openapi import RouteRows
 from remit.server.problems import plain_problem, problem
@@ -62,14 +63,19 @@ class ServerSettings(NamedTuple):
 
 class Mounted(NamedTuple):
     """An application of another library below a path, for keys with this scope. `make` is entered when the server
-    starts; the application finds the caller in `scope["remit.caller"]`."""
+    starts; the application finds the caller in `scope["remit.caller"]`, and `scope["remit.check"]` raises an error once
+    its key is not valid any more."""
 
     prefix: str
     scope: str
     make: Callable[[Tenants, ServerSettings], AbstractAsyncContextManager[ASGIApp]]
 
 
-MOUNTS: Final[tuple[Mounted, ...]] = (Mounted("/metrics", "admin", metrics_app),)
+def _mcp(_tenants: Tenants, settings: ServerSettings) -> AbstractAsyncContextManager[ASGIApp]:
+    return mcp_app(settings.hosts, settings.origins)
+
+
+MOUNTS: Final[tuple[Mounted, ...]] = (Mounted("/metrics", "admin", metrics_app), Mounted("/mcp", RUN, _mcp))
 
 Branch: TypeAlias = "dict[str, Any]"
 
@@ -264,7 +270,8 @@ class Server:
         self._rates.admit(caller.access, caller.workspace)
         workspace = self._tenants.workspace(caller.workspace)
         own = {"root_path": one.prefix, "remit.caller": caller, "remit.workspace": workspace}
-        await app({**scope, **own}, receive, send)
+        check = partial(self._caller, one.scope, scope)
+        await app({**scope, **own, "remit.check": check}, receive, send)
 
 
 def create_app(

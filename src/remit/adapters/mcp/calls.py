@@ -17,7 +17,7 @@ from remit.core.lifecycle import ENDS, Outcome
 from remit.core.question import Inquiry
 from remit.core.times import SECOND
 from remit.errors import BadInput, Conflict, NotFound, Refused
-from remit.runtime.journal import LOOK_SECONDS
+from remit.runtime.journal import LOOK_SECONDS, Follow
 from remit.runtime.outsiders import Outsider
 
 HOLD: Final = 25 * SECOND  # how long one round waits
@@ -51,6 +51,10 @@ class CallWire(Protocol):
     async def progress(self, seq: int, text: str) -> None: ...
     async def ask(self, form: QuestionForm) -> Response:
         """Show a form now, and wait for the response. Only a call that does not come back can."""
+        ...
+
+    def check(self) -> Awaitable[object]:
+        """Raise an error of remit if the caller may not call any more."""
         ...
 
     def was_left(self) -> bool:
@@ -143,7 +147,7 @@ class OpenCall:
         if response is not None and self._state.question:
             await self._take(self._state.question, response)
         over = self._clock.now() + HOLD
-        async with self._outsider.workspace.journal.follow(after=self._state.seq, **self._which()) as events:
+        async with self._following() as events:
             end: CallEnd | None = None
             if not self._state.rounds:  # the tasks have just begun, so there is something to tell
                 end = await self._until_noteworthy(events.next, over)
@@ -151,9 +155,11 @@ class OpenCall:
                 end = await self._until_noteworthy(events.next, over)
             return end
 
-    def _which(self) -> Any:
-        tasks = self._state.tasks
-        return {"run": tasks[0]} if len(tasks) == 1 else {"session": self._outsider.session}
+    def _following(self) -> Follow[Event]:
+        tasks, after, journal = self._state.tasks, self._state.seq, self._outsider.workspace.journal
+        if len(tasks) == 1:
+            return journal.follow(after=after, run=tasks[0])
+        return journal.follow(after=after, session=self._outsider.session)
 
     async def _until_noteworthy(
         self, following: Callable[[float], Awaitable[list[Event]]], over: int
@@ -163,6 +169,7 @@ class OpenCall:
             left = (over - self._clock.now()) / SECOND if self._wire.comes_back else LOOK_SECONDS
             if left <= 0:
                 return self._come_back()
+            await self._wire.check()
             events = [one for one in await following(min(left, LOOK_SECONDS)) if one.run in self._state.tasks]
             for event in events:
                 await self._wire.progress(event.seq, f"{event.kind} {event.agent}".strip())

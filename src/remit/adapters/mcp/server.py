@@ -5,7 +5,7 @@ the client comes back; and the earlier ones, where the call stays open and the s
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mcp.server.context import ServerRequestContext
@@ -50,11 +50,17 @@ _INSTRUCTIONS: Final = (
 _log = logging.getLogger("remit")
 
 
+async def _stays_valid() -> None:
+    """Accept the caller: its process is that of the server."""
+
+
 class CallPeer(NamedTuple):
-    """Who makes a request, and whether its client has left."""
+    """Who makes a request, and whether its client has left. `check` raises an error of remit once the caller may not
+    call any more."""
 
     outsider: Outsider
     was_left: Callable[[], bool] = lambda: True
+    check: Callable[[], Awaitable[object]] = _stays_valid
 
 
 class ClientWire:
@@ -63,6 +69,7 @@ class ClientWire:
     def __init__(self, context: Context, peer: CallPeer) -> None:
         self._context = context
         self.was_left = peer.was_left
+        self.check = peer.check
         self.comes_back = context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
