@@ -288,6 +288,11 @@ class ReadingConnection:
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 
+    def head(self, workspace: str) -> int:
+        """Return the number of the last event of a workspace, or 0."""
+        row = self.rows(_STATEMENTS["head"], (workspace,))
+        return row[0][0] if row else 0
+
     def version(self) -> int:
         """Return a number that changes when any other connection has written. Raise `NewerStore` if the file has been
         migrated since."""

@@ -5,13 +5,15 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypeVar
 
-from remit.core.events import SealKey
+from remit.core.events import Event, SealKey
 from remit.errors import BadInput, NotFound, StoreError
 from remit.ports import NOTHING, Beat, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
@@ -44,32 +46,143 @@ from remit.stores.views import SqlView
 if TYPE_CHECKING:
     from remit.stores.sqlite.contents import FileContents, TemporaryFolder
 
-POLL_SECONDS: Final = 0.2
+QUICK_SECONDS: Final = 0.02
+SLOW_SECONDS: Final = 0.2
+QUICK_LOOKS: Final = 50  # after the last change: about a second
+
+_UNKNOWN: Final = -1
 
 
-class Poll:
-    """Polls a file for changes a few times a second and notifies listeners; our own writes notify too, which is
-    harmless."""
+class Cancels(Protocol):
+    """A timer that can be cancelled."""
 
-    def __init__(self, version: Callable[[], int], ring: Callable[[], None]) -> None:
+    def cancel(self) -> None: ...
+
+
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], Cancels]
+
+
+class Polling:
+    """Polls a file for changes by other processes, with one timer for all listeners. It notifies the listeners of those
+    workspaces whose journal has grown.
+
+    It looks every 20 ms if something has happened within the last second: another process has written, or this one has
+    and another may react, because it has written before. Otherwise it looks every 200 ms.
+
+    `version` returns a number that changes when any other connection has written, `head` the number of the last event
+    of a workspace. `later` starts a timer; without it, the running event loop does.
+    """
+
+    def __init__(self, version: Callable[[], int], head: Callable[[str], int], later: CallLater | None = None) -> None:
         self._version = version
-        self._ring = ring
-        self._seen = version()
-        self._loop = asyncio.get_running_loop()
-        self._next = self._loop.call_later(POLL_SECONDS, self._look)
+        self._head = head
+        self._later = later
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._rings: dict[str, dict[int, Callable[[], None]]] = {}  # of each workspace
+        self._heads: dict[str, int] = {}  # the last events of which the listeners know
+        self._numbers = count()
+        self._seen = _UNKNOWN
+        self._quick = 0  # quick looks that are left
+        self._has_company = False  # whether another process has been seen to write
+        self._written: dict[str, int] = {}  # the last events that this process has written
+        self._suspect: tuple[str, int] | None = None  # an event that this process has not written, or not told yet
+        self._timer: Cancels | None = None
+
+    def add(self, workspace: str, ring: Callable[[], None]) -> Callable[[], None]:
+        """Call `ring` when the journal of a workspace has grown. Return a function that stops it."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # a store outlives an event loop; listeners of the old loop are gone
+            self._forget_all()
+            self._loop = loop
+        if self._timer is None:
+            self._seen = self._version()
+            self._wait()
+        number = next(self._numbers)
+        self._rings.setdefault(workspace, {})[number] = ring
+        self._heads.setdefault(workspace, _UNKNOWN)  # the first change notifies, whichever workspace it concerns
+        return partial(self._remove, workspace, number)
+
+    def own(self, events: Sequence[Event]) -> None:
+        """Note events that this process has written. Its listeners know them; another process may react at once."""
+        if not self._rings:
+            return
+        first, last = events[0], events[-1]
+        self._written[first.workspace] = last.seq
+        if self._heads.get(first.workspace) == first.seq - 1:  # no other process has written in between
+            self._heads[first.workspace] = last.seq
+        if self._has_company and self._timer is not None:
+            was_slow, self._quick = not self._quick, QUICK_LOOKS
+            if was_slow:
+                self._timer.cancel()
+                self._wait()
+
+    def close(self) -> None:
+        """Notify the listeners a last time, because reads now raise, and stop."""
+        loop, rings = self._loop, [ring for some in self._rings.values() for ring in some.values()]
+        self._forget_all()
+        if loop is not None and loop.is_running():
+            with suppress(RuntimeError):  # it has just been closed
+                for ring in rings:
+                    loop.call_soon_threadsafe(ring)
+
+    def leave(self) -> None:
+        """In a child process, drop the listeners: they belong to the parent."""
+        self._rings, self._heads, self._timer, self._loop = {}, {}, None, None
+
+    def _remove(self, workspace: str, number: int) -> None:
+        rings = self._rings.get(workspace, {})
+        rings.pop(number, None)
+        if not rings:
+            self._rings.pop(workspace, None)
+            self._heads.pop(workspace, None)
+        if not self._rings:
+            self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._rings, self._heads, self._written, self._suspect, self._quick = {}, {}, {}, None, 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait(self) -> None:
+        assert self._loop is not None
+        later = self._loop.call_later if self._later is None else self._later
+        self._timer = later(QUICK_SECONDS if self._quick else SLOW_SECONDS, self._look)
 
     def _look(self) -> None:
+        if self._suspect is not None:
+            self._notice_company(*self._suspect)
         try:
             version = self._version()
+            moved = self._moved() if version != self._seen else []
         except StoreError:  # the next read gets the error; keep polling, because files come back
-            version = self._seen - 1
-        self._next = self._loop.call_later(POLL_SECONDS, self._look)
-        if version != self._seen:
-            self._seen = version
-            self._ring()
+            version, moved = _UNKNOWN, [*self._rings]
+        self._quick = max(0, self._quick - 1)
+        self._seen = version
+        self._wait()
+        for workspace in moved:
+            for ring in tuple(self._rings.get(workspace, {}).values()):
+                ring()
 
-    def stop(self) -> None:
-        self._next.cancel()
+    def _moved(self) -> list[str]:
+        """Return the workspaces whose journal has changed since the listeners were notified."""
+        found: list[str] = []
+        for workspace, known in self._heads.items():
+            if (head := self._head(workspace)) != known:
+                found.append(workspace)
+                self._heads[workspace] = head
+                if self._has_company:
+                    self._quick = QUICK_LOOKS + 1
+                elif known != _UNKNOWN:
+                    self._suspect = workspace, head
+        return found
+
+    def _notice_company(self, workspace: str, head: int) -> None:
+        """Decide whether another process has written an event. This is done at the next look, because an event of this
+        process may be seen in the file before it is told here."""
+        self._suspect = None
+        if self._written.get(workspace, 0) < head:
+            self._has_company, self._quick = True, QUICK_LOOKS + 1
 
 
 _BEAT: Final = queries()["worker_beat"]
@@ -258,10 +371,11 @@ class SqliteDatabase:
         self._files: TemporaryFolder | None = None  # of a store in memory, once it has an artifact
         with forks.opening():
             self._open(fault, create=create)
+            self._polling = Polling(self.reader.version, self.reader.head)
             if isinstance(self.writer, MemoryConnection):
                 self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
             else:
-                self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
+                self._commits = GroupCommit(self.writer, self._feed, fault, busy_seconds=busy_seconds)
             forks.tell(self)
         for remark in self.remarks():
             _log.warning("%s", remark)
@@ -297,7 +411,11 @@ class SqliteDatabase:
     def store(self, workspace: str) -> "FileStore | MemoryStore":
         if isinstance(self._commits, ImmediateCommit):
             return MemoryStore(workspace, self._commits, self.writer, self._sinks)
-        return FileStore(workspace, self._commits, self.reader, self._browser, self._sinks)
+        return FileStore(workspace, self._commits, self.reader, self._browser, self._sinks, self._polling)
+
+    def _feed(self, events: list[Event]) -> None:
+        self._sinks.feed(events)
+        self._polling.own(events)
 
     # -- forks ----------------------------------------------------------------------------------------
 
@@ -338,6 +456,7 @@ class SqliteDatabase:
         self.reader.connection = lost
         self._commits.leave(why)
         self._browser.leave(why)
+        self._polling.leave()
         self._go_on()
 
     def _go_on(self) -> None:
@@ -424,6 +543,7 @@ class SqliteDatabase:
     def close(self) -> None:
         self._commits.close()
         self._browser.close()
+        self._polling.close()
         with forks.opening():
             forks.no_more(self)
             self.reader.connection.close()
@@ -477,16 +597,23 @@ class MemoryStore:
 class FileStore:
     """One workspace on a file: an operation is done when it is on disk."""
 
-    __slots__ = ("_browser", "_commits", "_reader", "_sinks", "_view", "workspace")
+    __slots__ = ("_browser", "_commits", "_polling", "_reader", "_sinks", "_view", "workspace")
 
     def __init__(
-        self, workspace: str, commits: GroupCommit, reader: ReadingConnection, browser: Browser, sinks: Sinks
+        self,
+        workspace: str,
+        commits: GroupCommit,
+        reader: ReadingConnection,
+        browser: Browser,
+        sinks: Sinks,
+        polling: Polling,
     ) -> None:
         self.workspace = workspace
         self._commits = commits
         self._reader = reader
         self._browser = browser
         self._sinks = sinks
+        self._polling = polling
         self._view = SqlView(workspace, reader.query)
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
@@ -507,7 +634,7 @@ class FileStore:
         return self._sinks.add(self.workspace, sink)
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return Poll(self._reader.version, ring).stop
+        return self._polling.add(self.workspace, ring)
 
 
 def _nothing() -> None:
