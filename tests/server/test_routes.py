@@ -17,7 +17,8 @@ pytestmark = pytest.mark.anyio
 UNSAFE = [row for row in ROWS if row.method != "GET"]
 STEP = {"id": "a", "title": "say it", "agent": "echo"}
 CRON = {"cron": "0 8 * * *", "agent": "echo", "task": "x"}
-IDS = {"/v1/tasks/{id}": "task", "/v1/runs/{id}": "run", "/v1/approvals/{id}": "question"}
+HOOK = {"url": "https://example.com/hook", "kinds": ["task.completed"]}
+IDS = {"/v1/tasks/{id}": "task", "/v1/runs/{id}": "run", "/v1/approvals/{id}": "question", "/v1/hooks/{id}": "hook"}
 
 # Each unsafe route, with what it may be asked, and what else could be asked under the same key.
 EXAMPLES = {
@@ -52,6 +53,12 @@ EXAMPLES = {
         "/v1/access", {"name": "ci", "scopes": ["run"]}, {"name": "ci", "scopes": ["run", "approve"]}
     ),
     "DELETE /v1/access/{id}": Example("/v1/access/{access}", other_path="/v1/access/{access2}"),
+    "POST /v1/hooks": Example("/v1/hooks", HOOK, {**HOOK, "kinds": ["task.*"]}),
+    "POST /v1/hooks/{id}/rotate": Example("/v1/hooks/{hook}/rotate", other_path="/v1/hooks/{hook2}/rotate"),
+    "POST /v1/hooks/{id}/deliveries/{delivery}/replay": Example(
+        "/v1/hooks/{hook}/deliveries/{delivery}/replay", other_path="/v1/hooks/{hook}/deliveries/{delivery2}/replay"
+    ),
+    "DELETE /v1/hooks/{id}": Example("/v1/hooks/{hook}", other_path="/v1/hooks/{hook2}"),
 }
 SHOWN_ONCE = {"POST /v1/access"}  # its answer is kept nowhere, so it cannot be repeated
 

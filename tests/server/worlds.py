@@ -6,9 +6,14 @@ from typing import Any, NamedTuple
 
 import anyio
 import httpx
+import pytest
 
 from engine.people import asked
 from remit import Runtime, Turn
+from remit.adapters.hooks import Follower, HookCarrier
+from remit.adapters.vault import fresh_master
+from remit.adapters.vetted import Vetted
+from remit.runtime.workspace import opening_of
 from remit.server.app import Server
 from server.serving import app_of, caller
 from teams import echo, team
@@ -43,7 +48,8 @@ async def world() -> AsyncIterator[World]:
         async with turn.paid_call("$0.05", why="call"):
             pass
 
-    with team() as rt:
+    with pytest.MonkeyPatch.context() as patch, team() as rt:
+        patch.setenv("REMIT_MASTER_KEY", fresh_master().reveal())
         rt.agent("echo", asks="*", can="repeat what was said")(echo)
         rt.agent("asks")(asks)
         rt.agent("fails")(fails)
@@ -63,6 +69,7 @@ async def world() -> AsyncIterator[World]:
                 questions = sorted(await asked(rt, 3), key=lambda one: one.kind)
             waits = await rt.submit("echo", "later", after=10_000)
             access = [(await rt.workspace.access.make(word)).id for word in ("a", "b")]
+            hooks, deliveries = await sent_events(rt)
             yield World(
                 rt,
                 app,
@@ -80,12 +87,32 @@ async def world() -> AsyncIterator[World]:
                     "agent": "echo",
                     "access": access[0],
                     "access2": access[1],
+                    "hook": hooks[0],
+                    "hook2": hooks[1],
+                    "delivery": deliveries[0],
+                    "delivery2": deliveries[1],
                     "seq": "1",
                 },
                 {one.id: one.digest for one in questions},
             )
             for handle in handles:
                 await handle.cancel()
+
+
+async def sent_events(rt: Runtime) -> tuple[list[str], list[str]]:
+    """Two hooks, and two deliveries to the first of them that were given up."""
+    url = "https://example.com/hook"
+    hooks = [(await rt.workspace.hooks.add(url, [kind])).id for kind in ("entry.set", "hook.added")]
+    opening = opening_of(rt.workspace)
+    carrier = HookCarrier(opening, Vetted())
+    follower = Follower(carrier, opening, await carrier.log.signing_key())
+    await rt.workspace.context().set("notes", "c", 1)
+    await rt.workspace.context().set("notes", "d", 1)
+    await follower.pass_on()
+    found = [one.id for one in await rt.workspace.hooks.deliveries(hooks[0])]
+    for one in found:
+        await carrier.log.tasks.cancel(one)
+    return hooks, found
 
 
 class Example(NamedTuple):

@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from remit.adapters.vetted import Vetted, VettedAnswer
-from remit.core.card import Card
 from remit.core.events import Event, Gap, Hook
 from remit.core.hook import delivery_id, derived_secret, signed_headers
 from remit.core.times import SECOND, iso
@@ -27,7 +26,7 @@ from remit.ports import Span, View
 from remit.ports.services import Down, Undeliverable
 from remit.ports.turn import TurnLike
 from remit.report import wire
-from remit.runtime.hooks import AT_ONCE, RETRY, SLOTS, TIMEOUT, DeliveryLog, client
+from remit.runtime.hooks import RETRY, SLOTS, TIMEOUT, DeliveryLog, client, hook_card
 from remit.runtime.opening import Opening
 from remit.runtime.runtime import Runtime
 
@@ -175,8 +174,7 @@ class Follower:
         self._known.add(hook.id)
         runtime = self._carrier.runtime
         if hook.id not in {card.name for card in runtime.cards()}:
-            card = Card(hook.id, role=f"hook of workspace {self._name}", concurrency=AT_ONCE)
-            runtime.add(card, self._deliver, retry=RETRY, timeout=TIMEOUT)
+            runtime.add(hook_card(hook.id), self._deliver, retry=RETRY, timeout=TIMEOUT)
 
     async def _deliver(self, turn: TurnLike) -> str:
         """Send one message: the task of a hook."""

@@ -121,6 +121,7 @@ async def _serve(
     from remit.server.app import ServerSettings, create_app
     from remit.server.auth import StoreDoorkeeper, has_access
     from remit.server.callers import TokenDoorkeeper
+    from remit.server.carrying import carrying
     from remit.server.serve import PortServer, is_loopback, listening, may_bind
     from remit.server.tenants import Tenants
 
@@ -135,10 +136,11 @@ async def _serve(
         token = token_urlsafe(32) if is_own else ""
         settings = ServerSettings(_hosts(address, bound), frozenset(address.origins), workspace=workspace.name)
         doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
-        server = PortServer(create_app(Tenants(database, (workspace,)), doorkeeper, settings))
+        tenants = Tenants(database, (workspace,))
+        server = PortServer(create_app(tenants, doorkeeper, settings))
         file = keep_token(bound, token) if token else ""
         try:
-            async with _hands(team, drain):
+            async with _hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
                 serving = asyncio.create_task(server.serve([socket]))
                 say = saying(log_format)
                 say(_greeting(workspace, address._replace(port=bound), team))

@@ -16,6 +16,7 @@ import anyio
 from remit.core.backoff import RetryPolicy
 from remit.core.bounds import TOP, ceiling
 from remit.core.breaker import BreakerPolicy
+from remit.core.card import Card
 from remit.core.events import Hook
 from remit.core.hook import derived_secret, secret_text, wanted_kinds
 from remit.core.kinds import SHAPES
@@ -23,15 +24,15 @@ from remit.core.lifecycle import TERMINAL
 from remit.core.secret import Secret
 from remit.core.values import NAME_LIMIT, RESERVED, line, shown
 from remit.engine import asking
-from remit.engine.acts import act_of
-from remit.engine.directory import Directory
+from remit.engine.acts import ActContent, act_of
+from remit.engine.directory import Agent, Directory
 from remit.engine.hooks import Hooks, no_hook
 from remit.engine.queue.task import Status
 from remit.engine.settings import Policy
 from remit.engine.timing import move_on_after
 from remit.engine.upkeep.keys import Keys
 from remit.errors import BadInput, Conflict, NotFound, RemitError
-from remit.ports import Span, View
+from remit.ports import Decision, Span, View
 from remit.runtime.filters import TaskFilter
 from remit.runtime.opening import Opening, settings
 from remit.runtime.tasks import WorkspaceTasks, id_of
@@ -152,17 +153,19 @@ class WorkspaceHooks:
         given = {"agent": found.id, "state": state, "limit": limit, "before": start}
         return await self._deliveries.deliveries(cast("TaskFilter", given))
 
-    async def replay(self, delivery: str, *, op: str = "", by: str = "") -> str:
-        """Send a delivery again that has ended, whether it arrived or not, with the same `webhook-id`. Return the id of
-        the new delivery."""
+    async def replay(self, delivery: str, *, hook: str = "", op: str = "", by: str = "") -> str:
+        """Send a delivery again that has ended, whether it arrived or not, with the same `webhook-id`. With `hook`, it
+        must be a delivery of that hook. Return the id of the new delivery."""
         one = await self._delivery(delivery)
+        if hook and one.agent != _id(hook):
+            raise no_hook(hook)
         if one.state not in TERMINAL:
             raise Conflict(f"the delivery {shown(delivery)} is still being tried; it can be replayed after that")
-        if one.state != "completed":
-            return (await self._deliveries.tasks.retry(one.id, op=op, by=by)).id
-        act = act_of(op, by)
-        key = f"replay/{one.id}/{act.op or self._opening.ground.ids.new()}"
-        return await self._deliveries.submit(one.agent, one.task, dict(one.meta), key)
+        ground = self._opening.ground
+        fresh = ground.ids.new()
+        content = ActContent("hooks.replay", one.id)
+        key = (await act_of(op, by).perform(ground, content, lambda _: Decision(fresh))).answer
+        return await self._deliveries.replay(one, f"replay/{key}", by)
 
     async def _hook(self, hook: str) -> Hook:
         named = _id(hook)
@@ -229,6 +232,14 @@ class DeliveryLog:
         submission, session = asking.submitted(hook, body, {"session": hook, "meta": meta, "key": key})
         return (await self.opening.engine.queue.begin(submission, _CEILING, session)).id
 
+    async def replay(self, one: Status, key: str, by: str) -> str:
+        """Queue a delivery again that has ended, once for a key, and return the id of the new one."""
+        if self.opening.directory.get(one.agent) is None:  # the process that sends may be another one
+            self.opening.directory.add(Agent(hook_card(one.agent), _sent_elsewhere, RETRY))
+        if one.state != "completed":
+            return (await self.tasks.retry(one.id, op=key, by=by)).id
+        return await self.submit(one.agent, one.task, dict(one.meta), key)
+
     async def deliveries(self, which: TaskFilter) -> list[Delivery]:
         """Return deliveries, newest first; for those that are still tried, why the last try failed."""
         found = await self.tasks.list(**which)
@@ -254,6 +265,15 @@ class DeliveryLog:
         why, since = (_why(last.error), last.ended_at) if last is not None else ("", None)
         facts = (hook.id, hook.url, tuple(hook.kinds.split()), hook.run, hook.added_by, hook.added_at, hook.rotated_at)
         return HookInfo(*facts, len(waiting), why, since)
+
+
+def hook_card(hook: str) -> Card:
+    """Return the card of the agent that stands for a hook among the deliveries."""
+    return Card(hook, role="sends events to a hook", concurrency=AT_ONCE)
+
+
+async def _sent_elsewhere(_turn: object) -> object:
+    raise AssertionError("a process that only queues deliveries has no worker")
 
 
 def _delivery(one: Status, error: str) -> Delivery:
@@ -286,10 +306,11 @@ async def carry_hooks(opening: Opening) -> None:
         try:
             if await opening.records.read(lambda view: view.hooks()):
                 await import_module("remit.adapters.hooks").carry(opening)
-        except RemitError as error:
+        except Exception as error:  # noqa: BLE001 - tasks go on, and this loop must too
             pause = _AGAIN_SECONDS
-            if str(error) != said:  # once, not every ten seconds
-                said = str(error)
-                _log.warning("events are not sent to hooks; trying again every %g s: %s", pause, error)
+            if repr(error) != said:  # once, not every ten seconds
+                said = repr(error)
+                trace = None if isinstance(error, RemitError) else error
+                _log.warning("events are not sent to hooks; trying again every %g s: %s", pause, error, exc_info=trace)
         with move_on_after(opening.clock, pause):
             await anyio.sleep_forever()

@@ -10,6 +10,7 @@ from remit.server.handlers import (
     artifacts,
     context,
     events,
+    hooks,
     money,
     own,
     questions,
@@ -42,6 +43,7 @@ def page_of(name: str) -> dict[str, Any]:
 _ID: Final = shape(id=_TEXT)
 _MADE: Final = {202: _ID}
 _CHANGED: Final = {200: shape(changed=_FLAG)}
+_SECRET: Final = shape(id=_TEXT, secret=_TEXT)
 _DECIDED: Final = {200: shape(id=_TEXT, state=_TEXT)}
 _DONE: Final = {204: None}
 _SAME: Final = {200: _OBJECT, 304: None}
@@ -260,4 +262,33 @@ ROWS: Final = (
     ),
     _get("/v1/access", access.listing, "List accesses", rows_of("access"), scope=ADMIN),
     Row("DELETE", "/v1/access/{id}", ADMIN, access.revoke, "Revoke an access", answers=_DONE),
+    # hooks
+    Row(
+        "POST",
+        "/v1/hooks",
+        ADMIN,
+        hooks.add,
+        "Send events to an address; its secret is shown in this answer",
+        body=hooks.HookBody,
+        answers={201: _SECRET},
+    ),
+    _get("/v1/hooks", hooks.listing, "List hooks", rows_of("hooks"), scope=ADMIN),
+    Row("DELETE", "/v1/hooks/{id}", ADMIN, hooks.remove, "Remove a hook", answers=_DONE),
+    Row("POST", "/v1/hooks/{id}/rotate", ADMIN, hooks.rotate, "Give a hook a new secret", answers={200: _SECRET}),
+    _get(
+        "/v1/hooks/{id}/deliveries",
+        hooks.deliveries,
+        "List the deliveries of a hook",
+        page_of("deliveries"),
+        query=hooks.DeliveriesQuery,
+        scope=ADMIN,
+    ),
+    Row(
+        "POST",
+        "/v1/hooks/{id}/deliveries/{delivery}/replay",
+        ADMIN,
+        hooks.replay,
+        "Send a delivery again",
+        answers=_MADE,
+    ),
 )

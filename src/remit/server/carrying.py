@@ -1,0 +1,57 @@
+"""Sending events to the hooks of all workspaces that a server serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+
+from remit.core.values import RESERVED
+from remit.errors import StoreError
+from remit.ports import View
+from remit.runtime.hooks import carry_hooks
+from remit.runtime.workspace import opening_of
+from remit.server.tenants import Tenants
+
+_LEAST: Final = 1.0  # seconds between two looks for new hooks
+_EACH: Final = 0.01  # more seconds for each workspace, so that many of them do not keep the server busy
+
+_log = logging.getLogger("remit")
+
+
+@asynccontextmanager
+async def carrying(tenants: Tenants, but: str = "") -> AsyncGenerator[None]:
+    """Send the events of every workspace of the database to its hooks while the body runs; `but` is a workspace whose
+    hooks a worker of this process carries already."""
+    task = asyncio.create_task(_carry(tenants, but))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+
+
+async def _carry(tenants: Tenants, but: str) -> None:
+    """Begin with each workspace when it has its first hook. One without hooks costs a short look now and then."""
+    carried = {but}
+    async with anyio.create_task_group() as group:
+        while True:
+            names: list[str] = []
+            try:
+                names = [name for name in tenants.database.workspaces() if not name.startswith(RESERVED)]
+                for name in names:
+                    if name not in carried and await tenants.database.store(name).read(_has_hooks):
+                        carried.add(name)
+                        group.start_soon(carry_hooks, opening_of(tenants.workspace(name)))
+            except StoreError as error:
+                _log.warning("the hooks of workspaces cannot be read, trying again: %s", error)
+            await anyio.sleep(_LEAST + _EACH * len(names))
+
+
+def _has_hooks(view: View) -> bool:
+    return bool(view.hooks())
