@@ -249,8 +249,9 @@ def commands_page() -> str:
     return f"""# The command line
 
 `--store` is a SQLite file or a `postgresql://` URL, `--workspace` a workspace in it. REMIT_STORE and REMIT_WORKSPACE
-set them for all commands. The default is the store of the named runtime, else of the `remit.toml` in this folder,
-else the file `remit.db`. Every command has `--json`, except {", ".join(silent)}. {NOTE}
+set them for all commands. `--server` or REMIT_SERVER is the address of a `remit serve` instead, and REMIT_KEY its key;
+on the same machine its token is found. The default is the store of the named runtime, else of the `remit.toml` in this
+folder, else the file `remit.db`. Every command has `--json`, except {", ".join(silent)}. {NOTE}
 {lists}
 ## Exit codes
 
@@ -270,7 +271,7 @@ def _more(app: Any) -> Iterator[str]:
     yield from (f"{_sections(paragraph)}\n" for paragraph in about.strip().split("\n\n")[1:])
 
 
-_PLACES = {"--store", "--workspace", "--json"}
+_PLACES = {"--store", "--workspace", "--server", "--json"}
 
 
 def _option(argument: Any) -> tuple[str, str, str]:

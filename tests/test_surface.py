@@ -26,6 +26,7 @@ ROOT = [
     "BOARD",
     "Bounds",
     "Card",
+    "Client",
     "Command",
     "END",
     "Entry",

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remit.adapters.http_client import Client
     from remit.core.artifact import Artifact
     from remit.core.bounds import Bounds
     from remit.core.card import Card
@@ -30,6 +31,7 @@ __all__ = [
     "Artifact",
     "Bounds",
     "Card",
+    "Client",
     "Command",
     "Entry",
     "Event",
@@ -53,6 +55,7 @@ __all__ = [
 
 # Where each name is defined. It is imported on first use, so that `import remit` costs next to nothing.
 _HOMES = {
+    "remit.adapters.http_client": ["Client"],
     "remit.core.artifact": ["Artifact"],
     "remit.core.bounds": ["Bounds"],
     "remit.core.card": ["Card"],

@@ -21,7 +21,8 @@
     └── StoreError      the database failed; the transaction was rolled back
         ├── NotAStore   the file is not a remit store
         ├── NewerStore  the file was written by a newer version of remit
-        └── StoreBusy   another process held the file for too long
+        ├── StoreBusy   another process held the file for too long
+        └── NoServer    no server answers at the address
 
 Each class defines its addressee, its HTTP status, and whether a retry can help.
 """
@@ -202,5 +203,11 @@ class NewerStore(StoreError):
 
 class StoreBusy(StoreError):
     """Another process held the file for longer than remit waits."""
+
+    retryable = True
+
+
+class NoServer(StoreError):
+    """No server answers at the address that a client was given."""
 
     retryable = True

@@ -1,6 +1,7 @@
-"""Every command, one after another in one process: `python every_command.py pipe|terminal ROWS RESULTS`.
+"""Every command, one after another in one process: `python every_command.py pipe|terminal|server ROWS RESULTS`.
 
-In a pipe, standard output and standard error are two pipes. In a terminal, both are one.
+In a pipe, standard output and standard error are two pipes. In a terminal, both are one. With a server, the commands
+are given its address instead of the store, and print into pipes.
 """
 
 import asyncio
@@ -10,12 +11,17 @@ import pty
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from remit import Plan, Step
 from remit.cli.main import main
+from remit.runtime.workspace import Workspace, opening_of
+from remit.server.app import create_app
+from remit.server.callers import TokenDoorkeeper
+from remit.server.serve import PortServer, listening
+from remit.server.tenants import Tenants
 
 TEAM = """
 from remit import Plan, Runtime, Step, Turn
@@ -115,14 +121,39 @@ def command(words: list[str]) -> int:
     return 0
 
 
+def prepared() -> dict[str, str]:
+    """Fill the store of this folder, unless it is a copy of one that has been filled."""
+    kept = Path("ids.json")
+    if not kept.exists():
+        Path("team.py").write_text(TEAM)
+        kept.write_text(json.dumps(asyncio.run(prepare())))
+    return json.loads(kept.read_text())
+
+
+@contextmanager
+def served() -> Any:
+    """A server of the store in this process, which commands find in their environment."""
+    with Workspace("remit.db") as workspace, listening("127.0.0.1", 0) as socket:
+        tenants = Tenants(opening_of(workspace).database, (workspace,))
+        server = PortServer(create_app(tenants, TokenDoorkeeper("token", workspace.name)))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([socket])))
+        thread.start()
+        os.environ |= {"REMIT_SERVER": f"http://127.0.0.1:{socket.getsockname()[1]}", "REMIT_KEY": "token"}
+        try:
+            yield
+        finally:
+            server.end()
+            thread.join()
+
+
 def work(how: str, rows: list[list[str]]) -> list[dict[str, Any]]:
-    Path("team.py").write_text(TEAM)
-    ids = asyncio.run(prepare())
-    place = in_pipes if how == "pipe" else in_terminal
+    ids = prepared()
+    place = in_terminal if how == "terminal" else in_pipes
     told: list[dict[str, Any]] = []
-    for row in rows:
-        words = [word.format(**ids) if word.startswith("{") else word for word in row]
-        told.append({"words": row, **place(lambda words=words: command(words))})
+    with served() if how == "server" else nullcontext():
+        for row in rows:
+            words = [word.format(**ids) if word.startswith("{") else word for word in row]
+            told.append({"words": row, **place(lambda words=words: command(words))})
     return told
 
 

@@ -85,7 +85,7 @@ def _teams() -> Iterator[Offer]:
 
 
 def _read(context: Any, look: Callable[[Workspace], Coroutine[None, None, list[Offer]]]) -> list[Offer]:
-    place = Where(_typed(context, "--store"), _typed(context, "--workspace"))
+    place = Where(*(_typed(context, name) for name in ("--store", "--workspace", "--server")))
     try:
         with opened(place) as workspace:
             found = asyncio.run(look(workspace))

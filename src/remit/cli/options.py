@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, TypedDict
+from typing import Annotated, Final, TypeAlias, TypedDict, cast
 
 from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -31,6 +31,8 @@ DEFAULT_WORKSPACE: Final = "default"
 _QUOTED: Final = re.compile(r"`(remit [a-z][^`\n]*)`")
 _WITHOUT_STORE: Final = frozenset(("check", "demo", "init", "trust"))
 _WITHOUT_WORKSPACE: Final = frozenset(("backup", "chat", "db", "run", "worker"))
+# Commands that work on a store itself, or run a team in their own process: they have no --server.
+LOCAL: Final = frozenset(("backup", "chat", "db", "doctor", "run", "serve", "worker"))
 TOML: Final = ".toml"
 STORE_NAMES: Final = ("--store", "--database", "-s")
 
@@ -42,6 +44,7 @@ def _stores(_: object) -> list[str]:
 
 OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE", completer=_stores)]
 InWorkspace: TypeAlias = Annotated[str | None, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
+AtServer: TypeAlias = Annotated[str | None, Parameter(env_var="REMIT_SERVER")]
 # A shell may turn "$0.50" into `-bash.50`, see `with_unit`.
 Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 DataOption: TypeAlias = Annotated[str | None, Parameter(name="--data", allow_leading_hyphen=True)]
@@ -58,6 +61,9 @@ class Where:
 
     workspace: InWorkspace = None
     """Workspace in the store. [default: from remit.toml, else "default"]"""
+
+    server: AtServer = None
+    """Address of `remit serve`, instead of a store. REMIT_KEY is the key; on this machine its token is found."""
 
 
 HERE = Where()
@@ -157,11 +163,59 @@ def workspace_at(given: str | None) -> str:
 
 @contextmanager
 def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
-    """Open the workspace of a command. Without `create`, no new file is created."""
+    """Open the workspace of a command, in a store or on a server. Without `create`, no new file is created."""
+    if server := server_of(place):
+        with remote_at(server) as workspace:
+            yield workspace
+        return
     store = store_at(place.store)
     with Workspace(store, workspace_at(place.workspace), create=create) as workspace:
         _stay_at(workspace, store)
         yield workspace
+
+
+def server_of(place: Where) -> str:
+    """Return the server of a command, or "" for a store. An option counts more than a variable of the environment."""
+    if not place.server:
+        return ""
+    if place.workspace and place.workspace != os.environ.get("REMIT_WORKSPACE"):
+        raise BadInput("the key says which workspace of a server it is for; leave out --workspace")
+    if not place.store:
+        return place.server
+    says_store, says_server = (
+        given != os.environ.get(name) for given, name in ((place.store, "REMIT_STORE"), (place.server, "REMIT_SERVER"))
+    )
+    if says_store == says_server:
+        both = "--store or --server" if says_store else "REMIT_STORE or REMIT_SERVER"
+        raise BadInput(f"a command works on a store or on a server: set {both}, not both")
+    return place.server if says_server else ""
+
+
+@contextmanager
+def remote_at(server: str) -> Generator[Workspace]:
+    """Open the workspace of a key on a server."""
+    from remit.config.tokens import kept_token
+
+    try:
+        from remit.adapters.http_client import Client, local_port
+    except ImportError as error:
+        raise BadInput(f"--server needs the httpx package: pip install 'remit[server]' ({error})") from error
+    port = local_port(server)
+    key = os.environ.get("REMIT_KEY", "") or (kept_token(port) if port else "")
+    with Client(server, key=key) as client:
+        _here.store = partial(_server_option, client.where)
+        _here.workspace, _here.local = "", True
+        yield cast("Workspace", client)  # it has the same groups and methods
+
+
+def _server_option(server: str) -> str:
+    return "" if server == os.environ.get("REMIT_SERVER", "").rstrip("/") else f" --server {shlex.quote(server)}"
+
+
+def must_be_local(place: Where, command: str) -> None:
+    """Raise `BadInput` if a command that works on the store itself is given a server."""
+    if server_of(place):
+        raise BadInput(f"remit {command} works on the store itself: run it where the store is, with --store")
 
 
 def now() -> int:
@@ -179,6 +233,7 @@ class _Place:
     store: Callable[[], str] = str  # called for a hint only: it may open the store
     workspace: str = ""
     kept: bool = True  # whether other commands can read the store
+    local: bool = False  # whether some commands cannot be used there, because it is a server
 
 
 _here = _Place()
@@ -191,6 +246,8 @@ def stay_at(workspace: Workspace, given: str | None) -> None:
 
 
 def _stay_at(workspace: Workspace, store: str) -> None:
+    if _here.local:  # on a server
+        return
     _here.store = partial(_store_option, workspace, store)
     is_usual = workspace.name == workspace_at(os.environ.get("REMIT_WORKSPACE"))
     _here.workspace = "" if is_usual else f" --workspace {shlex.quote(workspace.name)}"
@@ -204,7 +261,7 @@ def _store_option(workspace: Workspace, store: str) -> str:
 
 def forget_place() -> None:
     """Complete hints no more: the command has ended."""
-    _here.store, _here.workspace, _here.kept = str, "", True
+    _here.store, _here.workspace, _here.kept, _here.local = str, "", True, False
 
 
 def place_options() -> str:
@@ -220,7 +277,7 @@ def is_kept() -> bool:
 def typed(command: str) -> str:
     """Return a command as it must be typed here: remit ps --store team.db."""
     name = command.split()[1]
-    if name in _WITHOUT_STORE:
+    if name in _WITHOUT_STORE or (_here.local and name in LOCAL):
         return command
     return f"{command}{_here.store()}{'' if name in _WITHOUT_WORKSPACE else _here.workspace}"
 

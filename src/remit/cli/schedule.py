@@ -140,8 +140,8 @@ def add(
     how |= {"zone": zone, "catch_up": catch_up, "replace": replace, **act.said}
     where, agent, task = request_words(request, plan, team=team, command=_ADD)
     asked = AskedFor("", "", Lead(read_plan(plan))) if plan is not None else None
-    owner, defaults = opened_team(where, place.store, place.workspace)
-    with owner:
+    opened_, defaults = opened_team(where, place)
+    with opened_ as owner:
         if team:
             asked = AskedFor(agent or asked_by(defaults, _ADD), task, Lead())
         made = asyncio.run(_added(owner, (name, cron), asked or asked_for(defaults, agent, task, _ADD), how))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, cast
@@ -13,14 +14,18 @@ from remit.cli.completing import TeamWord
 from remit.cli.loading import has_team, lasting, load_team
 from remit.cli.options import (
     AsJson,
+    AtServer,
     Credits,
     DataOption,
     InWorkspace,
     OwnStore,
+    Where,
     aside,
     emit,
     now,
     out,
+    remote_at,
+    server_of,
     stay_at,
     store_at,
     typed,
@@ -78,6 +83,7 @@ def submit(
     *request: TeamWord,
     store: OwnStore = None,
     workspace: InWorkspace = None,
+    server: AtServer = None,
     key: str = "",
     labels: LabelOptions = NO_LABELS,
     queue: InQueue = USUAL,
@@ -110,6 +116,8 @@ def submit(
         Store of the queue: a SQLite file or a postgresql:// URL. [default: that of the imported runtime]
     workspace
         Workspace in the store. An imported runtime has its own.
+    server
+        Address of `remit serve`, instead of a store and a team. REMIT_KEY is the key.
     key
         Idempotency key: submitting it again returns the same task. [default: the same request of the same person within
         five minutes is the same task]
@@ -148,8 +156,9 @@ def submit(
             return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
         return _asked(owner, asked_for(defaults, agent, task, "submit"), how, alone)
 
-    opened, defaults = opened_team(where, store, workspace)
-    with opened as owner:
+    place = Where(store, workspace, server)
+    team_opened, defaults = opened_team(where, place)
+    with team_opened as owner:
         return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
 
 
@@ -209,13 +218,17 @@ def read_plan(plan: Path) -> Plan:
         raise BadInput(f"{plan} is not JSON: {error}") from error
 
 
-def opened_team(where: str, store: str | None, workspace: str | None) -> tuple[Workspace, RunDefaults]:
-    """Return the workspace of an imported team, of a file's team, or one without a team; and the defaults of its
-    runs."""
+def opened_team(where: str, place: Where) -> tuple[AbstractContextManager[Workspace], RunDefaults]:
+    """Return the workspace of an imported team, of a file's team, one without a team, or one on a server; and the
+    defaults of its runs."""
+    if server := server_of(place):
+        if where:
+            raise BadInput("a server has its own team: name the agent and the task only")
+        return remote_at(server), RunDefaults()
     if not where and not has_team():
-        return Workspace(store_at(store), workspace_at(workspace), create=False), RunDefaults()
+        return Workspace(store_at(place.store), workspace_at(place.workspace), create=False), RunDefaults()
     team = load_team(where, runs=False)
-    runtime = lasting(team.runtime.at(store, serving=Serving(concurrency=0)), "no worker could run the task")
+    runtime = lasting(team.runtime.at(place.store, serving=Serving(concurrency=0)), "no worker could run the task")
     return runtime.workspace, team.run
 
 

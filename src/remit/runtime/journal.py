@@ -112,6 +112,11 @@ class Follow(Generic[Item]):
         self._stops: tuple[Callable[[], None], ...] = ()
         self.changed = asyncio.Event()
 
+    @property
+    def position(self) -> int:
+        """The number of the last event that was looked at: to follow from there another time."""
+        return self._span.after
+
     async def __aenter__(self) -> Self:
         if self._from_now:
             head = await self._store.read(lambda view: view.head().seq)

@@ -23,6 +23,7 @@ from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
 from remit.server.callers import RUN, Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
+from remit.server.handlers.remote import REMOTE_ROWS
 from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
 from remit.server.mcp import mcp_app
 from remit.server.metrics import metrics_app
@@ -131,7 +132,7 @@ class Server:
         self._rates = RequestRates(settings.rates, monotonic)
         self._turns = FairTurns(settings.rates)
         self._rows = RouteRows(rows)
-        self._routes = RouteTree(self._rows)
+        self._routes = RouteTree((*self._rows, *REMOTE_ROWS))
         self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
         self._feeds = Feeds()
 

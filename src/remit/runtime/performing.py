@@ -1,0 +1,260 @@
+"""Performing the calls of a client on a workspace, in the name of the caller that the server knows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, cast
+
+from remit.core import checks
+from remit.core.bounds import TOP, Bounds
+from remit.core.entry import Draft
+from remit.core.events import Event, Gap
+from remit.core.lifecycle import Outcome
+from remit.core.scope import Scope
+from remit.core.values import Json, shown
+from remit.engine.context import Access
+from remit.engine.queue.task import Status, Task
+from remit.errors import BadInput, NotFound, Refused
+from remit.runtime.calls import CALLS, EventPage, TaskMade, answered, heard
+from remit.runtime.journal import Follow
+from remit.runtime.workspace import Workspace
+
+LONGEST_WAIT: Final = 25.0  # seconds that one call waits for an event or an end
+_ACCESS: Final = attrgetter("_access")
+_OWN: Final = frozenset(("asker", "under", "ceiling", "told", "trace"))  # never taken from a request
+_FOR_OWNERS: Final = "this access acts for an agent, and only an owner may do this; `submit` a task instead"
+
+
+class ActsFor(NamedTuple):
+    """In whose name calls are performed. `access` is the id of the caller's access; without one, the caller is the
+    owner and says who acts. `by` is the actor for the journal. An `agent` is the card that the caller acts as, within
+    `bounds`. `own` makes an operation id or an idempotency key one of this caller's, so that two callers never share
+    one."""
+
+    access: str = ""
+    by: str = ""
+    agent: str = ""
+    bounds: Bounds = TOP
+    own: Callable[[str], str] = str
+
+    def actor(self, said: object) -> object:
+        """Return who acts: whom the owner names, or the caller."""
+        return said if said and not self.access else self.by
+
+
+OWNER: Final = ActsFor()
+
+
+async def perform(workspace: Workspace, name: str, given: Mapping[str, Json], who: ActsFor = OWNER) -> Json:
+    """Perform a call, and return its answer as JSON. Raise `NotFound` for a call that does not exist, `BadInput` for
+    arguments that it does not take."""
+    call = CALLS.get(name)
+    if call is None:
+        raise NotFound("there is no such call")
+    if strange := sorted(_OWN & given.keys()):
+        raise BadInput(f"{strange[0]} is not taken from a request")
+    arguments = heard(call, given)
+    if call.acts:
+        arguments |= {"op": who.own(_text(arguments.get("op", ""), "op")), "by": who.actor(arguments.get("by", ""))}
+    if who.agent and not call.agents:
+        raise Refused(_FOR_OWNERS, rule="access.agent")
+    if who.agent and name.startswith("tasks."):
+        await _must_be_own(workspace, arguments.get("task"), who)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return answered(await special(workspace, arguments, who))
+    method = cast("Callable[..., Awaitable[object]]", attrgetter(name)(workspace))
+    return answered(_as_made(await called(method, name, arguments)))
+
+
+async def _must_be_own(workspace: Workspace, task: Any, who: ActsFor) -> None:
+    """Raise `NotFound` unless the run of a task was started with this access."""
+    if (await workspace.tasks.get(task).status()).by != who.by:
+        raise NotFound("there is no such task")
+
+
+async def called(method: Callable[..., Awaitable[object]], name: str, arguments: Mapping[str, Any]) -> Any:
+    """Call a method with these arguments. Raise `BadInput` if it does not take them, or needs more."""
+    signature = inspect.signature(method)
+    try:
+        signature.bind(**arguments)
+    except TypeError:
+        takes = ", ".join(key for key in signature.parameters if key not in _OWN) or "no arguments"
+        raise BadInput(f"{name} does not take these arguments; it takes {takes}") from None
+    return await method(**arguments)
+
+
+def _as_made(answer: object) -> object:
+    return TaskMade(answer.id, existing=answer.existing) if isinstance(answer, Task) else answer
+
+
+def _text(given: object, what: str) -> str:
+    return checks.of_type(given, str, f"{what} is a text")
+
+
+# -- calls that are not simply a method ------------------------------------------------------------------------------
+
+
+async def _submit(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> TaskMade:
+    how = _submitted(given, who)
+    if who.agent:
+        how["asker"] = who.agent
+    return cast("TaskMade", _as_made(await called(workspace.submit, "submit", how)))
+
+
+async def _submit_plan(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> TaskMade:
+    return await _led(workspace.submit_plan, "submit_plan", given, who)
+
+
+async def _submit_team(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> TaskMade:
+    return await _led(workspace.submit_team, "submit_team", given, who)
+
+
+async def _led(verb: Callable[..., Awaitable[Task]], name: str, given: dict[str, Any], who: ActsFor) -> TaskMade:
+    return cast("TaskMade", _as_made(await called(verb, name, _submitted(given, who))))
+
+
+def _submitted(given: dict[str, Any], who: ActsFor) -> dict[str, Any]:
+    how = {**given, "by": who.actor(given.get("by", ""))}
+    if who.bounds != TOP:
+        how["ceiling"] = who.bounds
+    if "key" in how:
+        how["key"] = who.own(_text(how["key"], "key"))
+    return how
+
+
+async def _status(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> Status:
+    return await workspace.tasks.get(*_only(given, "task")).status()
+
+
+async def _outcome(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> Outcome | None:
+    """Wait for the end of a task, for a while; None says that it has not ended."""
+    wait = _wait(given.pop("timeout", LONGEST_WAIT))
+    try:
+        return await workspace.tasks.get(*_only(given, "task")).wait(wait)
+    except TimeoutError:
+        return None
+
+
+async def _next(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> EventPage:
+    """Wait for events, for a while."""
+    wait = _wait(given.pop("timeout", LONGEST_WAIT))
+    if "after" not in given:
+        raise BadInput("journal.next takes after: the number of the last event that was seen")
+    which: dict[str, Any] = {"limit": _PAGE, **given}
+    follow = cast("Callable[..., Follow[Event | Gap]]", workspace.journal.follow)(**which)
+    async with follow:
+        found = await follow.next(wait)
+        events = [one for one in found if isinstance(one, Event)]
+        return EventPage(events, [one for one in found if isinstance(one, Gap)], follow.position)
+
+
+_PAGE: Final = 200
+
+
+def _wait(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= LONGEST_WAIT:
+        raise BadInput(f"timeout is a number of seconds from 0 to {LONGEST_WAIT:g}")
+    return float(given)
+
+
+def _only(given: dict[str, Any], *names: str) -> list[Any]:
+    if given.keys() != {*names}:
+        raise BadInput(f"this call takes {', '.join(names)}")
+    return [given[name] for name in names]
+
+
+# -- entries ---------------------------------------------------------------------------------------------------------
+
+
+def _access(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> Access:
+    how: dict[str, Any] = {name: given.pop(name) for name in ("op", "by") if name in given}
+    how |= {"asker": who.agent} if who.agent else {}
+    how |= {"ceiling": who.bounds} if who.bounds != TOP else {}
+    session = _text(given.pop("session", ""), "session")
+    return cast("Access", _ACCESS(workspace.context(session, **how)))
+
+
+async def _get(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    access = _access(workspace, given, who)
+    return await access.get(*_only(given, "namespace", "key"))
+
+
+async def _recent(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    access = _access(workspace, given, who)
+    namespaces, limit = _only(given, "namespaces", "limit")
+    given_ = checks.items(namespaces, "namespaces is a list of namespaces")
+    return await access.recent([Scope(cast("str", one)) for one in given_], limit)
+
+
+async def _by_key(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    access = _access(workspace, given, who)
+    namespace, prefix, limit = _only(given, "namespace", "prefix", "limit")
+    return await access.by_key(Scope(namespace, prefix=prefix), limit)
+
+
+async def _put(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    access = _access(workspace, given, who)
+    if strange := sorted(given.keys() - _DRAFT):
+        raise BadInput(f"an entry has no {shown(strange[0])}")
+    _whole(given, "lifetime", 1)
+    _whole(given, "expect", 0)
+    checks.yes_or_no(given.get("extend", False), "extend")
+    checks.one_of(given.get("trust", "trusted"), ("trusted", "untrusted"), "trust")
+    return await access.put(Draft(given.pop("namespace", ""), given.pop("key", ""), given.pop("value", None), **given))
+
+
+_DRAFT: Final = {field.name for field in fields(Draft)}
+
+
+async def _touch(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    access = _access(workspace, given, who)
+    namespace, key, lifetime = _only(given, "namespace", "key", "lifetime")
+    _whole({"lifetime": lifetime}, "lifetime", 1)
+    return await access.touch(namespace, key, lifetime)
+
+
+async def _remove(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    access = _access(workspace, given, who)
+    return await access.remove(*_only(given, "namespace", "key"))
+
+
+async def _entries(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    """Return the entries of a namespace as the caller may read them."""
+    if not who.agent and who.bounds == TOP:
+        return await called(workspace.looks.entries, "looks.entries", given)
+    return await _by_key(workspace, {"prefix": "", "limit": 100, **given}, who)
+
+
+async def _entry(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    """Return an entry in the same way."""
+    if not who.agent and who.bounds == TOP:
+        return await called(workspace.looks.entry, "looks.entry", given)
+    return await _get(workspace, given, who)
+
+
+def _whole(given: Mapping[str, Any], name: str, least: int) -> None:
+    if given.get(name) is not None:
+        checks.whole(given[name], name, least=least)
+
+
+_Special = Callable[[Workspace, dict[str, Any], ActsFor], Awaitable[object]]
+_SPECIAL: Final[dict[str, _Special]] = {
+    "submit": _submit,
+    "submit_plan": _submit_plan,
+    "submit_team": _submit_team,
+    "tasks.status": _status,
+    "tasks.outcome": _outcome,
+    "journal.next": _next,
+    "context.get": _get,
+    "context.recent": _recent,
+    "context.by_key": _by_key,
+    "context.put": _put,
+    "context.touch": _touch,
+    "context.remove": _remove,
+    "looks.entries": _entries,
+    "looks.entry": _entry,
+}

@@ -1,0 +1,208 @@
+"""`remit.Client` against the server in this process: the same values and errors, and nothing lost with an answer."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from remit import Bounds, Client, Runtime, Turn
+from remit.adapters.http_client import HttpWire
+from remit.errors import BadInput, Forbidden, NoServer, NotFound, Refused, StoreError, Unauthorised
+from remit.runtime.calls import CALLS
+from remit.runtime.workspace import opening_of
+from remit.server.app import Server
+from remit.server.callers import PERMITS, READ
+from remit.server.handlers.remote import REMOTE_ROWS
+from remit.settings import Serving
+from server.serving import ADDRESS, app_of, caller, client
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+
+
+def client_of(app: Server, access: str = "ann", transport: httpx.AsyncBaseTransport | None = None) -> Client:
+    transport = transport or httpx.ASGITransport(app, raise_app_exceptions=False)
+    return Client(ADDRESS, key=f"key-{access}", transport=transport)
+
+
+class Losing(httpx.AsyncBaseTransport):
+    """A connection that breaks after the server has done what was asked: the first answer of each path is lost."""
+
+    def __init__(self, app: Server) -> None:
+        self.inner = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self.lost: set[str] = set()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = await self.inner.handle_async_request(request)
+        if request.url.path in self.lost:
+            return answer
+        self.lost.add(request.url.path)
+        raise httpx.ReadError("the connection broke", request=request)
+
+
+def agents(rt: Runtime) -> None:
+    rt.agent("echo")(echo)
+
+    @rt.agent(asks=["echo"], reads=["notes"])
+    async def outsider(turn: Turn) -> str:
+        return ""
+
+
+@pytest.mark.rule("client.same")
+async def test_a_client_does_what_a_workspace_does():
+    with team() as rt:
+        agents(rt)
+        async with rt.serving(), client_of(app_of(rt)) as client:
+            task = await client.submit("echo", "hello")
+            assert (await task.wait(10)).value == "hello"
+            assert (await client.looks.detail("last")).record == (await rt.workspace.looks.detail("last")).record
+            async for events in client.journal.follow(after=0):
+                assert events == await rt.workspace.journal.history(limit=len(events))
+                break
+            with pytest.raises(NotFound, match="there is no run or task 'nothing' in this workspace"):
+                await client.looks.detail("nothing")
+            with pytest.raises(BadInput, match="state"):
+                await client.tasks.list(state="odd")
+            assert client.where == ADDRESS
+
+
+@pytest.mark.rule("http.no-echo", "http.alike")
+async def test_an_error_of_a_call_repeats_nothing_and_a_client_puts_its_words_back():
+    with team() as rt:
+        agents(rt)
+        other = Runtime(opening_of(rt.workspace).database, workspace="other", serving=Serving(concurrency=0))
+        agents(other)
+        elsewhere = await other.submit("echo", "x")
+        app = app_of(rt)
+        async with client(app) as http:
+            found = [
+                (await http.post("/v1/calls/looks.detail", json={"part": part})).content
+                for part in (elsewhere.id, "nothing", "no\nid", "<script>", "ä" * 300)
+            ]
+            assert len({*found}) == 1, found
+            for name, given in ECHOES.items():
+                got = await http.post(f"/v1/calls/{name}", json=given)
+                assert (400 <= got.status_code < 500, CANARY in got.text) == (True, False), got.text
+        remote, here = client_of(app), rt.workspace
+        for look in (remote.looks.detail, here.looks.detail):
+            with pytest.raises(NotFound, match="there is no run or task '<script>' in this workspace"):
+                await look("<script>")
+
+
+CANARY = "canary-in-a-request"
+ECHOES: dict[str, dict[str, Any]] = {
+    "looks.has_ended": {"task": CANARY},
+    "looks.records": {"tasks": [CANARY, 7]},
+    "tasks.list": {"state": CANARY},
+    "tasks.cancel": {"task": CANARY},
+    "agents.trip": {"agent": CANARY, "why": 7},
+    "journal.history": {"kinds": [CANARY]},
+    "questions.answer": {"question": CANARY, "value": "x"},
+    "money.grant": {"amount": CANARY},
+    "context.get": {"namespace": CANARY, CANARY: 1},
+    "submit": {"agent": CANARY, "task": "x"},
+    "looks.head": {CANARY: 1},
+}
+
+
+@pytest.mark.rule("client.once")
+async def test_a_change_whose_answer_is_lost_is_made_once():
+    with team() as rt:
+        agents(rt)
+        app = app_of(rt)
+        client = client_of(app, transport=Losing(app))
+        task = await client.submit("echo", "hello")
+        assert [one.id for one in await rt.workspace.tasks.list()] == [task.id]
+        await client.money.grant("$5")
+        account = (await rt.workspace.money.account()).credits
+        assert account is not None
+        assert account.granted == 5_000_000
+        assert await client.agents.trip("echo", "broken") is True
+
+
+@pytest.mark.rule("client.name")
+async def test_a_client_acts_as_its_key_says():
+    with team() as rt:
+        agents(rt)
+        everyone = caller(), caller("reader", READ), caller("out", agent="outsider", bounds=Bounds(depth=3))
+        app = app_of(rt, *everyone)
+        await rt.workspace.context().set("notes", "k", "for all")
+        await rt.workspace.context().set("plans", "k", "secret")
+        out = client_of(app, "out")
+        made = await (await out.submit("echo", "x", by="boss")).status()
+        assert (made.asker, made.by) == ("outsider", "access:out")
+        assert [one.value for one in await out.looks.entries("notes")] == ["for all"]
+        with pytest.raises(Refused):
+            await out.looks.entry("plans", "k")
+        with pytest.raises(Refused):
+            await out.submit("outsider", "x")
+        for closed in (out.money.account, out.looks.head, out.journal.history):
+            with pytest.raises(Forbidden, match="acts as an agent"):
+                await closed()
+        other = await rt.submit("echo", "not of this access")
+        with pytest.raises(NotFound, match="no such task"):
+            await out.tasks.get(other.id).status()
+        with pytest.raises(Forbidden):
+            await client_of(app, "reader").submit("echo", "x")
+        with pytest.raises(Unauthorised):
+            await client_of(app, "nobody").looks.head()
+
+
+@pytest.mark.rule("client.name")
+async def test_every_call_needs_a_key_with_its_scope():
+    assert {row.path: row.scope for row in REMOTE_ROWS} == {
+        f"/v1/calls/{name}": one.scope for name, one in CALLS.items()
+    }
+    with team() as rt:
+        agents(rt)
+        keys = [caller(one, one) for one in PERMITS]
+        async with client(app_of(rt, *keys, caller("out", agent="outsider")), "") as http:
+            for row in REMOTE_ROWS:
+                for access in ("", "forged"):
+                    got = await http.post(row.path, json={}, headers={"authorization": f"Bearer key-{access}"})
+                    assert (got.status_code, got.json()["code"]) == (401, "unauthorised"), row.path
+                for key in keys:
+                    got = await http.post(
+                        row.path, json={"odd": 1}, headers={"authorization": f"Bearer key-{key.access}"}
+                    )
+                    assert (got.status_code == 403) == (not key.may(row.scope)), (row.path, key.access, got.text)
+                    assert got.status_code < 500, (row.path, got.text)
+                got = await http.post(row.path, json={"odd": 1}, headers={"authorization": "Bearer key-out"})
+                assert row.agents or got.status_code == 403, (row.path, got.text)
+
+
+@pytest.mark.rule("client.once")
+async def test_a_client_waits_when_a_server_wants_it_to():
+    class Busy(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if not waited:
+                return httpx.Response(429, json={"code": "too-many"}, headers={"retry-after": "3"})
+            return httpx.Response(200, json={"answer": 7})
+
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    wire = HttpWire(ADDRESS, "", Busy())
+    wire.sleep = sleep
+    assert (await wire.call("looks.head", {}), waited) == (7, [3.0])
+
+
+@pytest.mark.rule("client.unreachable")
+async def test_a_server_that_does_not_answer_is_told_by_its_address():
+    class Down(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            raise httpx.ConnectError("connection refused", request=request)
+
+    class Stranger(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            return httpx.Response(502, text="<html>bad gateway</html>")
+
+    with pytest.raises(NoServer, match=r"no server answers at http://remit\.test"):
+        await Client(ADDRESS, transport=Down()).looks.head()
+    with pytest.raises(StoreError, match="answered with status 502"):
+        await Client(ADDRESS, transport=Stranger()).looks.head()
+    for address in ("team.db", "ftp://x", "http://", "http://x/y", "http://a:b@x", 7):
+        with pytest.raises(BadInput, match="a server is an address such as"):
+            Client(address)  # pyright: ignore[reportArgumentType] - what is wrong is the test
