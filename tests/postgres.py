@@ -13,7 +13,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Server:
         self.address = address
         self._mark = f"remit_{os.getpid()}"
         self._template = ""
+        self._app = ""
 
     def at(self, database: str) -> str:
         return make_conninfo(self.address, dbname=database)
@@ -59,7 +60,19 @@ class Server:
     def drop(self, address: str) -> None:
         self.run(f"DROP DATABASE IF EXISTS {conninfo_to_dict(address)['dbname']} WITH (FORCE)")
 
+    def served(self, address: str) -> str:
+        """The address of the same database for the role that may only serve it, with row-level security."""
+        role = f"{self._mark}_app"
+        if not self._app:
+            self._app = role
+            self.run(f"CREATE ROLE {role} LOGIN")
+        with closing(PostgresDatabase(address)) as owner:
+            owner.secure(role)
+        return make_conninfo(address, user=role)
+
     def clean(self) -> None:
+        if self._app:
+            self.run(f"DROP ROLE {self._app}")
         if self._template:
             self.run(f"DROP DATABASE IF EXISTS {self._template} WITH (FORCE)")
 

@@ -101,6 +101,7 @@ ROWS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("backup", "copy.db"), 0),
     (("doctor",), 0),
     (("db", "migrate"), 0),
+    (("db", "secure", "remit_app"), 2),
 )
 _ESCAPES = re.compile(r"\x1b.")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*\b(3[0-9]|4[0-9]|9[0-7]|10[0-7])\b[0-9;]*m")

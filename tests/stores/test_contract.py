@@ -25,8 +25,8 @@ def open_database(request: pytest.FixtureRequest, tmp_path) -> Opener:
     if request.param == "memory":
         return SqliteDatabase
     if request.param == "postgres":
-        new_address = request.getfixturevalue("new_address")
-        return lambda: PostgresDatabase(new_address())
+        new_address, server = request.getfixturevalue("new_address"), request.getfixturevalue("postgres")
+        return lambda: PostgresDatabase(server.served(new_address()))  # every other test opens it as its owner
     return lambda: SqliteDatabase(tmp_path / f"{next(numbers)}.db")
 
 
@@ -35,6 +35,7 @@ def open_database(request: pytest.FixtureRequest, tmp_path) -> Opener:
     "store.op",
     "store.atomic",
     "store.workspace",
+    "postgres.apart",
     "lifecycle.table",
     "lifecycle.final",
     "journal.one-event",

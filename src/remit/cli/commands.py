@@ -126,6 +126,7 @@ app.command(hooks)
 
 db = App(name="db", help="Create or migrate a store.", group=MAINTAIN)
 db.command("remit.cli.db:migrate", name="migrate", help="Create a store, or migrate an older one.")
+db.command("remit.cli.db:secure", name="secure", help="Let PostgreSQL itself keep workspaces apart.")
 app.command(db)
 app.command(
     "remit.cli.completion:install", name="--install-completion", help="Install command completion for your shell."

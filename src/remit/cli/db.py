@@ -4,16 +4,22 @@ import sqlite3
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from remit.cli.options import AsJson, OwnStore, emit, out, store_at
 from remit.errors import BadInput, NotFound
 from remit.ports import Database
+from remit.report.figures import count
+from remit.report.printable import escaped
 from remit.stores.addresses import is_server
 from remit.stores.opening import database_at
 from remit.stores.queries import migrations
 from remit.stores.sqlite.database import MEMORY
+
+if TYPE_CHECKING:
+    from remit.stores.postgres.database import PostgresDatabase
 
 
 def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
@@ -38,6 +44,33 @@ def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
         emit({"store": where, "done": done, "schema": now})
     else:
         out().print(Text(_sentence(where, done, before, now)))
+
+
+def secure(role: str, *, store: OwnStore = None, json: AsJson = False) -> None:
+    """Turn on row-level security, and let a role serve the store.
+
+    Run it as the owner of the tables, and connect servers and workers as ROLE. In each transaction, ROLE sees and
+    changes only the rows of the workspaces that remit names there. The owner sees all, and migrates.
+
+    Parameters
+    ----------
+    role
+        Role that exists and owns nothing of the store: CREATE ROLE remit_app LOGIN PASSWORD '...'.
+    store
+        postgresql:// URL of the store, as its owner. [default: from remit.toml]
+    json
+        Print JSON.
+    """
+    store = store_at(store)
+    if not is_server(store):
+        raise BadInput("a SQLite file has one user; row-level security needs --store postgresql://...")
+    with closing(_postgres(store, migrate=False)) as database:
+        where, tables = database.where, database.secure(role)
+    if json:
+        emit({"store": where, "role": role, "tables": tables})
+    else:
+        sentence = f"{where}: {count(tables, 'table')} secured; connect servers and workers as {escaped(role, 64)}"
+        out().print(Text(sentence))
 
 
 def _sentence(where: str, done: str, before: int | None, now: int) -> str:
@@ -67,7 +100,7 @@ def _server(store: str) -> tuple[int | None, Database]:
         return None, _postgres(store, migrate=True)
 
 
-def _postgres(store: str, *, migrate: bool) -> Database:
+def _postgres(store: str, *, migrate: bool) -> "PostgresDatabase":
     try:
         module = import_module("remit.stores.postgres.database")
     except ImportError as error:

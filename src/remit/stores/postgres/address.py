@@ -73,6 +73,7 @@ def reason(error: psycopg.Error) -> psycopg.Error:
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
+CONFINED: Final = "remit.workspaces"  # the setting that names the workspaces of a transaction, for row-level security
 _SECRET: Final = 3  # characters; a shorter secret would match ordinary words
 
 # Only our own schema is searched; temporary tables come last, so that they cannot shadow ours.

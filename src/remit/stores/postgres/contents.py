@@ -9,7 +9,7 @@ from typing import IO, Final
 import psycopg
 
 from remit.ports.contents import PART, Kept
-from remit.stores.postgres.address import STATEMENTS, Address, Connection, lock_key
+from remit.stores.postgres.address import CONFINED, STATEMENTS, Address, Connection, lock_key
 
 _NEAR: Final = 1_048_576  # bytes of a draft that stay in memory; the rest is in a file without a name
 
@@ -30,7 +30,7 @@ class PostgresContents:
         return PostgresSaving(self._address, self._workspace)
 
     def open(self, digest: str) -> "PostgresReader | None":
-        connection = _connected(self._address)
+        connection = _connected(self._address, self._workspace)
         reader = PostgresReader(self._address, connection, self._workspace, digest)
         if reader.has_next():
             return reader
@@ -38,7 +38,7 @@ class PostgresContents:
         return None
 
     def stored(self) -> Iterator[Kept]:
-        with _told(self._address), _connected(self._address) as connection:
+        with _told(self._address), _connected(self._address, self._workspace) as connection:
             rows = connection.execute(STATEMENTS["contents"], (self._workspace,)).fetchall()
         return iter([Kept(digest, int(size)) for digest, size in rows])
 
@@ -47,7 +47,7 @@ class PostgresContents:
         return 0
 
     def clearing(self) -> "PostgresClearing | None":
-        connection = _connected(self._address)
+        connection = _connected(self._address, self._workspace)
         try:
             with _told(self._address):
                 rows = connection.execute(STATEMENTS["contents_lock_alone"], (_key(self._workspace),)).fetchall()
@@ -80,7 +80,7 @@ class PostgresSaving:
 
     def keep(self) -> Kept:
         kept = Kept(f"sha256:{self._sum.hexdigest()}", self._size)
-        self._connection = connection = _connected(self._address)
+        self._connection = connection = _connected(self._address, self._workspace)
         with _told(self._address):
             connection.execute(STATEMENTS["contents_lock"], (_key(self._workspace),))
             self._draft.seek(0)
@@ -149,9 +149,9 @@ def _key(workspace: str) -> int:
     return lock_key(f"contents of {workspace}")
 
 
-def _connected(address: Address) -> Connection:
+def _connected(address: Address, workspace: str) -> Connection:
     with _told(address):
-        return address.connect()
+        return address.connect(0.0, **{CONFINED: workspace})
 
 
 @contextmanager

@@ -19,7 +19,15 @@ try:
     from remit.stores.postgres.dispatcher import Procrastinate
     from remit.stores.postgres.listening import Notices
     from remit.stores.postgres.reader import AT_ONCE, Reader
-    from remit.stores.postgres.schema import advice, differences, may_compare, newest, refuse_shared_sessions, set_up
+    from remit.stores.postgres.schema import (
+        advice,
+        differences,
+        is_confined,
+        may_compare,
+        newest,
+        refuse_shared_sessions,
+        set_up,
+    )
     from remit.stores.postgres.writer import BatchWriter, PostgresPulse
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
@@ -62,6 +70,8 @@ class PostgresDatabase:
             connection = self._writer.open().connection
             refuse_shared_sessions(connection, self._address)
             set_up(connection, self.where, migrate=migrate)
+            self._confined = is_confined(connection)
+            self._reader.confined = self._browser.confined = self._writer.confined = self._confined
         except psycopg.Error as error:
             self.close()
             raise self._address.translated(error) from error
@@ -89,11 +99,20 @@ class PostgresDatabase:
         return self._reader.rows("server_time")[0][0]
 
     def workspaces(self) -> list[str]:
-        return [row[0] for row in self._reader.rows("workspaces")]
+        return [row[0] for row in self._reader.rows("workspaces_apart" if self._confined else "workspaces")]
 
     async def opened_by(self, access: str) -> str | None:
-        rows = await self._reader.ask("opens", (access,))
+        rows = await self._reader.ask("opens_apart" if self._confined else "opens", (access,))
         return rows[0][0] if len(rows) == 1 else None
+
+    def secure(self, role: str) -> int:
+        """Turn on row-level security, and let this role serve the store: it sees only the rows of the workspaces that
+        its transaction names. Return the number of tables. Only the owner of the tables may do so."""
+        try:
+            with self._address.connect() as connection:
+                return connection.execute(STATEMENTS["secure"], (role,)).fetchall()[0][0]
+        except psycopg.Error as error:
+            raise self._address.translated(error) from error
 
     @property
     def key(self) -> SealKey | None:

@@ -113,12 +113,44 @@ SELECT name FROM found WHERE name <> '';
 -- The workspace that a caller's key opens: the one read by something else than the name of a workspace.
 SELECT workspace FROM access WHERE id = :access LIMIT 2;
 
+-- name: opens_apart
+-- The same for a role that row-level security confines.
+SELECT opened_by FROM opened_by(:access);
+
+-- name: workspaces_apart
+SELECT workspaces FROM workspaces();
+
+-- name: is_confined
+-- Whether row-level security applies to this user once it is on: not to the owner of the tables, and not to superusers.
+SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(current_user, c.relowner, 'USAGE'))
+FROM pg_roles r, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE r.rolname = current_user AND n.nspname = 'remit' AND c.relname = 'event';
+
+-- name: confine
+-- The workspaces of this transaction, with line breaks between them: other rows do not exist for it.
+SELECT set_config('remit.workspaces', :workspaces, true);
+
+-- name: secure
+SELECT secure(:role);
+
+-- name: secure_again
+-- Tables that a migration has just made are secured like the others, if those are.
+SELECT secure('') WHERE EXISTS (
+    SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'remit' AND c.relrowsecurity
+);
+
 -- name: faults
 SELECT 'the server found ' || checksum_failures || ' damaged pages' FROM pg_stat_database
 WHERE datname = current_database() AND checksum_failures > 0
 UNION ALL
 SELECT 'index ' || c.relname || ' is not valid; REINDEX it' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE c.relnamespace = 'remit'::regnamespace AND NOT i.indisvalid;
+WHERE c.relnamespace = 'remit'::regnamespace AND NOT i.indisvalid
+UNION ALL
+SELECT 'table ' || c.relname || ' has no row-level security, and others have; run `remit db secure`'
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace' AND NOT a.attisdropped
+WHERE c.relnamespace = 'remit'::regnamespace AND c.relkind = 'r'
+  AND NOT (c.relrowsecurity AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid))
+  AND EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = 'remit'::regnamespace AND o.relrowsecurity);
 
 -- name: state
 -- The state of the schema: the number of tables, whether the version table and those of procrastinate are among them,

@@ -62,6 +62,7 @@ class Reader:
         self._threads = ThreadPoolExecutor(size, thread_name_prefix=self._pool.name)
         self._closed = "the store is closed"
         self._is_open = True
+        self.confined = False  # each read names its workspace to the server
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
         """Run `look` on a snapshot and return its result."""
@@ -132,7 +133,8 @@ class Reader:
                 must_be_wanted()
                 return connection.execute(STATEMENTS[name], row).fetchall()
 
-            answer = _one_picture(connection, lambda: look(SqlView(workspace, ask)))
+            confined = workspace if self.confined else None
+            answer = _one_picture(connection, lambda: look(SqlView(workspace, ask)), confined)
             must_be_wanted()  # otherwise the read may have mistaken the interruption for damage
             return answer
 
@@ -180,11 +182,13 @@ class _Asker:
         self.is_there = True
 
 
-def _one_picture(connection: Connection, look: Callable[[], T]) -> T:
-    """Run `look` in one snapshot and return its result."""
+def _one_picture(connection: Connection, look: Callable[[], T], confined: str | None) -> T:
+    """Run `look` in one snapshot and return its result. With `confined`, only the rows of that workspace exist."""
     try:
         with connection.pipeline():
             connection.execute(STATEMENTS["look"])
+            if confined is not None:
+                connection.execute(STATEMENTS["confine"], (confined,))
             answer = look()
             connection.execute(STATEMENTS["commit"])
             return answer

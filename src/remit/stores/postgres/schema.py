@@ -65,6 +65,7 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
         _procrastinate(connection)
         for step in (text for number, text in steps.items() if number > version):
             connection.execute(step.encode(), prepare=False)
+        connection.execute(STATEMENTS["secure_again"])
         connection.execute(STATEMENTS["number"])
         connection.execute(STATEMENTS["renumber"], (newest(),))
 
@@ -105,6 +106,11 @@ def advice(connection: Connection) -> list[str]:
         "apply its migrations in the schema `remit` (see Operating), or workers may be woken late"
     )
     return [sentence] if missing else []
+
+
+def is_confined(connection: Connection) -> bool:
+    """Whether this user sees, in a secured store, only the rows of the workspaces that its transaction names."""
+    return _rows(connection, "is_confined")[0][0]
 
 
 def may_compare(connection: Connection) -> bool:

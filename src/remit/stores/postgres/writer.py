@@ -23,6 +23,7 @@ from remit.ports import Beat, Decide, Decided, Fault, Wants
 from remit.stores import forks
 from remit.stores.journal import BATCH, Applied, Feed, Journal, Operation, Recorded, Rows, answer_all, try_one_by_one
 from remit.stores.postgres.address import (
+    CONFINED,
     STATEMENTS,
     Address,
     Connection,
@@ -70,6 +71,7 @@ class Transactions:
         self._heads: dict[str, Head] = {}  # the last known end of each journal
         self._changed: set[str] = set()
         self.writes = 0  # in this transaction
+        self.confined = False
 
     def begin(self, wanted: Mapping[str, Sequence[tuple[str, Wants]]]) -> None:
         """Lock the journals of these workspaces; fetch where they end, which operations are done, and the rows that the
@@ -79,6 +81,8 @@ class Transactions:
         self.writes = 0
         self._pipeline.enter_context(self.connection.pipeline())
         self._send("begin")
+        if self.confined:
+            self._send("confine", ("\n".join(wanted),))
         self._send("lock", (sorted(map(lock_key, wanted)),))
         asked = [self._ask(workspace, operations) for workspace, operations in wanted.items()]
         self._notice_others({each.workspace: self._head(each.start) for each in asked})
@@ -218,6 +222,7 @@ class PostgresPulse:
             "synchronous_commit": "off",
             "lock_timeout": wait,
             "statement_timeout": wait,
+            CONFINED: workspace,
         }
         self._connection: Connection | None = None
         self._elsewhere = ""
@@ -296,6 +301,7 @@ class BatchWriter:
         self._starting = threading.Lock()
         self._transactions: Transactions | None = None
         self.key: SealKey | None = None  # the key that signs events, or None
+        self.confined = False  # each transaction names its workspaces to the server
         self.backend = 0  # the server's process id of our connection, as in notifications
 
     def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Decided[Any]]":
@@ -388,6 +394,7 @@ class BatchWriter:
         while True:
             transactions = self._transactions or self._reconnected(until)
             transactions.journal.key = self.key
+            transactions.confined = self.confined
             transactions.connection.patience = self._silence
             try:
                 with quick_switching():

@@ -1,0 +1,1 @@
+-- Nothing: row-level security is of PostgreSQL alone, and the numbers stay the same.
