@@ -1,7 +1,8 @@
 """A workspace in which there is one of everything, and what each route may be asked about it."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
@@ -13,8 +14,10 @@ from remit import Runtime, Turn
 from remit.adapters.hooks import Follower, HookCarrier
 from remit.adapters.vault import fresh_master
 from remit.adapters.vetted import Vetted
+from remit.errors import Conflict
 from remit.runtime.workspace import opening_of
-from remit.server.app import Server
+from remit.server.app import Server, ServerSettings
+from remit.server.limits import RateLimits
 from server.serving import app_of, caller
 from teams import echo, team
 
@@ -35,7 +38,7 @@ class World(NamedTuple):
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world(store: str | Path = ":memory:") -> AsyncIterator[World]:
     async def asks(turn: Turn) -> object:
         if turn.task == "ask":
             return await turn.ask_human("which colour?")
@@ -48,13 +51,14 @@ async def world() -> AsyncIterator[World]:
         async with turn.paid_call("$0.05", why="call"):
             pass
 
-    with pytest.MonkeyPatch.context() as patch, team() as rt:
+    with pytest.MonkeyPatch.context() as patch, team(store) as rt:
         patch.setenv("REMIT_MASTER_KEY", fresh_master().reveal())
         rt.agent("echo", asks="*", can="repeat what was said")(echo)
         rt.agent("asks")(asks)
         rt.agent("fails")(fails)
         rt.agent("pays")(pays)
-        app = app_of(rt, caller(), caller("bob"))
+        settings = ServerSettings(rates=RateLimits(1e9, 1e9))
+        app = app_of(rt, caller(), caller("bob"), settings=settings)
         await rt.workspace.context().set("notes", "a/b", {"n": 1})
         await rt.workspace.money.grant("$10", tokens=1_000)
         saved = await rt.workspace.artifacts.save(b"hello", "a.txt")
@@ -96,7 +100,8 @@ async def world() -> AsyncIterator[World]:
                 {one.id: one.digest for one in questions},
             )
             for handle in handles:
-                await handle.cancel()
+                with suppress(Conflict):  # it may have ended
+                    await handle.cancel()
 
 
 async def sent_events(rt: Runtime) -> tuple[list[str], list[str]]:

@@ -1,7 +1,8 @@
 """Every point of every scenario, killed once and twice, random trees, teams with money, chaos, and many more examples
 of what is tested by chance: `make torture`, or `python -m torture [NAME ...]` for some of the scenarios, for `server`
 (those that are killed on PostgreSQL too), for `trees` or for `examples`; `python -m torture chaos [--seconds S ...]`,
-`python -m torture money [--seeds N ...]` and `python -m torture talks [--seeds N ...]` for these alone."""
+`python -m torture money [--seeds N ...]`, `python -m torture talks [--seeds N ...]` and
+`python -m torture requests [NUMBER]` for these alone."""
 
 import os
 import subprocess
@@ -13,7 +14,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from postgres import running
-from torture import money, powercut, talks, trees
+from torture import money, powercut, requests, talks, trees
 from torture.chaos import conductor
 from torture.points import measured, points, program, repeat, told, twice
 from torture.scenarios import SCENARIOS
@@ -22,7 +23,7 @@ BATCH = 60  # points in one program
 EXAMPLES = "examples"
 SERVER = "server"
 ON_A_SERVER = ["disputed"]  # scenarios
-EVERYTHING = (*SCENARIOS, SERVER, trees.NAME, money.NAME, talks.NAME, conductor.NAME, EXAMPLES)
+EVERYTHING = (*SCENARIOS, SERVER, trees.NAME, money.NAME, talks.NAME, requests.NAME, conductor.NAME, EXAMPLES)
 
 
 class Batch(NamedTuple):
@@ -109,6 +110,8 @@ def main(names: list[str]) -> int:
         return money.main(names[1:])
     if names[0] == talks.NAME:
         return talks.main(names[1:])
+    if names[0] == requests.NAME and len(names) > 1:
+        return requests.main(names[1:])
     if strange := [name for name in names if name not in EVERYTHING]:
         print(f"there is no {', '.join(strange)}; there is {', '.join(EVERYTHING)}, {powercut.NAME}")
         return 2
@@ -118,6 +121,7 @@ def main(names: list[str]) -> int:
     broken += grown() if trees.NAME in names else 0
     broken += money.main([]) if money.NAME in names else 0
     broken += talks.main([]) if talks.NAME in names else 0
+    broken += requests.main([]) if requests.NAME in names else 0
     broken += conductor.main([]) if conductor.NAME in names else 0
     broken += tried() if EXAMPLES in names else 0
     return 1 if broken else 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from remit.core.bounds import Bounds
 from remit.core.prices import credits as amount
@@ -21,6 +21,8 @@ from remit.server.calls import BodyModel
 PAGE: Final = 1_000
 LAST_MOMENT: Final = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
 _PRINTABLE: Final = r"^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$"  # what `str.isprintable` accepts
+JSON_MARK: Final = "x-json"  # in a schema, it stands for `JSON_SCHEMA`
+NO_NUL: Final = r"^[^\x00]*$"
 _NAMES: Final = 1_000
 _SECONDS: Final = 200 * 365 * 86_400
 _MOST_TOKENS: Final = 1_000_000_000_000
@@ -38,6 +40,11 @@ def _named(text: str) -> str:
     except BadInput:
         raise ValueError("must be the name of an agent, with a letter or a digit") from None
     return text
+
+
+def whole(value: object) -> object:
+    """Return a number of a body: JSON Schema calls 5.0 an integer, too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def digits(value: object) -> object:
@@ -73,33 +80,79 @@ AgentName: TypeAlias = Annotated[
     AfterValidator(_named),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": r"[^\W_]"}),
 ]
-Text: TypeAlias = Annotated[str, Field(max_length=TASK_LIMIT)]
-Why: TypeAlias = Annotated[str, Field(max_length=WHY_LIMIT)]
+Text: TypeAlias = Annotated[
+    str, Field(max_length=TASK_LIMIT), WithJsonSchema({"type": "string", "maxLength": TASK_LIMIT, "pattern": NO_NUL})
+]
+Why: TypeAlias = Annotated[
+    str, Field(max_length=WHY_LIMIT), WithJsonSchema({"type": "string", "maxLength": WHY_LIMIT, "pattern": NO_NUL})
+]
+AnyJson: TypeAlias = Annotated[JsonValue, WithJsonSchema({JSON_MARK: True})]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=_SECONDS)]
-Namespace: TypeAlias = Annotated[str, Field(min_length=1, max_length=NAMESPACE_LIMIT)]
-EntryKey: TypeAlias = Annotated[str, Field(min_length=1, max_length=KEY_LIMIT)]
+Namespace: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=NAMESPACE_LIMIT),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAMESPACE_LIMIT, "pattern": NO_NUL}),
+]
+EntryKey: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=KEY_LIMIT),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": KEY_LIMIT, "pattern": NO_NUL}),
+]
 Amount: TypeAlias = Annotated[
     str,
     Field(max_length=40),
     AfterValidator(_money),
     WithJsonSchema({"type": "string", "pattern": r"^\$[0-9]{1,9}(\.[0-9]{1,6})?$", "examples": ["$0.50"]}),
 ]
-Count: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT)]
-OneOrMore: TypeAlias = Annotated[int, Field(ge=1, le=INT_LIMIT)]
-Tokens: TypeAlias = Annotated[int, Field(ge=0, le=_MOST_TOKENS)]
-Moment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT)]
+Granted: TypeAlias = Annotated[
+    str,
+    Field(max_length=40),
+    AfterValidator(_money),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^\$([1-9][0-9]{0,8}(\.[0-9]{1,6})?|0\.[0-9]{0,5}[1-9])$", "examples": ["$10"]}
+    ),
+]
+# A task needs a text, data, or both.
+SAYS_SOMETHING: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"required": ["task"], "properties": {"task": {"minLength": 1}}},
+        {"required": ["data"], "properties": {"data": {"not": {"type": "null"}}}},
+    ]
+}
+Count: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT), BeforeValidator(whole)]
+OneOrMore: TypeAlias = Annotated[int, Field(ge=1, le=INT_LIMIT), BeforeValidator(whole)]
+Tokens: TypeAlias = Annotated[int, Field(ge=0, le=_MOST_TOKENS), BeforeValidator(whole)]
+Moment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT), BeforeValidator(whole)]
 # Numbers in a query
-Limit: TypeAlias = Annotated[int, BeforeValidator(digits), Field(ge=1, le=PAGE)]
-Cursor: TypeAlias = Annotated[int, BeforeValidator(digits), Field(ge=0, le=INT_LIMIT)]
-QueryMoment: TypeAlias = Annotated[int, BeforeValidator(digits), Field(ge=0, le=LAST_MOMENT)]
+Limit: TypeAlias = Annotated[int, Field(ge=1, le=PAGE), BeforeValidator(digits)]
+Cursor: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT), BeforeValidator(digits)]
+QueryMoment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT), BeforeValidator(digits)]
+
+
+# What is JSON for remit, as a schema of its own.
+JSON_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": ["null", "boolean"]},
+        {"type": "number", "minimum": -(2**63), "maximum": INT_LIMIT},
+        {"type": "string", "pattern": NO_NUL},
+        {"type": "array", "items": {"$ref": "#/components/schemas/Json"}},
+        {
+            "type": "object",
+            "propertyNames": {"pattern": NO_NUL},
+            "additionalProperties": {"$ref": "#/components/schemas/Json"},
+        },
+    ]
+}
 
 
 class ScopeBody(BodyModel):
     """A part of the context: a namespace, or the entries of it with a key or a prefix."""
 
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["key", "prefix"]}})
+
     namespace: Namespace
     key: EntryKey | None = None
-    prefix: Annotated[str, Field(max_length=KEY_LIMIT)] = ""
+    prefix: Annotated[str, Field(max_length=KEY_LIMIT, json_schema_extra={"pattern": NO_NUL})] = ""
 
     @property
     def scope(self) -> ContextScope:

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from remit import __version__
 from remit.server.calls import NoBody, Row
+from remit.server.fields import JSON_MARK, JSON_SCHEMA
 
 _REF: Final = "#/components/schemas/{model}"
 _PROBLEM_STATUSES: Final = (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
@@ -15,7 +16,7 @@ _IDEMPOTENCY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A repeated request with the same key and content happens once, and gets the same answer.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "maxLength": 200, "pattern": "^[ -~]*$"},
 }
 _PROBLEM: Final[dict[str, Any]] = {
     "type": "object",
@@ -49,7 +50,7 @@ class RouteRows(tuple[Row, ...]):
 
 def describe(rows: RouteRows) -> dict[str, Any]:
     """Return the description of these routes."""
-    schemas: dict[str, Any] = {"Problem": _PROBLEM}
+    schemas: dict[str, Any] = {"Problem": _PROBLEM, "Json": JSON_SCHEMA}
     paths: dict[str, dict[str, Any]] = {}
     for row in rows:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row, schemas)
@@ -121,14 +122,25 @@ def _body(row: Row, schemas: dict[str, Any]) -> dict[str, Any] | None:
     name = row.body.__name__
     schemas[name] = schema = _schema(row.body, schemas)
     content = {"application/json": {"schema": {"$ref": _REF.format(model=name)}}}
-    return {"required": bool(schema.get("required")), "content": content}
+    return {"required": bool(schema.get("required") or "anyOf" in schema), "content": content}
 
 
 def _schema(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a model; the models in it become schemas of their own."""
-    schema: dict[str, Any] = model.model_json_schema(ref_template=_REF, mode="validation")
+    schema: dict[str, Any] = _with_json(model.model_json_schema(ref_template=_REF, mode="validation"))
     schemas.update(schema.pop("$defs", {}))
     return schema
+
+
+def _with_json(schema: Any) -> Any:
+    """Return a schema in which every mark of a JSON value refers to the schema of all of them."""
+    if isinstance(schema, list):
+        return [_with_json(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    if JSON_MARK in schema:
+        return {"$ref": _REF.format(model="Json")}
+    return {name: _with_json(value) for name, value in cast("dict[str, Any]", schema).items()}
 
 
 def _answers(row: Row) -> dict[str, Any]:

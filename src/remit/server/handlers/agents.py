@@ -12,20 +12,20 @@ from remit.core.match import BEST, MATCHES, choice
 from remit.engine.acts import WHY_LIMIT
 from remit.report import wire
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
-from remit.server.fields import Why, digits
+from remit.server.fields import NO_NUL, Why, digits
 
 
 class FindQuery(QueryModel):
     """What an agent is wanted for."""
 
     q: Annotated[str, Field(min_length=1, max_length=1_000)]
-    limit: Annotated[int, BeforeValidator(digits), Field(ge=1, le=MATCHES)] = BEST
+    limit: Annotated[int, Field(ge=1, le=MATCHES), BeforeValidator(digits)] = BEST
 
 
 class TripBody(BodyModel):
     """Why an agent is taken out of service."""
 
-    why: Annotated[str, Field(min_length=1, max_length=WHY_LIMIT)]
+    why: Annotated[str, Field(min_length=1, max_length=WHY_LIMIT, json_schema_extra={"pattern": NO_NUL})]
 
 
 class ResetBody(BodyModel):

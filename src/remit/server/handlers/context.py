@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.values import INT_LIMIT
 from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
-from remit.server.fields import Limit, Seconds
+from remit.server.fields import AnyJson, Limit, Seconds
 
 
 class EntriesQuery(QueryModel):
@@ -24,7 +24,7 @@ class EntriesQuery(QueryModel):
 class EntryBody(BodyModel):
     """The value of an entry, and how many seconds it is kept."""
 
-    value: JsonValue
+    value: AnyJson
     ttl: Seconds | None = None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import ConfigDict
+
 from remit.core.times import aware
 from remit.errors import BadInput
 from remit.report import wire
 from remit.runtime.filters import StatsFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
-from remit.server.fields import AgentName, Amount, QueryMoment, Tokens, Why
+from remit.server.fields import AgentName, Amount, Granted, QueryMoment, Tokens, Why
 
 
 class FiguresQuery(QueryModel):
@@ -33,15 +35,32 @@ class SpendQuery(QueryModel):
 
 
 class GrantBody(BodyModel):
-    """What is added to the account."""
+    """What is added to the account: money, tokens, or both."""
 
-    amount: Amount | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["amount"], "properties": {"amount": {"type": "string"}}},
+                {"required": ["tokens"], "properties": {"tokens": {"minimum": 1}}},
+            ]
+        }
+    )
+    amount: Granted | None = None
     tokens: Tokens = 0
     why: Why = ""
 
 
 class ReconcileBody(BodyModel):
-    """What a call really cost."""
+    """What a call really cost: money, tokens, or both."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["cost"], "properties": {"cost": {"type": "string"}}},
+                {"required": ["tokens"], "properties": {"tokens": {"type": "integer"}}},
+            ]
+        }
+    )
 
     cost: Amount | None = None
     tokens: Tokens | None = None

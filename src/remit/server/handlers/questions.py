@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from remit.core.question import TEXT_LIMIT, Inquiry
 from remit.errors import Conflict
 from remit.report import wire
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
-from remit.server.fields import Cursor, Limit, Line
+from remit.server.fields import NO_NUL, AnyJson, Cursor, Limit, Line
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
-Reason = Annotated[str, Field(max_length=TEXT_LIMIT)]
+Reason = Annotated[str, Field(max_length=TEXT_LIMIT, json_schema_extra={"pattern": NO_NUL})]
 
 
 class QuestionsQuery(QueryModel):
@@ -31,7 +31,7 @@ class ApproveBody(BodyModel):
 
     digest: Digest
     why: Reason = ""
-    value: JsonValue = None
+    value: AnyJson = None
 
 
 class RejectBody(BodyModel):
@@ -45,7 +45,7 @@ class AnswerBody(BodyModel):
     """The answer to an agent's question."""
 
     digest: Digest
-    value: Annotated[str, Field(min_length=1, max_length=TEXT_LIMIT)]
+    value: Annotated[str, Field(min_length=1, max_length=TEXT_LIMIT, json_schema_extra={"pattern": NO_NUL})]
 
 
 async def listing(call: HttpCall[QuestionsQuery, NoBody]) -> HttpAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field
 from starlette.responses import Response
 
 from remit.core.plan import STEP_LIMIT, Plan, Step
@@ -17,10 +17,22 @@ from remit.report import wire
 from remit.report.tree import Node, tree
 from remit.runtime.filters import RunFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
-from remit.server.fields import AgentName, Cursor, Limit, Line, OneOrMore, QueryMoment, Session, Text
+from remit.server.fields import (
+    NO_NUL,
+    AgentName,
+    AnyJson,
+    Cursor,
+    Limit,
+    Line,
+    OneOrMore,
+    QueryMoment,
+    Session,
+    Text,
+    whole,
+)
 from remit.server.handlers.tasks import LabelsBody, State, accepted, filters_of, must_have_started, queueing
 
-Title = Annotated[str, Field(min_length=1, max_length=200)]
+Title = Annotated[str, Field(min_length=1, max_length=200, json_schema_extra={"pattern": NO_NUL})]
 _PICTURE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _MEDIA: Final = {"text": "text/plain", "mermaid": "text/plain", "svg": "image/svg+xml"}
 
@@ -51,25 +63,36 @@ class ForkBody(BodyModel):
     """Where a run is forked, and what is different in the fork: its text, or the result that the event recorded."""
 
     at: OneOrMore | None = None
-    task: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT)] | None = None
-    answer: JsonValue = None
+    task: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT, json_schema_extra={"pattern": NO_NUL})] | None = (
+        None
+    )
+    answer: AnyJson = None
 
 
 class StepBody(BodyModel):
     """A step of a plan, for an agent or for a capability."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["agent"], "properties": {"agent": {"type": "string"}}},
+                {"required": ["capability"], "properties": {"capability": {"minLength": 1}}},
+            ]
+        }
+    )
+
     id: Line
     title: Title
     description: Text = ""
     agent: AgentName | None = None
-    capability: Annotated[str, Field(max_length=200)] = ""
+    capability: Annotated[str, Field(max_length=200, json_schema_extra={"pattern": NO_NUL})] = ""
     after: Annotated[tuple[Line, ...], Field(max_length=STEP_LIMIT, strict=False)] = ()
     payload: Literal["text", "structured"] = "text"
-    output: dict[str, JsonValue] | None = Field(default=None, alias="schema")
+    output: dict[str, AnyJson] | None = Field(default=None, alias="schema")
     context: Literal["direct", "transitive"] = "direct"
     memory_scope: Literal["own", "all"] | list[Line] = "own"
-    retries: Annotated[int, Field(ge=0, le=10)] = 0
-    data: JsonValue = None
+    retries: Annotated[int, Field(ge=0, le=10), BeforeValidator(whole)] = 0
+    data: AnyJson = None
 
     @property
     def step(self) -> Step:
@@ -83,7 +106,7 @@ Steps = Annotated[list[StepBody], Field(min_length=1, max_length=STEP_LIMIT)]
 class LeadBody(LabelsBody):
     """What a plan and a team may say besides."""
 
-    concurrency: Annotated[int, Field(ge=1, le=STEP_LIMIT)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=STEP_LIMIT), BeforeValidator(whole)] | None = None
     reveal: bool | None = None
 
 
@@ -97,7 +120,7 @@ class PlanBody(LeadBody):
 class TeamBody(LeadBody):
     """A goal for a coordinator, which plans it, unless the steps are given."""
 
-    goal: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT)]
+    goal: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT, json_schema_extra={"pattern": NO_NUL})]
     coordinator: AgentName
     steps: Steps | None = None
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field
 
 from remit.core.schedule import SCHEDULE_LIMIT
 from remit.engine.asking import Scheduling
 from remit.errors import NotFound
 from remit.report import wire
 from remit.server.calls import HttpAnswer, HttpCall, NoBody, NoQuery
-from remit.server.fields import AgentName, Text
+from remit.server.fields import SAYS_SOMETHING, AgentName, AnyJson, Text
 from remit.server.handlers.tasks import LabelsBody
 
 CronText = Annotated[str, Field(min_length=1, max_length=200)]
@@ -20,10 +20,12 @@ CronText = Annotated[str, Field(min_length=1, max_length=200)]
 class ScheduleBody(LabelsBody):
     """A schedule: a cron expression in a time zone, and the task that is submitted at its times."""
 
+    model_config = ConfigDict(json_schema_extra=SAYS_SOMETHING)
+
     cron: CronText
     agent: AgentName
     task: Text = ""
-    data: JsonValue = None
+    data: AnyJson = None
     zone: Annotated[str, Field(min_length=1, max_length=100)] = "UTC"
     catch_up: Literal["latest", "all", "none"] = "latest"
 

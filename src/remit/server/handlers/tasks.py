@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Unpack, cast
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from remit.core.bounds import TOP
 from remit.core.events import MOST_META, MOST_TAGS, VALUE_LIMIT
@@ -17,8 +17,11 @@ from remit.report import wire
 from remit.runtime.filters import TaskFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
 from remit.server.fields import (
+    NO_NUL,
+    SAYS_SOMETHING,
     AgentName,
     Amount,
+    AnyJson,
     BoundsBody,
     Cursor,
     Limit,
@@ -32,12 +35,13 @@ from remit.server.fields import (
     Text,
     Why,
     scopes_of,
+    whole,
 )
 
 State = Literal["open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"]
 Tier = Literal["simple", "medium", "complex"]
 Trusted = Literal["trusted", "untrusted"]
-MetaText = Annotated[str, Field(max_length=VALUE_LIMIT)]
+MetaText = Annotated[str, Field(max_length=VALUE_LIMIT, json_schema_extra={"pattern": NO_NUL})]
 LONGEST_WAIT = 60  # seconds
 
 
@@ -54,10 +58,10 @@ class LabelsBody(BodyModel):
     timeout: Seconds | None = None
     trust: Trusted | None = None
     credits: Amount | None = None
-    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] | None = None
+    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS), BeforeValidator(whole)] | None = None
     after: Seconds | None = None
     at: Moment | None = None
-    priority: Annotated[int, Field(ge=-HIGHEST, le=HIGHEST)] | None = None
+    priority: Annotated[int, Field(ge=-HIGHEST, le=HIGHEST), BeforeValidator(whole)] | None = None
     tags: Annotated[list[Line], Field(max_length=MOST_TAGS)] | None = None
     meta: Annotated[dict[Line, MetaText | int | float | bool], Field(max_length=MOST_META)] | None = None
 
@@ -77,9 +81,11 @@ class LabelsBody(BodyModel):
 class SubmitBody(LabelsBody):
     """A task for an agent: a text, data, or both."""
 
+    model_config = ConfigDict(json_schema_extra=SAYS_SOMETHING)
+
     agent: AgentName
     task: Text = ""
-    data: JsonValue = None
+    data: AnyJson = None
     remembers: bool | None = None
 
 
@@ -92,7 +98,7 @@ class CancelBody(BodyModel):
 class RetryBody(BodyModel):
     """How a task is retried: a plan from one of its steps, or a conversation from its beginning."""
 
-    from_step: Annotated[str, Field(min_length=1)] | None = None
+    from_step: Annotated[str, Field(min_length=1, json_schema_extra={"pattern": NO_NUL})] | None = None
     restart: bool = False
 
 
@@ -131,7 +137,7 @@ def _seconds(value: object) -> object:
 class WaitQuery(QueryModel):
     """How many seconds to wait."""
 
-    timeout: Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=LONGEST_WAIT)] = 25.0
+    timeout: Annotated[float, Field(ge=0, le=LONGEST_WAIT), BeforeValidator(_seconds)] = 25.0
 
 
 async def submit(call: HttpCall[NoQuery, SubmitBody]) -> HttpAnswer:
