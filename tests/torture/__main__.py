@@ -102,14 +102,9 @@ def tried() -> int:
 
 
 def main(names: list[str]) -> int:
-    if names[0] == powercut.NAME:
-        return powercut.main(names[1:])
-    if names[0] == conductor.NAME:
-        return conductor.main(names[1:])
-    if names[0] == money.NAME:
-        return money.main(names[1:])
-    if names[0] == talks.NAME:
-        return talks.main(names[1:])
+    alone = {one.NAME: one.main for one in (powercut, conductor, money, talks)}
+    if names[0] in alone:
+        return alone[names[0]](names[1:])
     if names[0] == requests.NAME and len(names) > 1:
         return requests.main(names[1:])
     if strange := [name for name in names if name not in EVERYTHING]:
