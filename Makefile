@@ -14,7 +14,7 @@ PINNED := $(INSTALL) --require-hashes --no-deps
 # Tests start hundreds of processes: keep compiled modules, so that each is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-llm quick test torture powercut check types-src types-tests types-bench layers bench bench-growth limits docs pins fmt clean
+.PHONY: help demo demo-llm quick test torture powercut check types-src types-tests types-bench layers bench bench-growth limits conformance docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -84,6 +84,9 @@ bench-growth: $(READY)  ## costs that grow with the journal, parallel runs and t
 
 limits: $(READY)  ## what stops endless agents, in remit and in the installed peers
 	$(BIN)/python bench/limits.py $(ARGS)
+
+conformance: $(READY)  ## the conformance suite of MCP, fetched by npx; about a minute
+	REMIT_CONFORMANCE=1 $(BIN)/python -m pytest tests/server/test_mcp_conformance.py $(ARGS)
 
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/draw.py
