@@ -17,6 +17,7 @@ from remit.adapters.hooks import LONGEST, Follower, HookCarrier
 from remit.adapters.vault import MasterVault, fresh_master
 from remit.adapters.vetted import Vetted, networks
 from remit.core.hook import delivery_id
+from remit.core.secret import Secret
 from remit.core.times import DAY, SECOND
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict, NotFound
@@ -300,3 +301,59 @@ async def test_hooks_are_checked_and_belong_to_one_workspace(tmp_path):
             await hooks.add(f"https://example.com/{number}", ["task.completed"])
         with pytest.raises(BadInput, match="at most 100 hooks"):
             await hooks.add("https://example.com/hook", ["task.completed"])
+
+
+@pytest.mark.rule("hook.delivered")
+async def test_events_on_a_server_are_sent_and_the_cursor_is_written_for_deliveries_only(address: str):
+    async with stand_in() as server, shop(address) as rt:
+        hook = await rt.workspace.hooks.add(f"{server.url}/hook", ["task.completed"])
+        async with carried(rt) as carrier:
+            await rt.workspace.context().set("notes", "unwanted", 1)
+            await rt.run("clerk", "one")
+            await delivered(rt, hook.id, lambda found: [one.state for one in found] == ["completed"])
+            written = await carrier.runtime.workspace.journal.history(kinds=["entry.set"])
+            for number in range(20):
+                await rt.workspace.context().set("notes", "unwanted", number)
+            await rt.run("clerk", "two")
+            await delivered(rt, hook.id, lambda found: [one.state for one in found] == ["completed"] * 2)
+            assert len(await carrier.runtime.workspace.journal.history(kinds=["entry.set"])) <= len(written) + 2
+        assert [info.waiting for info in await rt.workspace.hooks.list()] == [0]
+        await sound(rt)
+        assert (await carrier.runtime.workspace.check()).findings == []
+
+
+async def test_a_worker_sends_events_and_says_once_that_it_has_no_master_key(
+    tmp_path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    async with stand_in() as server, shop(tmp_path / "team.db") as rt:
+        hook = await rt.workspace.hooks.add(f"{server.url}/hook", ["task.completed"])
+        monkeypatch.delenv("REMIT_MASTER_KEY", raising=False)
+        clock = FakeClock(SystemClock().now())
+        poor = Runtime(tmp_path / "team.db", system=System(clock=clock))
+        async with poor, anyio.create_task_group() as group:
+            group.start_soon(poor.serve)
+
+            async def told() -> bool:
+                return "keys are sealed with a master key" in caplog.text
+
+            await pass_time(clock, told)
+            group.cancel_scope.cancel()
+        async with anyio.create_task_group() as group:
+            group.start_soon(rt.serve)
+            await rt.run("clerk", "one")
+            await server.until(lambda: server.got)
+            await delivered(rt, hook.id, lambda found: [one.state for one in found] == ["completed"])
+            await rt.drain(0)
+    assert caplog.text.count("events are not sent to hooks") == 1
+
+
+@pytest.mark.rule("hook.master")
+async def test_secrets_stay_the_same_when_the_master_key_is_replaced(tmp_path):
+    old, new = fresh_master().reveal(), fresh_master().reveal()
+    shown: list[str] = []
+    for masters in (old, f"{new},{old}", new):
+        system = System(vault=MasterVault(Secret(masters)))
+        with Runtime(tmp_path / "team.db", system=system) as rt:
+            made = await rt.workspace.hooks.add("https://example.com/hook", ["task.*"], op="one", by="ann")
+            shown.append(made.secret.reveal())
+    assert len({*shown}) == 1

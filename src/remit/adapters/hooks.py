@@ -19,7 +19,7 @@ import anyio
 from remit.adapters.vetted import Vetted, VettedAnswer
 from remit.core.events import Event, Gap, Hook
 from remit.core.hook import delivery_id, derived_secret, signed_headers
-from remit.core.times import SECOND, iso
+from remit.core.times import HOUR, SECOND, iso
 from remit.core.values import digest, encode
 from remit.errors import Conflict, Failed
 from remit.ports import Span, View
@@ -35,6 +35,7 @@ LONGEST: Final = 65_536  # characters of a message; of a longer event only what 
 _GAP: Final = "gap"
 _CURSORS: Final = "cursors"
 _GONE: Final = 410  # the receiver wants no more
+_FAR: Final = 1_000  # events without a delivery after which the cursor is written all the same
 _LOOK_SECONDS: Final = 1.0  # between two looks, in case a notification is missed
 
 _log = logging.getLogger("remit")
@@ -105,6 +106,8 @@ class Follower:
         self._opening = opening
         self._root = root
         self._known: set[str] = set()
+        self._moved = opening.clock.now()
+        self._seen = 0  # the last event that this process has looked at
 
     async def follow(self) -> None:
         """Submit a delivery for each event and hook that wants it, until there is no hook."""
@@ -134,7 +137,8 @@ class Follower:
         hook."""
         while True:
             cursor = await self._carrier.runtime.workspace.context().entry(_CURSORS, digest(self._name))
-            after = int(str(cursor.value)) if cursor is not None else 0
+            kept = int(str(cursor.value)) if cursor is not None else 0
+            after = max(self._seen, kept)
             found = await self._opening.records.browse(lambda view, after=after: _look(view, after))
             if not found.hooks:
                 return False
@@ -142,29 +146,44 @@ class Follower:
                 self._be_agent(hook)
             if found.end <= after:
                 return True
-            await self._submit(found)
-            await self._move(found.end, 0 if cursor is None else cursor.version)
+            is_late = self._opening.clock.now() - self._moved >= HOUR  # pruned events that were seen are no gap
+            if await self._submit(found) or found.end - kept >= _FAR or is_late:
+                await self._move(found.end, 0 if cursor is None else cursor.version)
+            self._seen = found.end
             if len(found.events) < PAGE:
                 return True
 
-    async def _submit(self, found: _Found) -> None:
+    async def _submit(self, found: _Found) -> int:
+        """Submit the deliveries of a page, and return their number."""
+        count = 0
         async with anyio.create_task_group() as group:
             for event in found.events:
                 wanting = [one for one in found.hooks if event.seq > one.began and one.wants(event.kind, event.run)]
                 if wanting:
                     body, meta = message(self._name, event), {"event": event.seq, "kind": event.kind}
+                    count += len(wanting)
                     for hook in wanting:
-                        group.start_soon(self._log.submit, hook.id, body, meta, f"{hook.id}/{event.seq}")
+                        group.start_soon(self._queue, hook, body, meta, str(event.seq))
             for gap in found.gaps:
                 body = encode({"type": _GAP, "data": {"first": gap.first, "last": gap.last}})
                 for hook in found.hooks:
                     if gap.last > hook.began:
-                        group.start_soon(self._log.submit, hook.id, body, {"kind": _GAP}, f"{hook.id}/gap-{gap.last}")
+                        count += 1
+                        group.start_soon(self._queue, hook, body, {"kind": _GAP}, f"gap-{gap.first}-{gap.last}")
+        return count
+
+    async def _queue(self, hook: Hook, body: str, meta: dict[str, Any], name: str) -> None:
+        """Submit a delivery, unless it was submitted before, perhaps by another version with other words."""
+        try:
+            await self._log.submit(hook.id, body, meta, f"{hook.id}/{name}")
+        except Conflict:
+            _log.debug("the delivery %s to hook %s was queued before, with other words", name, hook.id)
 
     async def _move(self, end: int, version: int) -> None:
         """Write down how far this workspace was followed, unless another process has come further meanwhile."""
         try:
             await self._carrier.runtime.workspace.context().set(_CURSORS, digest(self._name), end, expect=version)
+            self._moved = self._opening.clock.now()
         except Conflict:
             _log.debug("another process follows workspace %s, too", self._name)
 
@@ -213,7 +232,8 @@ def _look(view: View, after: int) -> _Found:
     start = max(after, min((hook.began for hook in hooks), default=0))
     events = view.events(Span(after=start, limit=PAGE)) if hooks else []
     end = events[-1].seq if len(events) == PAGE else max(view.head().seq, start)
-    gaps = [gap for gap in view.gaps_after(start, PAGE) if gap.last <= end] if hooks else []
+    missed = view.gaps_after(start, PAGE) if hooks else []
+    gaps = [gap._replace(first=max(gap.first, start + 1)) for gap in missed if gap.last <= end]
     return _Found(hooks, events, gaps, end)
 
 

@@ -51,6 +51,7 @@ _SIGNING: Final = "signing"  # the name of the key that all secrets are derived 
 _KEY_BYTES: Final = 32
 _NOT_DELIVERED: Final = "NotDelivered: "
 _RECENT: Final = 20
+_COUNTED: Final = 1_000  # deliveries that wait
 _CEILING: Final = ceiling(TOP)
 
 _log = logging.getLogger("remit")
@@ -66,8 +67,8 @@ class NewHook(NamedTuple):
 class HookInfo(NamedTuple):
     """A hook, and how its deliveries go. Times are microseconds since 1970.
 
-    `waiting` is the number of deliveries that are still tried. `failing` is why the last delivery that ended was given
-    up, after a day of tries, and `failing_since` when; both are empty if it arrived.
+    `waiting` is the number of deliveries that are still tried, at most 1,000. `failing` is why the last delivery that
+    ended was given up, after a day of tries, and `failing_since` when; both are empty if it arrived.
     """
 
     id: str
@@ -256,7 +257,7 @@ class DeliveryLog:
     async def info(self, hook: Hook) -> HookInfo:
         """Return a hook with the state of its deliveries."""
         tasks = self.tasks
-        waiting = await tasks.list(agent=hook.id, state="open", limit=10_000)
+        waiting = await tasks.list(agent=hook.id, state="open", limit=_COUNTED)
         lost = [one for state in ("failed", "dead") for one in await tasks.list(agent=hook.id, state=state, limit=1)]
         arrived = await tasks.list(agent=hook.id, state="completed", limit=_RECENT)
         last = max(lost, key=lambda one: one.ended_at or 0, default=None)
