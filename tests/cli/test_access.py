@@ -54,6 +54,13 @@ def test_a_key_is_printed_once_and_alone_and_the_access_is_listed_and_revoked(tm
     assert "rmt_" not in f"{table}{history}"
 
 
+@pytest.mark.rule("access.needed")
+def test_a_server_that_other_machines_reach_needs_access_first(tmp_path: Path):
+    said = command(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0")
+    assert said.returncode == 2
+    assert "so the server needs keys first: `remit access make` makes one" in said.stderr
+
+
 @pytest.mark.rule("access.commands")
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
