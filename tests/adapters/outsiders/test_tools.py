@@ -45,6 +45,29 @@ async def test_a_caller_with_a_card_gets_what_the_card_allows_and_nothing_else(o
     assert (first.session, first.data["asker"]) == ("mcp-2", "visitor")
 
 
+@pytest.mark.rule("outsiders.card")
+async def test_a_card_reads_and_writes_its_own_context_and_what_it_writes_is_untrusted(own: Runtime, mode: str):
+    await own.workspace.context().set("plans", "secret", "merge")
+    async with visiting(Outsider(own.workspace, "mcp-2", "visitor"), mode) as client:
+
+        async def said(tool: str, **given: Any) -> tuple[bool, str]:
+            result = await client.call_tool(tool, given)
+            return result.is_error, text_of(result)
+
+        assert await said("remember", namespace="news", key="today", value="rain") == (False, '{"version":1}')
+        assert await said("remember", key="me", value="a visitor") == (False, '{"version":1}')
+        for tool, given in (("recall", {}), ("remember", {"value": "x"})):
+            wrong, sentence = await said(tool, namespace="plans", key="secret", **given)
+            assert wrong
+            assert "merge" not in sentence
+        _, there = await said("recall", namespace="plans", key="secret")
+        assert (True, there.replace("secret", "nothing")) == await said("recall", namespace="plans", key="nothing")
+    for namespace, key in (("news", "today"), ("memory:visitor", "me")):
+        entry = await own.workspace.context().entry(namespace, key)
+        assert entry is not None
+        assert (entry.trust, entry.agent) == ("untrusted", "visitor")
+
+
 @pytest.mark.rule("outsiders.own")
 async def test_the_tasks_of_others_are_as_unknown_as_those_that_never_were(own: Runtime, mode: str):
     mine, theirs = (Outsider(own.workspace, f"mcp-{one}", "visitor") for one in ("mine", "theirs"))
