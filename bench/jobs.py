@@ -88,6 +88,7 @@ _HELLOS = {
     PYDANTIC: process.hello_of("pydantic_ai", "pydantic_ai"),
     AUTOGEN: process.hello_of("autogen_core", "autogen"),
 }
+_UNTRACED = "remit, not traced"
 _TWO, _FOUR, _APART = "remit, 2 workers", "remit, 4 workers", "remit, 4 workers in 4 workspaces"
 
 RUNS = (
@@ -185,6 +186,13 @@ INSIDE = (
         (Aim(500),),
     ),
     Job("delegate-syncs", "syncs of the disk for that", "syncs", {REMIT: process.delegation_syncs}, (Aim(2.5),)),
+    Job(
+        "delegate-traced",
+        "a delegation inside of a run, in memory, with spans and metrics for OpenTelemetry",
+        "µs",
+        {REMIT: inside.traced, _UNTRACED: inside.delegations(durable=False)},
+        (Aim(2, (_UNTRACED,)),),
+    ),
     Job(
         "plan-step",
         "what a step of a plan costs beyond its delegation",

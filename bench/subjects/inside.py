@@ -1,5 +1,7 @@
 """What a hop costs inside of a run that goes on, a step of a plan, and a session that has become long."""
 
+from time import perf_counter, process_time
+
 from measure import AsyncCosts, Cost, Load, Subject, written
 from subjects.team import team
 
@@ -16,6 +18,34 @@ def delegations(*, durable: bool) -> Subject:
                 yield Cost(value, cpu)
 
     return costs
+
+
+async def traced(load: Load) -> AsyncCosts:
+    """Microseconds for a delegation whose span and metrics are exported to nowhere. The spans are made on another
+    thread, whose time counts."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from remit.adapters.otel import instrument
+
+    times, exporter = load.of(2_000), InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    with team(None) as runtime:
+        telemetry = instrument(runtime, tracer_provider=provider, meter_provider=MeterProvider(shutdown_on_exit=False))
+        await runtime.run("sequence", "10")  # warm
+        try:
+            while True:
+                began, used = perf_counter(), process_time()
+                await runtime.run("sequence", str(times))
+                telemetry.flush(60)
+                yield Cost((perf_counter() - began) / times * 1e6, (process_time() - used) / times * 1e6)
+                exporter.clear()
+        finally:
+            telemetry.stop()
+            provider.shutdown()
 
 
 async def plan_step(load: Load) -> AsyncCosts:

@@ -116,6 +116,9 @@ class Spans:
     def dropped(self, number: int) -> None:
         """Do nothing: the metric counts them."""
 
+    def rest(self) -> None:
+        """Do nothing: a processor collects spans."""
+
     def context(self, workspace: str, run: str, span: int, incoming: str) -> Context:
         """Return the context below a span of a run."""
         parent = _incoming(incoming)
@@ -155,7 +158,7 @@ class Spans:
             _task_attributes(task, state),
             start_time=first.at * _MICRO,
         )
-        for event in task.events:
+        for event in task.events[:-1]:  # the last is the end of the span
             span.add_event(event.kind, _move_attributes(event, agents), event.at * _MICRO)
         if state in _BAD_ENDS:
             span.set_status(Status(StatusCode.ERROR))

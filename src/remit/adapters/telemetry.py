@@ -10,7 +10,7 @@ import asyncio
 import atexit
 import logging
 import os
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from threading import Event as Signal
 from threading import Thread
@@ -38,6 +38,9 @@ _CLAIMS: Final = frozenset(("task.claimed", "task.fenced"))
 MOST_STORIES: Final = 10_000  # open tasks that are remembered; the events of others are read again at their end
 MOST_RUNS: Final = 10_000
 BACKLOG: Final = 50_000  # facts that wait for the observers; more are dropped
+
+_OFTEN: Final = 1_000
+_PAUSE: Final = 0.05  # seconds, in which facts gather
 
 _log = logging.getLogger("remit")
 
@@ -85,6 +88,10 @@ class Observer(Protocol):
 
     def dropped(self, number: int) -> None:
         """Learn that so many facts were dropped, because the observers were too slow."""
+        ...
+
+    def rest(self) -> None:
+        """Pass on what was collected. It is called when nothing waits, and after every thousand facts."""
         ...
 
 
@@ -170,7 +177,7 @@ class Telemetry:
         self._stories: OrderedDict[str, _Story] = OrderedDict()
         self._traces: OrderedDict[str, str] = OrderedDict()  # of runs
         self._loads: set[asyncio.Task[None]] = set()
-        self._pump = Pump(self._tell_dropped, backlog)
+        self._pump = Pump(self._tell_dropped, lambda: self._each(lambda one: one.rest()), backlog)
         self._unwatch = watching.watch(self._opened)
         atexit.register(self._pump.flush, 2)
 
@@ -340,7 +347,7 @@ def _events_before(view: View, event: Event) -> tuple[list[Event], Event | None]
     """Return the earlier events of a task's story, and the first event of its run."""
     found = view.events(Span(task=event.task, kinds=STORY, before=event.seq))
     if event.task == event.run:
-        return found, found[0] if found else None
+        return found, found[0] if found and found[0].kind in FIRST_KINDS else None
     first = view.events(Span(task=event.run, kinds=frozenset(FIRST_KINDS), limit=1))
     return found, first[0] if first else None
 
@@ -350,7 +357,16 @@ class Measures:
     labels. These are names of agents of this process, states, rules and kinds, and never ids or text."""
 
     def __init__(self, add: Callable[..., None]) -> None:
-        self._add = add
+        self._pass_on = add
+        self._counts: Counter[tuple[Any, ...]] = Counter()  # by metric and labels: sums cost less than each amount
+
+    def _add(self, metric: Metric, amount: float, *labels: str) -> None:
+        self._counts[metric, *labels] += amount  # pyright: ignore[reportArgumentType] - a sum of numbers
+
+    def rest(self) -> None:
+        counts, self._counts = self._counts, Counter()
+        for (metric, *labels), amount in counts.items():
+            self._pass_on(metric, amount, *labels)
 
     def committed(self, events: Sequence[Event], agents: Agents) -> None:
         for event in events:
@@ -393,16 +409,17 @@ class Measures:
 
     def _time(self, metric: Metric, elapsed: int | None, *labels: str) -> None:
         if elapsed is not None:
-            self._add(metric, max(0, elapsed) / SECOND, *labels)  # clocks of two machines may disagree
+            self._pass_on(metric, max(0, elapsed) / SECOND, *labels)  # clocks of two machines may disagree
 
 
 class Pump:
-    """Calls functions on a thread of its own, in their order. If `most` of them wait, new ones are dropped and
-    counted."""
+    """Calls functions on a thread of its own, in their order. If `most` of them wait, new ones are dropped and counted.
+    It calls `rest` when nothing waits any more, and after every thousand."""
 
-    def __init__(self, dropped: Callable[[int], None], most: int) -> None:
+    def __init__(self, dropped: Callable[[int], None], rest: Callable[[], None], most: int) -> None:
         self._most = most
         self._dropped = dropped
+        self._rest = rest
         self._lost = 0  # counted by the threads that put
         self._told = 0  # counted by the thread of the pump
         self._process = 0
@@ -414,34 +431,45 @@ class Pump:
             self._lost += 1
         else:
             self._waiting.append(call)
-        self._wake.set()
+        if not self._awake:  # waking the thread for each call would cost more than the calls
+            self._awake = True
+            self._wake.set()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything that was put so far has been called. Return whether it has."""
+        """Wait until everything that was put so far has been called, and passed on. Return whether it has."""
         if self._process != os.getpid():
             return True
         done = Signal()
-        self._waiting.append(done.set)
+        self._waiting.extend((self._rest, done.set))
+        self._hurry.set()
         self._wake.set()
         return done.wait(timeout)
 
     def _start(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()  # what waits in the parent is called there
-        self._wake = Signal()
+        self._wake, self._hurry, self._awake = Signal(), Signal(), False
         self._process = os.getpid()
-        Thread(target=self._work, args=(self._waiting, self._wake), name="remit-telemetry", daemon=True).start()
+        Thread(target=self._work, name="remit-telemetry", daemon=True).start()
 
-    def _work(self, waiting: deque[Callable[[], None]], wake: Signal) -> None:
+    def _work(self) -> None:
+        waiting, wake, hurry = self._waiting, self._wake, self._hurry
         while True:
             wake.wait()
+            hurry.wait(_PAUSE)
+            hurry.clear()
             wake.clear()
+            self._awake = False  # before the calls: whatever is put during them wakes the thread again
+            called = 0
             while waiting:
-                self._tell_lost()
                 waiting.popleft()()
-            self._tell_lost()
+                called += 1
+                if called % _OFTEN == 0 or self._lost > self._told:
+                    self._pass_on()
+            self._pass_on()
 
-    def _tell_lost(self) -> None:
+    def _pass_on(self) -> None:
         if (lost := self._lost - self._told) > 0:
             self._told += lost
             _log.warning("telemetry was too slow: %s facts were dropped", lost)
             self._dropped(lost)
+        self._rest()
