@@ -25,6 +25,7 @@ GIVEN, KEY = key_of(bytes(range(10)), bytes(range(32)))
 def test_a_key_has_a_prefix_an_id_256_bits_and_a_checksum():
     assert KEY.reveal() == "rmt_aaaqeayeaudaocaj_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8_da4d1724"
     assert given(KEY.reveal()) == GIVEN
+    assert [given(text) for text in ("", "x" * 73, KEY.reveal().upper(), KEY.reveal()[:-1] + "0")] == [None] * 4
     assert GIVEN.id == "aaaqeayeaudaocaj"
     assert re.fullmatch("[0-9a-f]{64}", GIVEN.digest)
     assert "AAECAw" not in repr(MadeAccess(info(CI, None, NOW), KEY))

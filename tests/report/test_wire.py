@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from hypothesis import given
 
+from core.made import CI
 from core.make import NOW, SECOND, entry, journal, json_values
+from remit.core.access import info
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
@@ -292,6 +294,24 @@ def test_a_card_may_say_when_it_was_published():
 
 def test_of_a_key_is_told_what_it_is_called_and_how_it_is_sealed():
     assert wire.key(KeyInfo("openai", "1a2b3c4d", NOW)) == {"name": "openai", "key_id": "1a2b3c4d", "set_at": NOW}
+
+
+def test_of_an_access_is_told_everything_but_its_digest():
+    told = wire.access(info(CI, NOW + 1, NOW))
+    assert told == {
+        "id": CI.id,
+        "name": "ci",
+        "state": "active",
+        "agent": "reviewer",
+        "scopes": ["run", "approve"],
+        "bounds": {"depth": 2},
+        "expires_at": NOW + 90,
+        "made_at": NOW,
+        "made_by": "ann",
+        "revoked_at": None,
+        "revoked_by": "",
+        "used_at": NOW + 1,
+    }
 
 
 def test_a_breaker_names_its_agent():
