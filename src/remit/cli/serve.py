@@ -65,7 +65,7 @@ def serve(
     runtime
         The Runtime as `team:rt` or `./team.py:rt`, or a team file. [default: REMIT_TEAM, else remit.toml, if any]
     host
-        ServeAddress to serve on.
+        Address to serve on.
     port
         Port to serve on; 0 for any free one.
     store
@@ -147,6 +147,8 @@ async def _serve(
                 if token and log_format == "text":  # a log is kept, and a token is a secret
                     say(f"token: {token}")
                     aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
+                for sentence in await _warnings(workspace, team):
+                    aside().print(Text(sentence, "yellow"), soft_wrap=True)
                 await _until_told(server, serving, heard)
         finally:
             await doorkeeper.close()
@@ -185,6 +187,22 @@ async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: In
     told.cancel()
     server.end()
     await serving
+
+
+async def _warnings(workspace: Workspace, team: Runtime | None) -> list[str]:
+    """Return what the owner of a SQLite file should know if other processes write it, too."""
+    from remit.stores.addresses import is_server
+
+    database = opening_of(workspace).database
+    if is_server(workspace.where) or not database.lasting:
+        return []
+    own = "" if team is None else team.worker
+    others = [one.called for one in (await workspace.agents.workers()).workers if one.id != own]
+    if not others:
+        return []
+    told = f"{len(others)} other worker{'' if len(others) == 1 else 's'} ({', '.join(others[:5])})"
+    what = f"{told} also at work on {workspace.where}; let this server do all the work, or use PostgreSQL"
+    return [what, *database.advice()]
 
 
 def _greeting(workspace: Workspace, address: ServeAddress, team: Runtime | None) -> str:
