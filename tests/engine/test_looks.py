@@ -9,7 +9,8 @@ from remit import Runtime, Turn
 from remit.errors import NotFound
 from remit.report import wire
 from remit.runtime.workers import GONE, Crew, Peer
-from teams import team
+from remit.testing import FakeClock
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -82,3 +83,39 @@ async def test_an_id_that_nothing_fits_is_not_found():
 def test_a_process_that_has_left_is_gone():
     crew = Crew(7, [Peer("3abcdefghijk", "", 2)], {})
     assert (crew.where(""), crew.where("3abcdefghijk"), crew.where("other")) == ("", "fghijk", GONE)
+
+
+@pytest.mark.rule("looks.seen")
+async def test_a_process_says_when_it_was_seen_last(tmp_path: Path):
+    clock = FakeClock()
+    async with team(tmp_path / "team.db", clock=clock) as rt:
+        rt.agent("echo")(echo)
+        await rt.run("echo", "x")
+        [first] = (await rt.workspace.agents.workers()).workers
+        assert first.seen_at == clock.now()
+
+
+@pytest.mark.rule("looks.questions")
+async def test_questions_are_listed_by_run_and_by_task():
+    async with team() as rt:
+
+        @rt.agent(ask_person=True)
+        async def asker(turn: Turn) -> str:
+            return await turn.ask_human(f"which {turn.task}?")
+
+        one, two = await rt.submit("asker", "colour"), await rt.submit("asker", "size")
+        asked = rt.workspace.questions.asked()
+        for _ in "12":
+            await anext(asked)
+        await asked.aclose()
+        questions = rt.workspace.questions
+        [first] = await questions.list(run=one.id)
+        assert (first.text, first.task) == ("which colour?", one.id)
+        assert await questions.list(task=one.id) == await questions.list(run=one.id, task=one.id) == [first]
+        assert await questions.list(run=two.id, task=one.id) == await questions.list(task="nothing") == []
+        await questions.answer(first.id, "blue")
+        await one.wait(10)
+        assert await questions.list(run=one.id) == []
+        assert [(inquiry.id, inquiry.value) for inquiry in await questions.list(run=one.id, decided=True)] == [
+            (first.id, "blue")
+        ]

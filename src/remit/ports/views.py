@@ -39,7 +39,8 @@ class AccessUse(NamedTuple):
 class Beat(NamedTuple):
     """A heartbeat. `home` is the address of the process. `count` grows with each beat; 0 says that the process left.
     `hands` is the number of queued tasks that it runs at once; 0 for a process that runs only its own calls.
-    `progress` is the latest that its tasks have reported, as JSON, or "".
+    `progress` is the latest that its tasks have reported, as JSON, or "". `seen_at` is when it was sent, by the clock
+    of the process.
 
     A heartbeat is not history, so it is written without an event.
     """
@@ -49,6 +50,7 @@ class Beat(NamedTuple):
     count: int  # pyright: ignore[reportIncompatibleMethodOverride] - hides tuple.count
     hands: int = 0
     progress: str = ""
+    seen_at: int = 0
 
 
 class ArtifactRow(NamedTuple):

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator
 
-from remit.core.checks import between
-from remit.core.question import Inquiry, Reply
+from remit.core.checks import between, text_or_none
+from remit.core.question import Inquiry, Question, Reply
 from remit.core.values import NAME_LIMIT, Json, line, shown
 from remit.engine.answering import AskedQuestion
 from remit.engine.people import inquiry
@@ -50,11 +50,26 @@ class WorkspaceQuestions:
         """Answer an agent's question."""
         await self._answer(question, Reply("answered", by, channel, value=value), op)
 
-    async def list(self, *, decided: bool = False, limit: int = 100, before: int | None = None) -> list[Inquiry]:
-        """Return the open questions, the first to expire first; or those that were `decided`, the latest first."""
+    async def list(
+        self,
+        *,
+        decided: bool = False,
+        limit: int = 100,
+        before: int | None = None,
+        run: str | None = None,
+        task: str | None = None,
+    ) -> list[Inquiry]:
+        """Return the open questions, the first to expire first; or those that were `decided`, the latest first. With
+        `run` or `task`, return those of a run or of one task."""
         between(limit, "limit", 1, _MOST)
+        text_or_none(run, "a run's id", NAME_LIMIT)
+        text_or_none(task, "a task's id", NAME_LIMIT)
 
         def look(view: View) -> list[Inquiry]:
+            if run is not None or task is not None:
+                found = [one for one in _questions_in(view, run, task) if one.is_open != decided]
+                kept = [one for one in found if before is None or one.asked < before]
+                return [inquiry(view, question) for question in kept[:limit]]
             if not decided:
                 return [inquiry(view, question) for question in view.questions_open(limit)]
             found = [one for one in view.questions(_MOST, before) if not one.is_open]
@@ -73,3 +88,12 @@ class WorkspaceQuestions:
 
     async def _answer(self, question: str, reply: Reply, op: str) -> None:
         await self._opening.engine.services.questions.answers.answer(question, reply, op)
+
+
+def _questions_in(view: View, run: str | None, task: str | None) -> list[Question]:
+    """Return the questions of a run, of a task, or of a task in a run: open ones by their end, then the latest."""
+    record = view.record(task) if task is not None else None
+    where = run if task is None else record.run if record is not None and run in (None, record.run) else None
+    ids = view.questions_of_run(where) if where is not None else []
+    found = [one for id_ in ids if (one := view.question(id_)) is not None and task in (None, one.task)]
+    return sorted(found, key=lambda one: (not one.is_open, one.until if one.is_open else -one.asked))

@@ -17,11 +17,13 @@ _SHORT: Final = 6  # characters from the end of a worker's id, because its begin
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A process with a heartbeat. `number` is its process id on this machine, or empty."""
+    """A process with a heartbeat. `number` is its process id on this machine, or empty. `seen_at` is when it sent its
+    latest heartbeat, in microseconds since 1970, by its own clock."""
 
     id: str
     number: str
     concurrency: int
+    seen_at: int = 0
 
     @property
     def called(self) -> str:
@@ -58,7 +60,7 @@ class Crew:
 def crew_of(beats: Iterable[Beat], now: int) -> Crew:
     """Return the processes that are left of those with a heartbeat."""
     alive = [beat for beat in beats if not process_ended(beat.home)]
-    workers = [Peer(beat.worker, process_number(beat.home), beat.hands) for beat in alive]
+    workers = [Peer(beat.worker, process_number(beat.home), beat.hands, beat.seen_at) for beat in alive]
     return Crew(now, workers, {one.task: one for beat in alive if beat.progress for one in _progress_in(beat.progress)})
 
 

@@ -232,7 +232,9 @@ class Heartbeat:
 
     def first_beat(self) -> Beat | None:
         """Return the first heartbeat, to be written with this process's first transaction; None once it was written."""
-        return Beat(self.worker, process_address(), 1, self.hands) if self.lasting and not self._count else None
+        if not self.lasting or self._count:
+            return None
+        return Beat(self.worker, process_address(), 1, self.hands, seen_at=self._ground.clock.now())
 
     def beat_written(self) -> None:
         """Record that the first heartbeat has been written."""
@@ -345,7 +347,7 @@ class Heartbeat:
 
     def _next(self) -> Beat:
         self._count += 1
-        return Beat(self.worker, process_address(), self._count, self.hands, self.progress())
+        return Beat(self.worker, process_address(), self._count, self.hands, self.progress(), self._ground.clock.now())
 
     def _beat(self) -> None:
         assert self._loop is not None
