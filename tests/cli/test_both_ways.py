@@ -13,7 +13,7 @@ from commands import command
 
 # They have --store because they work on the store itself, or because keys and files do not travel.
 ITSELF = {("doctor",), *(("keys", verb) for verb in ("set", "remove", "rotate"))}
-ITSELF |= {("access", "make"), *(path for path, _ in leaves() if path[0] == "hooks")}
+ITSELF |= {("access", "make"), *(("hooks", verb) for verb in ("add", "rotate"))}
 ITSELF |= {("artifacts", verb) for verb in ("put", "get")}
 OF_A_TEAM = "team:rt"  # a server has its own
 MORE: tuple[tuple[str, ...], ...] = (

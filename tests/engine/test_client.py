@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from remit import Bounds, Plan, Runtime, Step, Turn, Workspace
+from remit.adapters.vault import fresh_master
 from remit.core.values import Json
 from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError
 from remit.runtime.calls import CALLS, error_data, error_restored
@@ -114,6 +115,8 @@ READS: dict[str, dict[str, Any]] = {
     "keys.names": {},
     "keys.cooling.list": {},
     "access.list": {},
+    "hooks.list": {},
+    "hooks.deliveries": {"hook": "{hook}"},
 }
 # They are part of a method of another name.
 PARTS = {"tasks.status", "tasks.outcome", "journal.next", "looks.uncertain"}
@@ -122,12 +125,14 @@ PARTS |= {"context.get", "context.recent", "context.by_key"}
 
 
 @pytest.mark.rule("client.same")
-async def test_every_look_over_a_wire_has_the_value_of_the_workspace(tmp_path: Path):
+async def test_every_look_over_a_wire_has_the_value_of_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REMIT_MASTER_KEY", fresh_master().reveal())
     async with team(tmp_path / "team.db") as rt:
         build(rt)
         ws, client = rt.workspace, remote(rt)
         await ws.money.grant("$5", tokens=10)
         await ws.access.make("ci", scopes="run", bounds=Bounds(depth=2))
+        hook = await ws.hooks.add("https://example.com/hook", ["task.*"])
         await rt.outcome("broken", "x")
         await rt.submit("asker", "x")
         question = await anext(aiter(ws.questions.asked()))
@@ -136,7 +141,9 @@ async def test_every_look_over_a_wire_has_the_value_of_the_workspace(tmp_path: P
         run = (await rt.outcome("lead", "go")).id
         assert {*READS, *PARTS} == {name for name, call in CALLS.items() if not call.acts} - SUBMITS
         for name, words in READS.items():
-            given = json.loads(json.dumps(words).replace("{run}", run).replace("{question}", question.id))
+            given = json.loads(
+                json.dumps(words).replace("{run}", run).replace("{question}", question.id).replace("{hook}", hook.id)
+            )
             here, there = await attrgetter(name)(ws)(**given), await attrgetter(name)(client)(**given)
             assert type(here) is type(there), name
             assert timeless(here) == timeless(there), name

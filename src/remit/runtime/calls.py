@@ -40,6 +40,7 @@ from remit.report.spend import LedgerAudit, Spending
 from remit.report.stats import Stats
 from remit.report.talk import TaskTalk
 from remit.runtime.artifacts import StoredArtifact
+from remit.runtime.hooks import Delivery, HookInfo
 from remit.runtime.looks import (
     DetailLook,
     PartLook,
@@ -162,6 +163,10 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "context.remove": _ENTRY,
     "access.list": RemoteCall("admin", list[AccessInfo]),
     "access.revoke": _ADMIN,
+    "hooks.list": RemoteCall("admin", list[HookInfo]),
+    "hooks.deliveries": RemoteCall("admin", list[Delivery]),
+    "hooks.remove": _ADMIN,
+    "hooks.replay": _ADMIN,
     "artifacts.list": RemoteCall("read", list[StoredArtifact]),
     "schedules.list": RemoteCall("read", list[Schedule]),
     "schedules.add": _SCHEDULE,

@@ -30,7 +30,20 @@ from remit.engine.plans import PlanOutcome
 from remit.engine.queue.task import Status, Task
 from remit.errors import BadInput, NoServer
 from remit.report.tree import Node, tree
-from remit.runtime import access, agents, artifacts, contexts, journal, keys, looks, money, questions, schedules, tasks
+from remit.runtime import (
+    access,
+    agents,
+    artifacts,
+    contexts,
+    hooks,
+    journal,
+    keys,
+    looks,
+    money,
+    questions,
+    schedules,
+    tasks,
+)
 from remit.runtime.calls import CALLS, EventPage, TaskMade, restored, told
 from remit.runtime.filters import EventFilter, StatsFilter, which_events
 from remit.runtime.journal import LOOK_SECONDS
@@ -91,7 +104,7 @@ def _signature(name: str) -> inspect.Signature:
 @cache
 def _classes() -> dict[str, type]:
     """Return the classes of the groups by their names."""
-    modules = (access, agents, artifacts, contexts, journal, keys, looks, money, questions, schedules, tasks)
+    modules = (access, agents, artifacts, contexts, hooks, journal, keys, looks, money, questions, schedules, tasks)
     return {name: kind for module in modules for name, kind in vars(module).items() if isinstance(kind, type)}
 
 
