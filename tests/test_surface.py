@@ -271,6 +271,7 @@ def test_the_verbs_of_a_turn_are_there():
         "handoff",
         "id",
         "inbox",
+        "is_requeued",
         "mark_untrusted",
         "meta",
         "model",

@@ -29,7 +29,7 @@ ROWS = {
     "file": ("a file", "the journal"),
     "network": ("a chat", "a server", "a model"),
     "program": ("a program",),
-    "task": ("a model", "a program", "a chat"),
+    "task": ("a model", "a program", "a chat", "a server"),
 }
 
 

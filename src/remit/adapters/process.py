@@ -148,6 +148,7 @@ def program(
         return said
 
     cast("Any", answer).polices_tools = False
+    cast("Any", answer).outside = ("a program", "a program", "in the program")
     return answer
 
 

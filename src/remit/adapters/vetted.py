@@ -170,12 +170,16 @@ class Vetted:
         url = httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
         waits = dict.fromkeys(("connect", "read", "write", "pool"), self._seconds)
         async with (
-            httpcore.AsyncConnectionPool(ssl_context=self._tls, network_backend=_Vetting(self)) as pool,
+            httpcore.AsyncConnectionPool(ssl_context=self._tls, network_backend=self.backend()) as pool,
             pool.stream(method, url, headers=sent, content=content, extensions={"timeout": waits}) as got,
         ):
             body, is_cut = await _start_of(got.aiter_stream())
             said = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in got.headers}
             return VettedAnswer(got.status, said, body, is_cut)
+
+    def backend(self) -> Any:
+        """Return the network of a client of `httpcore`: it connects to vetted addresses only."""
+        return _Vetting(self)
 
     async def connect(self, host: str, port: int, options: Any) -> Any:
         """Connect to an address of this host, if all its addresses may be reached."""

@@ -174,7 +174,7 @@ def _breaker(table: dict[str, Any]) -> None:
 
 # -- the file ------------------------------------------------------------------------------------------------------
 
-WAYS: Final = ("model", "function", "guest", "program")
+WAYS: Final = ("model", "function", "guest", "program", "a2a")
 CHANNELS: Final = ("telegram", "slack", "webhook", "answers")
 _MODEL, _ASKING = ("model",), ("model", "guest")
 
@@ -185,12 +185,16 @@ _RETRY: Final = {
 }
 
 AGENT: Final = TableKind(
-    "Agents, each under its name: a model with tools, a function, an agent of another framework, or a program.",
+    "Agents, each under its name: a model with tools, a function, an agent of another framework or "
+    "another server, or a program.",
     {
         "model": Setting("The model: provider:model, or script:FILE.", TEXT, _script_or_model),
         "function": Setting("The async function, as module:name.", TEXT, _place),
         "guest": Setting("An agent of pydantic-ai, openai-agents or LangGraph, as module:name.", TEXT, _place),
         "program": Setting("A program that reads the task and prints the result.", TEXTS, _argv),
+        "a2a": Setting("The address of an agent of another server, by the protocol A2A.", TEXT),
+        "token": Setting('The token for that server, as "${NAME}" of a variable.', TEXT, _secret, ("a2a",)),
+        "key": Setting("The public key that must have signed the agent's card, as PEM.", TEXT, None, ("a2a",)),
         "files": Setting("It gets and saves files in a private folder.", YES, None, ("program",)),
         "instructions": Setting("The system prompt of its model.", TEXT, _on_card("instructions")),
         "role": Setting("What it is, in a few words.", TEXT, _on_card("role")),

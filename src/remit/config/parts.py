@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, cast
 
 from remit.config.places import text_in
-from remit.config.variables import fill_variables
+from remit.config.variables import fill_variables, unset
 from remit.core.checks import meant
 from remit.core.values import NAME_LIMIT, shown
 from remit.errors import BadInput
@@ -243,6 +243,25 @@ def _schema(given: Any) -> dict[str, Any]:
     schema = cast("dict[str, Any]", given)
     adapter.check_schema(schema)
     return schema
+
+
+# -- agents of other servers ----------------------------------------------------------------------------------
+
+
+class TokenVariable:
+    """A token in environment variables, read when it is sent; empty if one is not set."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return "" if unset(self._text) else fill_variables(self._text)
+
+
+def remote_agent(table: Mapping[str, Any]) -> Any:
+    """Return the agent of another server that a table describes."""
+    token = TokenVariable(table["token"]) if "token" in table else None
+    return import_module("remit.adapters.a2a_agent").a2a(table["a2a"], token=token, key=table.get("key", ""))
 
 
 # -- programs as tools ---------------------------------------------------------------------------------------

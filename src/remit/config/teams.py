@@ -41,7 +41,8 @@ from remit.stores.sqlite.database import MEMORY
 if TYPE_CHECKING:
     from remit.config.schedules import FileSchedule
 
-_OWN: Final = frozenset(("model", "function", "guest", "program", "files"))  # settings that say what the agent is
+# Settings that say what the agent is.
+_OWN: Final = frozenset(("model", "function", "guest", "program", "files", "a2a", "token", "key"))
 
 
 class RunDefaults(NamedTuple):
@@ -308,6 +309,8 @@ class _Building:
     def _answer(self, path: tuple[str, ...], table: Mapping[str, Any]) -> Any:
         if "function" in table:
             return self._named(path, table["function"])
+        if "a2a" in table:
+            return self._part((*path[:-1], "a2a"), lambda: parts.remote_agent(table))
         files = table.get("files", False)
         return import_module("remit.adapters.process").program(table["program"], cwd=self._folder, files=files)
 

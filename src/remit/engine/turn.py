@@ -196,6 +196,12 @@ class TurnFacts:
         return Toolset(self._live.kit)
 
     @property
+    def is_requeued(self) -> bool:
+        """Whether this task goes back into the queue when its agent is cancelled: its worker stops, or only the time of
+        one attempt is up. What works for it elsewhere need not be told to stop then."""
+        return self._live.is_requeued
+
+    @property
     def phase(self) -> str:
         """For the coordinator of a team: "plan" when it must write the plan, "synthesis" when it must combine the
         results."""

@@ -132,6 +132,11 @@ class HasTeam:
         `ungoverned="allow"`, agents that its tools run, and tools that remit cannot govern, are left alone, and their
         spending is not counted.
         """
+        if answer is None and not getattr(card, "polices_tools", True):  # of another server: it has a name
+            about = dict(about)
+            rest = {name: about.pop(name) for name in ("retry", "rules", "timeout", "output") if name in about}
+            self.add(Card(about.pop("name", "") or card.name, **about), card, **rest)
+            return
         if answer is None and not isinstance(card, Card):
             found = models.guest_agent(card, self._ungrouped(models.checked_keywords(about, "add")))
             self.add(found.card, found.answer, retry=found.retry, rules=found.rules, output=about.get("output"))
@@ -143,10 +148,10 @@ class HasTeam:
             rules = rules._replace(timeout=span(timeout, "timeout"))
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
         if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve_tools):
+            what, it, there = cast("Any", answer).outside
             raise BadInput(
-                f"'{card.name}' is a program, and remit does not see which tools a program uses: leave out tools and "
-                "deny, and set them in the program; needs_approval=True on the card asks a person before it works at "
-                "all"
+                f"'{card.name}' is {what}, and remit does not see which tools {it} uses: leave out tools and deny, "
+                f"and set them {there}; needs_approval=True on the card asks a person before it works at all"
             )
         function = _async_function(card, answer)
         if about.get("output") is not None:

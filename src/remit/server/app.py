@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remit.core.values import Json
 from remit.errors import BadInput, Forbidden, Malformed, NotFound, RemitError
+from remit.server import a2a
 from remit.server.callers import RUN, Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
@@ -76,7 +77,12 @@ def _mcp(_tenants: Tenants, settings: ServerSettings) -> AbstractAsyncContextMan
     return mcp_app(settings.hosts, settings.origins)
 
 
-MOUNTS: Final[tuple[Mounted, ...]] = (Mounted("/metrics", "admin", metrics_app), Mounted("/mcp", RUN, _mcp))
+MOUNTS: Final[tuple[Mounted, ...]] = (
+    Mounted("/metrics", "admin", metrics_app),
+    Mounted("/mcp", RUN, _mcp),
+    Mounted(a2a.PREFIX, RUN, a2a.agents),
+    Mounted(a2a.FRONT, RUN, a2a.front),
+)
 
 Branch: TypeAlias = "dict[str, Any]"
 

@@ -302,6 +302,19 @@ class LiveTask:
                 raise asyncio.CancelledError(sentence)
             raise Refused(sentence, rule="over")
 
+    @property
+    def is_requeued(self) -> bool:
+        """Whether the task goes back into the queue if its agent is cancelled now."""
+        life: Life | None = self.life
+        while life is not None:
+            if life.stop == "expired":
+                most = self.attempt.attempts or self.agent.retry.attempts
+                return life is self.life and self.attempt.queued and not life.final and self.attempt.number < most
+            if life.stop:
+                return life.stop == "released"
+            life = life.above
+        return self.control.own_line.queued  # its process is closing
+
     def verb(self) -> AbstractContextManager[object]:
         """Mark that a verb of the turn is running. If it runs in an asyncio task that the agent created, that task is
         cancelled when the turn ends. A function of the owner that raises meanwhile fails the task."""

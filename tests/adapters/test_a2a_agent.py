@@ -1,0 +1,215 @@
+"""Agents of other servers as holders of a task."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from adapters.a2a_served import Stranger, key_pair, stranger
+from remit import Bounds, Card, Failed, Runtime
+from remit.adapters.a2a_agent import a2a
+from remit.config.teams import team as team_of
+from remit.engine.answering import AskedQuestion
+from remit.errors import BadInput
+from teams import team
+
+pytestmark = pytest.mark.anyio
+HERE = "127.0.0.0/8"
+
+
+def asks_remote(rt: Runtime, address: str, **how: str) -> None:
+    """A team whose lead asks an agent of another server."""
+    rt.add(Card("lead", asks=["stranger"]), lambda turn: turn.delegate("stranger", turn.task))
+    rt.add(Card("stranger"), a2a(address, networks=HERE, **how))
+
+
+@pytest.mark.rule("peer.remote")
+@pytest.mark.parametrize(("binding", "streams"), [("JSONRPC", True), ("HTTP+JSON", True), ("JSONRPC", False)])
+async def test_a_remote_agent_gets_the_task_with_its_chain_and_its_answer_is_untrusted(binding: str, streams: bool):
+    remote = Stranger()
+    async with stranger(remote, binding=binding, streams=streams) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            within = Bounds(credits="$0.50", deadline=datetime(2200, 1, 1, tzinfo=UTC))
+            outcome = await rt.outcome("lead", "print", within=within)
+            assert outcome.value == "did print"
+            (status,) = await rt.workspace.tasks.list(agent="stranger")
+            assert status.trust == "untrusted"
+            (chain,) = remote.chains
+            assert (chain["chain"], chain["credits"]) == (["lead", "stranger"], "$0.50")
+            assert chain["deadline"] > 0
+            assert await rt.run("lead", "hello") == "hello yourself"
+
+
+@pytest.mark.rule("peer.sorted")
+async def test_failures_of_a_remote_agent_are_told_apart():
+    remote = Stranger()
+    async with stranger(remote) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            for task, sentence in (
+                ("fail", "RemoteFailed: the agent at 127.0.0.1 failed: no ink"),
+                ("reject", "Refused: the agent at 127.0.0.1 rejected the task: not on Sundays"),
+            ):
+                no = (await rt.outcome("stranger", task)).error
+                assert isinstance(no, Failed)
+                assert sentence in str(no)
+                assert not no.retryable
+
+
+@pytest.mark.rule("peer.sorted")
+async def test_a_server_that_cannot_be_reached_is_asked_again_and_one_that_leads_elsewhere_is_not():
+    async with stranger(Stranger(), leads_to="http://127.0.0.2:9") as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            elsewhere = (await rt.outcome("stranger", "x")).error
+            assert "leads to another place" in str(elsewhere)
+    with team() as rt:
+        asks_remote(rt, address)  # its server has ended
+        gone = (await rt.outcome("stranger", "x")).error
+        assert isinstance(gone, Failed)
+        assert gone.retryable
+        assert "RemoteDown: 127.0.0.1 cannot be reached" in str(gone)
+    for wrong in (
+        "http://127.0.0.1/agent",
+        "https://localhost/agent",
+        "ftp://example.com",
+        "https://user@example.com/",
+    ):
+        with pytest.raises(BadInput):
+            a2a(wrong, networks="")
+    with pytest.raises(BadInput, match="PUBLIC KEY"):
+        a2a("https://example.com/agent", key="abc")
+    with team() as rt, pytest.raises(BadInput, match="agent of another server"):
+        rt.add(Card("stranger", tools=["x"]), a2a("https://example.com/agent"))
+    with team() as rt:
+        rt.add(a2a("https://example.com/a2a/Translator"), asks=["lead"])
+        (card,) = await rt.workspace.agents.list()
+        assert card.name == "translator"
+
+
+@pytest.mark.rule("peer.pinned")
+async def test_a_card_must_be_signed_with_the_pinned_key():
+    (private, public), (_, other) = key_pair(), key_pair()
+    async with stranger(Stranger(), key=private) as address:
+        with team() as rt:
+            rt.add(Card("good"), a2a(address, networks=HERE, key=public))
+            rt.add(Card("bad"), a2a(address, networks=HERE, key=other))
+            assert await rt.run("good", "print") == "did print"
+            assert "not signed with the key that is pinned" in str((await rt.outcome("bad", "print")).error)
+    async with stranger(Stranger()) as address:
+        with team() as rt:
+            rt.add(Card("unsigned"), a2a(address, networks=HERE, key=public))
+            assert "not signed with the key" in str((await rt.outcome("unsigned", "print")).error)
+
+
+@pytest.mark.rule("peer.remote-question")
+async def test_a_question_of_a_remote_agent_goes_to_a_person_and_the_answer_back():
+    remote = Stranger()
+    async with stranger(remote) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            asked: list[str] = []
+
+            async def person(question: AskedQuestion) -> None:
+                asked.append(question.text)
+                await question.answer("the red one")
+
+            assert await rt.run("lead", "ask", on_question=person) == "did the red one"
+            assert asked == ["The agent 'stranger' at 127.0.0.1 asks: Which?"]
+            assert [one.task_id for one in remote.sent] == ["", "t1"]
+
+
+@pytest.mark.rule("peer.cancel")
+async def test_a_cancelled_task_is_cancelled_there_too_and_a_requeued_one_goes_on():
+    remote = Stranger()
+    async with stranger(remote) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            task = await rt.workspace.submit("stranger", "hang")
+            async with rt.serving():
+                await remote.working.wait()
+            assert (await task.status()).state == "pending"
+            assert not remote.cancelled  # its worker has only stopped
+            async with rt.serving():
+                await remote.followed.wait()
+                await task.cancel()
+                assert (await task.wait()).state == "cancelled"
+            assert remote.cancelled == ["t1"]
+            assert len(remote.sent) == 1
+
+
+@pytest.mark.rule("peer.once")
+async def test_a_task_that_failed_is_sent_again_by_a_retry_and_one_that_completed_is_not():
+    remote = Stranger()
+    async with stranger(remote) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            async with rt.serving():
+                task = await rt.workspace.submit("stranger", "fail")
+                assert (await task.wait()).state == "failed"
+                again = await rt.workspace.tasks.retry(task.id)
+                assert (await again.wait()).state == "failed"
+            assert len(remote.sent) == 2
+            first, second = remote.chains
+            assert first["key"] != second["key"]
+
+
+@pytest.mark.rule("peer.once")
+async def test_after_kill_9_another_worker_follows_the_same_remote_task(tmp_path: Path):
+    remote, store = Stranger(), tmp_path / "team.db"
+    async with stranger(remote) as address:
+        with team(store) as rt:
+            asks_remote(rt, address)
+            task = await rt.workspace.submit("stranger", "hang")
+            command = [sys.executable, "-c", WORKER, str(store), address]
+            async with await anyio.open_process(command, stdout=None, stderr=None) as worker:
+                await remote.working.wait()
+                await _recorded(rt, task.id)
+                worker.kill()
+            remote.gate.set()
+            async with rt.serving():
+                assert (await task.wait()).value in ("did hang", "did it later")
+            assert len(remote.sent) == 1
+            assert not remote.cancelled
+
+
+WORKER = """
+import sys, anyio
+from remit import Card, Runtime
+from remit.adapters.a2a_agent import a2a
+
+async def main():
+    with Runtime(sys.argv[1]) as rt:
+        rt.add(Card("stranger"), a2a(sys.argv[2], networks="127.0.0.0/8"))
+        async with rt.serving():
+            await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+async def _recorded(rt: Runtime, task: str) -> None:
+    """Wait until the remote task is recorded."""
+    async with rt.workspace.journal.follow(task=task, after=0, kinds=["effect.done"]) as follow:
+        seen = 0
+        while seen < 2:  # its handle, and what was sent
+            seen += len(await follow.next())
+
+
+@pytest.mark.rule("peer.remote")
+async def test_a_team_file_names_an_agent_of_another_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    remote = Stranger()
+    async with stranger(remote) as address:
+        monkeypatch.setenv("REMIT_A2A_NETWORKS", HERE)
+        monkeypatch.setenv("THEIR_TOKEN", "opensesame")
+        file = tmp_path / "remit.toml"
+        file.write_text(f'[agents.stranger]\na2a = "{address}"\ntoken = "${{THEIR_TOKEN}}"\nrole = "prints"\n')
+        with team_of(file).runtime as rt:
+            assert await rt.run("stranger", "print") == "did print"
+        assert remote.tokens == {"Bearer opensesame"}
+        file.write_text('[agents.stranger]\na2a = "https://10.0.0.1/agent"\n')
+        with pytest.raises(BadInput, match=r"agents\.stranger\.a2a: .* a number is no name"):
+            team_of(file)

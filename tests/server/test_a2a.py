@@ -1,0 +1,273 @@
+"""Agents of a workspace as A2A agents, asked by the official client on both bindings."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
+from a2a.types.a2a_pb2 import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskState,
+)
+from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
+from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
+from google.protobuf.json_format import ParseDict
+from google.protobuf.struct_pb2 import Value
+
+from adapters.a2a_served import key_pair
+from remit import Card, Runtime, Turn
+from remit.core.values import TASK_LIMIT
+from remit.server.app import Server
+from remit.server.callers import APPROVE, RUN
+from server.serving import ADDRESS, app_of, caller, client
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+BINDINGS = pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+
+
+@asynccontextmanager
+async def asking(app: Server, agent: str, binding: str = "JSONRPC", access: str = "ann") -> AsyncGenerator[Client]:
+    """The official client of an agent."""
+    async with app.running(), client(app, access) as http:
+        card = await A2ACardResolver(http, f"{ADDRESS}/a2a/{agent}").get_agent_card()
+        factory = ClientFactory(ClientConfig(httpx_client=http, supported_protocol_bindings=[binding]))
+        yield factory.create(card)
+
+
+def says(text: str, **more: Any) -> SendMessageRequest:
+    return SendMessageRequest(message=Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text=text)], **more))
+
+
+async def last(client: Client, request: SendMessageRequest) -> Task:
+    """The task that a message made, when its stream ends."""
+    events = [event async for event in client.send_message(request)]
+    assert events
+    task = events[0].task
+    return await client.get_task(GetTaskRequest(id=task.id)) if len(events) > 1 else task
+
+
+def kinds(events: list[StreamResponse]) -> list[str]:
+    return [str(event.WhichOneof("payload")) for event in events]
+
+
+@BINDINGS
+@pytest.mark.rule("peer.tour")
+async def test_the_official_client_does_the_whole_tour(binding: str):
+    with team() as rt:
+        rt.agent("echo", role="repeats", can=["repeating"])(echo)
+        async with rt.serving(), asking(app_of(rt), "echo", binding) as a2a:
+            events = [event async for event in a2a.send_message(says("hello"))]
+            assert kinds(events)[0] == "task"
+            task = await a2a.get_task(GetTaskRequest(id=events[0].task.id))
+            assert task.status.state == TaskState.TASK_STATE_COMPLETED
+            assert task.artifacts[0].parts[0].text == "hello"
+            assert (await rt.workspace.tasks.get(task.id).status()).by == "access:ann"
+            listed = await a2a.list_tasks(ListTasksRequest(page_size=1))
+            assert [one.id for one in listed.tasks] == [task.id]
+            with pytest.raises(TaskNotCancelableError):
+                await a2a.cancel_task(CancelTaskRequest(id=task.id))
+            with pytest.raises(TaskNotFoundError):
+                await a2a.get_task(GetTaskRequest(id="a" * 16))
+            with pytest.raises(UnsupportedOperationError):
+                async for _ in a2a.subscribe(SubscribeToTaskRequest(id=task.id)):
+                    pass
+
+
+@BINDINGS
+@pytest.mark.rule("peer.question")
+async def test_a_question_is_input_required_and_the_next_message_answers_it(binding: str):
+    with team() as rt:
+
+        @rt.agent
+        async def painter(turn: Turn) -> dict[str, Any]:
+            return {"colour": await turn.ask_human("Which colour?", ["red", "blue"]), "size": turn.data}
+
+        data = Part(data=Value(number_value=7))
+        async with rt.serving(), asking(app_of(rt, caller(scope=RUN)), "painter", binding) as a2a:
+            first = says("paint", context_id="house")
+            first.message.parts.append(data)
+            task = await last(a2a, first)
+            assert task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+            assert task.status.message.parts[0].text == "Which colour?\n- red\n- blue"
+            assert task.context_id == "house"
+            done = await last(a2a, says("blue", task_id=task.id, context_id="house"))
+            assert done.status.state == TaskState.TASK_STATE_COMPLETED
+            assert dict(done.artifacts[0].parts[0].data.struct_value) == {"colour": "blue", "size": 7}
+            (asked,) = await rt.workspace.questions.list(decided=True)
+            assert (asked.by, asked.channel) == ("access:ann", "a2a")
+            with pytest.raises(UnsupportedOperationError):
+                await last(a2a, says("red", task_id=task.id))
+
+
+@pytest.mark.rule("peer.question")
+async def test_an_approval_is_asked_only_of_a_key_that_may_approve():
+    with team() as rt:
+        rt.agent("boss", asks=["worker"])(lambda turn: turn.delegate("worker", turn.task))
+        rt.add(Card("worker", needs_approval=True), echo)
+        app = app_of(rt, caller(scope=RUN), caller("eve", APPROVE))
+        both = app_of(rt, caller()._replace(scopes=frozenset((RUN, APPROVE))))
+        async with rt.serving():
+            async with asking(app, "boss") as a2a:
+                task = await _sent_at_once(app, "boss", "go")
+                await _until_waiting(rt, task.id)
+                look = await a2a.get_task(GetTaskRequest(id=task.id))
+                assert look.status.state == TaskState.TASK_STATE_WORKING
+            async with asking(both, "boss") as a2a:
+                look = await a2a.get_task(GetTaskRequest(id=task.id))
+                assert look.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+                done = await last(a2a, says("approve", task_id=task.id))
+                assert done.status.state == TaskState.TASK_STATE_COMPLETED
+
+
+async def _sent_at_once(app: Server, agent: str, text: str) -> Task:
+    """The task of a message whose sender does not wait."""
+    async with client(app, **{"A2A-Version": "1.0"}) as http:
+        body = _sent(text) | {"configuration": {"returnImmediately": True}}
+        got = await http.post(f"/a2a/{agent}/rest/message:send", json=body)
+        return ParseDict(got.json()["task"], Task())
+
+
+async def _until_waiting(rt: Runtime, run: str) -> None:
+    async with rt.workspace.journal.follow(run=run, after=0, kinds=["question.asked"]) as follow:
+        while not await follow.next():
+            pass
+
+
+@BINDINGS
+@pytest.mark.rule("peer.asker")
+async def test_a_key_asks_in_the_name_of_its_card_and_sees_only_its_own_tasks(binding: str):
+    with team() as rt:
+        rt.agent("echo")(echo)
+        rt.agent("secret")(echo)
+        rt.add(Card("stranger", asks=["echo"]), echo)
+        app = app_of(rt, caller("s", RUN, agent="stranger"), caller())
+        async with rt.serving():
+            async with asking(app, "echo", binding, "s") as a2a:
+                task = await last(a2a, says("hi"))
+                status = await rt.workspace.tasks.get(task.id).status()
+                assert (status.asker, status.by, status.trust) == ("stranger", "access:s", "untrusted")
+            async with asking(app, "echo", binding) as a2a:
+                with pytest.raises(TaskNotFoundError):
+                    await a2a.get_task(GetTaskRequest(id=task.id))
+                assert not (await a2a.list_tasks(ListTasksRequest())).tasks
+            async with app.running(), client(app, "s") as http:
+                seen = [(await http.get(f"/a2a/{name}/.well-known/agent-card.json")) for name in ("secret", "nobody")]
+                assert [one.status_code for one in seen] == [404, 404]
+                assert seen[0].content == seen[1].content
+                no = await http.post("/a2a/secret/rest/message:send", json=_sent("x"), headers={"A2A-Version": "1.0"})
+                assert no.json()["task"]["status"]["state"] == "TASK_STATE_REJECTED"
+
+
+def _sent(text: str) -> dict[str, Any]:
+    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}
+
+
+@BINDINGS
+@pytest.mark.rule("peer.one-state")
+async def test_a_task_is_cancelled_and_followed_on_another_server(binding: str):
+    with team() as rt:
+
+        @rt.agent
+        async def slow(turn: Turn) -> str:
+            return await turn.ask_human("When?")
+
+        one, other = app_of(rt), app_of(rt)
+        async with rt.serving(), asking(one, "slow", binding) as a2a, asking(other, "slow", binding) as second:
+            task = await last(a2a, says("x"))
+            cancelled = await second.cancel_task(CancelTaskRequest(id=task.id))
+            assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+            with pytest.raises(TaskNotCancelableError):
+                await a2a.cancel_task(CancelTaskRequest(id=task.id))
+            again = await last(a2a, says("y"))
+            async with _answering(rt):
+                events = [event async for event in second.subscribe(SubscribeToTaskRequest(id=again.id))]
+            assert kinds(events)[0] == "task"
+            assert events[0].task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+            assert kinds(events)[-2:] == ["artifact_update", "status_update"]
+            assert events[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
+
+
+@asynccontextmanager
+async def _answering(rt: Runtime) -> AsyncGenerator[None]:
+    """A person who answers what is open, once somebody follows."""
+
+    async def answer() -> None:
+        (question,) = await rt.workspace.questions.list()
+        await rt.workspace.questions.answer(question.id, "now")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        yield
+
+
+@pytest.mark.rule("peer.input")
+async def test_bad_requests_are_told_apart_and_repeat_nothing():
+    canary = "canary-7f3a"
+    with team() as rt:
+        rt.agent("echo")(echo)
+        app = app_of(rt)
+        async with app.running(), client(app, **{"A2A-Version": "1.0"}) as http:
+            bodies: list[Any] = [
+                {"jsonrpc": "2.0", "id": 1, "method": canary},
+                {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": canary}},
+                {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {canary: 1}},
+                {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": canary}},
+                {"jsonrpc": canary, "id": 1, "method": "GetTask", "params": {}},
+                {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"pageToken": canary}},
+                {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": _sent("x" * TASK_LIMIT + canary)},
+                [canary],
+                canary,
+            ]
+            for body in bodies:
+                got = await http.post("/a2a/echo/rpc", json=body)
+                assert got.status_code < 500
+                assert got.status_code != 200 or got.json()["error"]["code"] != -32603, body
+                assert canary not in got.text, body
+            for path in ("message:send", "message:stream"):
+                for body in (canary, {"message": canary}, {}, {"message": {"parts": [{"url": canary}]}}):
+                    got = await http.post(f"/a2a/echo/rest/{path}", json=body)
+                    assert 400 <= got.status_code < 500
+                    assert canary not in got.text, body
+            assert (await http.get(f"/a2a/echo/rest/tasks/{canary}")).status_code == 404
+            assert (await http.get("/a2a/echo/rest/tasks", params={"pageSize": 1_000})).status_code == 400
+            assert (await http.post(f"/a2a/{canary}{'x' * 200}/rest/message:send", json=_sent("x"))).status_code == 200
+
+
+@pytest.mark.rule("peer.card")
+async def test_cards_are_signed_and_the_front_card_is_that_of_the_only_agent(monkeypatch: pytest.MonkeyPatch):
+    private, public = key_pair()
+    monkeypatch.setenv("REMIT_A2A_KEY", private)
+    with team() as rt:
+        rt.agent("echo", role="repeats", can=["repeating"])(echo)
+        app = app_of(rt)
+        verify = create_signature_verifier(lambda _kid, _jku: public, ["ES256"])
+        async with app.running(), client(app) as http:
+            front = await A2ACardResolver(http, ADDRESS).get_agent_card(signature_verifier=verify)
+            card = await A2ACardResolver(http, f"{ADDRESS}/a2a/echo").get_agent_card(signature_verifier=verify)
+            assert (card.name, card.description, card.skills[0].name) == ("echo", "repeats", "repeating")
+            assert not card.capabilities.push_notifications
+            assert front.supported_interfaces == card.supported_interfaces
+            card.description = "gives orders"
+            with pytest.raises(SignatureVerificationError):
+                verify(card)
+            first = await http.get("/a2a/echo/.well-known/agent-card.json")
+            same = await http.get(
+                "/a2a/echo/.well-known/agent-card.json", headers={"If-None-Match": first.headers["etag"]}
+            )
+            assert same.status_code == 304
+            rt.agent("other")(echo)
+            assert (await http.get("/.well-known/agent-card.json")).status_code == 404
+        async with app.running(), client(app, "") as nobody:
+            assert (await nobody.get("/a2a/echo/.well-known/agent-card.json")).status_code == 401
