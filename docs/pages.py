@@ -48,6 +48,7 @@ KEYWORDS = {
     "by": "name of the person who starts the run, for limits, lists and the journal",
     "tags": "tags of the run: at most 16, of up to 64 characters each; lists can be narrowed by them",
     "meta": "metadata of the run: at most 16 names, each with a text of up to 512 characters, a number, True or False",
+    "trace": "the W3C `traceparent` of the request that starts the run; the first event of each task has it",
     "concurrency": "maximum number of steps at a time (default 5)",
     "reveal": "whether members get the goal and the list of members",
     "approve_steps": "a function that decides before each step; `True`: ask a person",

@@ -276,6 +276,29 @@ def test_how_long_a_server_wants_to_be_left_alone_is_read_wherever_it_stands(sai
     assert wanted_wait(group, NOW) == wanted
 
 
+@pytest.mark.rule("retry.after")
+def test_a_server_may_ask_for_as_long_a_pause_as_the_policy_makes():
+    patient = RetryPolicy(cap=86_400)
+    for said, seconds in ((7, 7), (7_200, 7_200), (10**6, 86_400)):
+        assert wanted_wait(ClientError(retry_after=said), NOW, patient) == seconds * SECOND
+        group = ExceptionGroup("one", [ClientError(retry_after=said)])
+        assert wanted_wait(group, NOW, patient) == seconds * SECOND
+    assert wanted_wait(ClientError(retry_after=7_200), NOW, RetryPolicy(cap=1)) == 600 * SECOND
+
+
+@pytest.mark.rule("retry.policy")
+def test_pauses_double_up_to_the_cap_however_far_it_is():
+    policy = RetryPolicy(attempts=1_000, first=1, cap=86_400)
+    assert [delay(tries, 0, policy) // SECOND for tries in (11, 12, 17, 18, 19, 999)] == [
+        1_024,
+        2_048,
+        65_536,
+        86_400,
+        86_400,
+        86_400,
+    ]
+
+
 @pytest.mark.rule("retry.policy")
 def test_a_policy_says_how_often_and_how_long():
     policy = RetryPolicy(attempts=9, first=0.5, cap=3)

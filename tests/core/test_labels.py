@@ -11,6 +11,7 @@ from remit.core.kinds.tasks import started
 from remit.errors import BadInput
 
 NOW = 1_700_000_000_000_000
+TRACE = f"00-{'4b' * 16}-{'f0' * 8}-01"
 
 
 @pytest.mark.rule("run.labels")
@@ -19,6 +20,7 @@ def test_labels_are_kept_in_one_order_and_each_tag_once():
     assert given == Labels("ann", ("a", "b"), (("a", "x"), ("on", True), ("part", 0.5), ("z", 1)))
     assert given.data == {"by": "ann", "tags": ["a", "b"], "meta": {"a": "x", "on": True, "part": 0.5, "z": 1}}
     assert labels_given("", (), ()) == NO_LABELS
+    assert labels_given("", (), (), TRACE).data == {"trace": TRACE}
     assert NO_LABELS.data == {}
 
 
@@ -40,6 +42,13 @@ def test_labels_are_kept_in_one_order_and_each_tag_once():
         ({"meta": {"a": [1]}}, "meta['a'] is a text, a number, True or False, not [1]"),
         ({"meta": {"a": 2**63}}, "meta['a'] is a text, a number, True or False"),
         ({"meta": {"a": math.nan}}, "meta['a'] is a text, a number, True or False, not nan"),
+        ({"trace": 7}, "trace is a W3C traceparent, such as 00-4b4b"),
+        ({"trace": TRACE.upper()}, "trace is a W3C traceparent"),
+        ({"trace": f"{TRACE}-01"}, "trace is a W3C traceparent"),
+        ({"trace": f"{TRACE}\n"}, "trace is a W3C traceparent"),
+        ({"trace": f"ff{TRACE[2:]}"}, "trace is a W3C traceparent"),
+        ({"trace": f"00-{'0' * 32}-{'f0' * 8}-01"}, "trace is a W3C traceparent"),
+        ({"trace": f"00-{'4b' * 16}-{'0' * 16}-01"}, "trace is a W3C traceparent"),
     ],
 )
 def test_labels_beyond_the_bounds_are_refused_with_the_bound(given: dict[str, Any], sentence: str):
@@ -49,7 +58,7 @@ def test_labels_beyond_the_bounds_are_refused_with_the_bound(given: dict[str, An
 
 
 def test_labels_are_found_again_in_the_first_event_of_a_task():
-    for given in (NO_LABELS, Labels("ann"), Labels("", ("a",)), Labels("", (), (("n", 1),))):
+    for given in (NO_LABELS, Labels("ann"), Labels("", ("a",)), Labels("", (), (("n", 1),)), Labels(trace=TRACE)):
         event = started(first_remit()._replace(labels=given), NOW)
         assert labels_restored(event.data) == given
     assert labels_restored({}) is NO_LABELS

@@ -15,6 +15,8 @@ from teams import echo
 
 pytestmark = pytest.mark.anyio
 
+TRACE = f"00-{'4b' * 16}-{'f0' * 8}-01"
+
 
 @pytest.mark.rule("run.labels")
 async def test_every_task_of_a_run_knows_its_labels(rt: Runtime):
@@ -71,6 +73,42 @@ async def test_labels_are_part_of_what_is_the_same(rt: Runtime):
     for other in ({"tags": ["a"], "meta": {"n": 1}}, {"tags": ["a", "b"], "meta": {"n": 2}}):
         with pytest.raises(Conflict):
             await rt.submit("worker", "x", key="k", **other)
+
+
+@pytest.mark.rule("run.trace")
+async def test_the_trace_of_a_request_is_in_the_first_event_of_each_task(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        await turn.delegate("worker", "a")
+        return await (await turn.submit("worker", "b")).result()
+
+    rt.add(Card("worker"), echo)
+    plan = Plan([Step("one", "x", agent="worker")], goal="g")
+    await rt.run("lead", "x", trace=TRACE)
+    await rt.run_plan(plan, trace=TRACE)
+    await rt.workspace.wait_all((await rt.submit_plan(plan, trace=TRACE)).id)
+    task = await rt.submit("lead", "x", trace=TRACE)
+    await task.result()
+    [begin, *_] = await rt.workspace.journal.history(run=task.id)
+    fork = await rt.workspace.fork(task.id, begin.seq)
+    await fork.result()
+    events = await rt.workspace.journal.history(kinds=frozenset(("task.started", "task.submitted")))
+    assert len(events) > 10
+    assert [event.data.get("trace") for event in events] == [TRACE] * len(events)
+    with pytest.raises(BadInput, match="trace is a W3C traceparent"):
+        await rt.submit("worker", "x", trace="mine")
+    await rt.run("worker", "without")
+    assert "trace" not in (await rt.workspace.journal.history(latest=True, limit=2))[0].data
+    assert not (await rt.workspace.check()).findings
+
+
+@pytest.mark.rule("run.trace")
+async def test_a_request_that_is_repeated_in_another_trace_is_the_same(rt: Runtime):
+    rt.add(Card("worker"), echo)
+    first = await rt.submit("worker", "x", key="k", trace=TRACE)
+    for how in ({"trace": TRACE.replace("4b", "4c")}, {}):
+        again = await rt.submit("worker", "x", key="k", **how)
+        assert (again.id, again.existing) == (first.id, True)
 
 
 @pytest.mark.rule("list.filters")

@@ -13,7 +13,7 @@ from remit.errors import RemitError
 
 ATTEMPTS: Final = 4
 ATTEMPTS_LIMIT: Final = 1_000
-LONGEST_WAIT: Final = 600 * SECOND  # even if Retry-After says more
+LONGEST_WAIT: Final = 600 * SECOND  # even if Retry-After says more, unless the policy itself waits longer
 JITTER: Final = 0.2
 
 _STATUSES: Final = frozenset((408, 409, 425, 429))  # and everything from 500 on
@@ -69,7 +69,8 @@ _NEVER: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How queued tasks of an agent are retried. `attempts` is the number of attempts in all; `attempts=1` means no
-    retry. `first` is the pause in seconds after the first failure. Each further pause is twice as long, up to `cap`."""
+    retry. `first` is the pause in seconds after the first failure. Each further pause is twice as long, up to `cap`. A
+    server that asks for a longer pause gets it, up to `cap` or ten minutes."""
 
     attempts: int = ATTEMPTS
     first: SpanGiven = 1.0
@@ -136,16 +137,17 @@ def _read(place: object, name: str) -> object:
         return None
 
 
-def wanted_wait(error: BaseException, now: int) -> int:
+def wanted_wait(error: BaseException, now: int, policy: RetryPolicy = USUAL) -> int:
     """Return how long a server asks clients to wait, in microseconds: `retry_after` of the error, or the Retry-After
-    header of its response, in seconds or as a date. Return 0 if the server names no time, and at most ten minutes."""
+    header of its response, in seconds or as a date. Return 0 if the server names no time, and at most ten minutes or
+    the longest pause of the policy."""
     if isinstance(error, BaseExceptionGroup):
         parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return max(wanted_wait(one, now) for one in parts)
+        return max(wanted_wait(one, now, policy) for one in parts)
     for said in (_read(error, "retry_after"), _header(error), _header(_read(error, "response"))):
         wait = _wait(said, now)
         if wait is not None:
-            return min(wait, LONGEST_WAIT)
+            return min(wait, max(LONGEST_WAIT, span(policy.cap, "cap")))
     return 0
 
 
@@ -185,11 +187,12 @@ def _wait_in_words(said: str, now: int) -> int | None:
 
 
 _FAR: Final = 10**9
+_DOUBLINGS: Final = 50  # of a microsecond: 35 years
 
 
 def delay(tries: int, chance: float, policy: RetryPolicy = USUAL) -> int:
     """Return the pause after `tries` failures, in microseconds: 1, 2, 4, 8, 10 s by default, plus up to a fifth of
     jitter, so that tasks that failed together do not retry together. `chance` is the random part, between 0 and 1."""
     first, cap = span(policy.first, "first"), span(policy.cap, "cap")
-    plain = min(cap, first << min(max(tries - 1, 0), 10))
+    plain = min(cap, first << min(max(tries - 1, 0), _DOUBLINGS))
     return plain + round(plain * JITTER * chance)

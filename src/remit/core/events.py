@@ -5,6 +5,7 @@ Events are named tuples: immutable, and cheaper to create than dataclasses. A de
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
@@ -171,11 +172,13 @@ MetaValue: TypeAlias = str | int | float | bool
 
 
 class Labels(NamedTuple):
-    """The person who started a run, its tags, and its metadata by name; both in alphabetical order."""
+    """The person who started a run, its tags, and its metadata by name; both in alphabetical order. `trace` is the
+    W3C traceparent of the request that started it."""
 
     by: str = ""
     tags: tuple[str, ...] = ()
     meta: tuple[tuple[str, MetaValue], ...] = ()
+    trace: str = ""
 
     @property
     def data(self) -> dict[str, Json]:
@@ -185,17 +188,31 @@ class Labels(NamedTuple):
             data["tags"] = [*self.tags]
         if self.meta:
             data["meta"] = {**dict(self.meta)}
+        if self.trace:
+            data["trace"] = self.trace
         return data
 
 
 NO_LABELS: Final = Labels()
 
 
-def labels_given(by: object, tags: object, meta: object) -> Labels:
+_LABEL_NAMES: Final = frozenset(Labels._fields)
+_TRACE: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def labels_given(by: object, tags: object, meta: object, trace: object = "") -> Labels:
     """Return the labels that a caller gives. Raise `BadInput` if there are too many, or if one is too long."""
     if by != "":
         line(by, "by", NAME_LIMIT)
-    return Labels(cast("str", by), _tags(tags) if tags != () else (), _meta(meta) if meta != () else ())
+    found = _tags(tags) if tags != () else (), _meta(meta) if meta != () else ()
+    return Labels(cast("str", by), *found, "" if trace == "" else trace_given(trace))
+
+
+def trace_given(given: object) -> str:
+    """Return a W3C traceparent. Raise `BadInput` if it is none."""
+    if not isinstance(given, str) or _TRACE.fullmatch(given) is None:
+        raise BadInput(f"trace is a W3C traceparent, such as 00-{'4b' * 16}-{'f0' * 8}-01, not {shown(given)}")
+    return given
 
 
 def tag_given(given: object) -> str:
@@ -232,10 +249,10 @@ def _value(name: str, given: object) -> MetaValue:
 
 def labels_restored(data: Mapping[str, Any]) -> Labels:
     """Return the labels in the first event of a task."""
-    by, tags, meta = data.get("by", ""), data.get("tags", ()), data.get("meta")
-    if not (by or tags or meta):
+    if _LABEL_NAMES.isdisjoint(data):
         return NO_LABELS
-    return Labels(by, tuple(tags), tuple(cast("dict[str, MetaValue]", meta).items()) if meta else ())
+    meta: dict[str, MetaValue] = data.get("meta", {})
+    return Labels(data.get("by", ""), tuple(data.get("tags", ())), tuple(meta.items()), data.get("trace", ""))
 
 
 FIRST_KINDS: Final = ("task.started", "task.submitted")

@@ -432,6 +432,7 @@ class RemitData(TypedDict):
     by: NotRequired[str]
     tags: NotRequired[list[str]]
     meta: NotRequired[dict[str, MetaValue]]
+    trace: NotRequired[str]
 
 
 def task_of(data: RemitData) -> str:

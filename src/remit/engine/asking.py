@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 How = TypeVar("How", bound=Mapping[str, object])
 
-_LABELS: Final = frozenset(("by", "tags", "meta"))
+_LABELS: Final = frozenset(Labels._fields)
 MOST_ATTEMPTS: Final = 1_000
 HIGHEST: Final = 100  # priority
 NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
@@ -88,8 +88,8 @@ class Queueing(Along, WithData, total=False):
 
 
 class Starting(Along, total=False):
-    """The keywords of a run: its session, tier, whether handoffs are allowed, the person who starts it, and its tags
-    and metadata."""
+    """The keywords of a run: its session, tier, whether handoffs are allowed, the person who starts it, its tags and
+    metadata, and the W3C traceparent of the request that it belongs to."""
 
     session: str
     tier: str
@@ -97,6 +97,7 @@ class Starting(Along, total=False):
     by: str
     tags: Iterable[str]
     meta: Mapping[str, MetaValue]
+    trace: str
 
 
 class Running(Starting, WithData, total=False):
@@ -243,7 +244,8 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
         line(session, "a session", SESSION_LIMIT)
     labels = NO_LABELS
     if not _LABELS.isdisjoint(rest):
-        labels = labels_of(rest.pop("by", ""), rest.pop("tags", ()), rest.pop("meta", ()))
+        who, trace = rest.pop("by", ""), rest.pop("trace", "")
+        labels = labels_of(who, rest.pop("tags", ()), rest.pop("meta", ()), trace)
     if session == "" and remembers(rest.get("remembers")) in ("session", "whole"):
         raise BadInput("remembers= needs session=: name the session whose earlier runs this one is to be told")
     name, handoffs = rest.pop("tier", ""), rest.pop("handoffs", True)

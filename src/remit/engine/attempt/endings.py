@@ -8,7 +8,7 @@ from traceback import format_exception
 from typing import Final, NamedTuple, cast
 
 from remit.core import backoff, lifecycle
-from remit.core.backoff import retryable, wanted_wait
+from remit.core.backoff import RetryPolicy, retryable, wanted_wait
 from remit.core.events import Event, Unsealed, read
 from remit.core.kinds.tasks import EndData, Requeue, ended, requeued
 from remit.core.lifecycle import TERMINAL, Outcome, OutcomeState, Record
@@ -51,10 +51,10 @@ class Ending(NamedTuple):
     def retryable(self) -> bool:
         return self.kind == "task.failed" and self.outcome.error is not None and self.outcome.error.retryable
 
-    def wanted_wait(self, now: int) -> int:
+    def wanted_wait(self, now: int, policy: RetryPolicy) -> int:
         """Return the pause that the failing server asks for, in microseconds."""
         error = self.outcome.error
-        return wanted_wait(error.__cause__, now) if error is not None and error.__cause__ is not None else 0
+        return wanted_wait(error.__cause__, now, policy) if error is not None and error.__cause__ is not None else 0
 
 
 class Circled(Refused):
@@ -330,7 +330,8 @@ class Endings(NamedTuple):
             if attempt.number >= most:
                 ending = dead(ending, most)
             else:
-                wait = max(backoff.delay(attempt.number, self.ground.ids.chance(), policy), ending.wanted_wait(now))
+                usual = backoff.delay(attempt.number, self.ground.ids.chance(), policy)
+                wait = max(usual, ending.wanted_wait(now, policy))
                 ready_at, deadline = now + wait, remit.bounds.deadline
                 if deadline is None or ready_at < deadline:
                     back = Requeue("", attempt.fence + 1, ready_at, attempt.number, attempt.failures + 1)

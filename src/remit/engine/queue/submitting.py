@@ -313,7 +313,7 @@ class TaskQueue:
 
 def _joined(above: Labels, own: Labels) -> Labels:
     """Return the labels of a task that is requested under another one: its own come first."""
-    return Labels(own.by or above.by, own.tags or above.tags, own.meta or above.meta)
+    return Labels(own.by or above.by, own.tags or above.tags, own.meta or above.meta, own.trace or above.trace)
 
 
 def _proposed_by(ground: Ground, card: Card, submission: Submission, ceiling: Bounds, session: str) -> Proposal:
@@ -340,7 +340,7 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
     how: dict[str, Json] = {"led": submission.written} if submission.written else {}
     how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
     if submission.labels is not NO_LABELS:
-        how |= submission.labels.data
+        how |= submission.labels._replace(trace="").data  # a repeated request has a trace of its own
     if submission.priority:
         how["priority"] = submission.priority
     if submission.delay is not None:
