@@ -9,7 +9,7 @@ from remit.runtime.workspace import opening_of
 from remit.server.app import ServerSettings
 from remit.server.callers import APPROVE, READ, RUN, TokenDoorkeeper
 from remit.server.routes import ROWS
-from remit.server.serve import listening, may_bind
+from remit.server.serve import listening, may_bind, own_origins
 from remit.settings import Serving
 from server.serving import app_of, caller, client
 from teams import echo, team
@@ -95,13 +95,16 @@ async def test_without_a_valid_key_nothing_is_told():
 @pytest.mark.rule("http.host")
 async def test_other_hosts_and_other_pages_are_refused():
     with team() as rt:
-        settings = ServerSettings(frozenset(("remit.test",)), frozenset(("https://remit.example.com",)))
+        hosts = frozenset(("remit.test",))
+        settings = ServerSettings(hosts, own_origins(hosts) | {"https://remit.example.com"})
         async with client(app_of(rt, settings=settings)) as http:
             cases = [
                 ({}, 200),
                 ({"origin": "https://remit.example.com"}, 200),
                 ({"origin": "null"}, 403),
-                ({"origin": "http://remit.test"}, 403),
+                ({"origin": "http://remit.test"}, 200),
+                ({"origin": "http://remit.test:8377"}, 403),
+                ({"origin": "http://evil.test"}, 403),
                 ({"host": "evil.test"}, 403),
                 ({"host": "remit.test:8377"}, 403),
             ]

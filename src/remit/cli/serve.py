@@ -27,6 +27,7 @@ from remit.runtime.workspace import Workspace, opening_of
 
 if TYPE_CHECKING:
     from remit.runtime.runtime import Runtime
+    from remit.server.app import ServerSettings
     from remit.server.serve import PortServer
 
 _PORTS: Final = 65_535
@@ -118,7 +119,7 @@ def _eyes(metrics: int | None, log_format: str, team: Runtime | None) -> Generat
 async def _serve(
     workspace: Workspace, address: ServeAddress, log_format: str, team: Runtime | None = None, drain: float = 0
 ) -> int:
-    from remit.server.app import ServerSettings, create_app
+    from remit.server.app import create_app
     from remit.server.auth import StoreDoorkeeper, has_access
     from remit.server.callers import TokenDoorkeeper
     from remit.server.carrying import carrying
@@ -134,10 +135,9 @@ async def _serve(
             lasting(team, "no other process could see it")
         bound: int = socket.getsockname()[1]
         token = token_urlsafe(32) if is_own else ""
-        settings = ServerSettings(_hosts(address, bound), frozenset(address.origins), workspace=workspace.name)
         doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
         tenants = Tenants(database, (workspace,))
-        server = PortServer(create_app(tenants, doorkeeper, settings))
+        server = PortServer(create_app(tenants, doorkeeper, _settings(address, bound, workspace.name)))
         file = keep_token(bound, token) if token else ""
         try:
             async with _hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
@@ -155,6 +155,16 @@ async def _serve(
             if token:
                 forget_token(bound, token)
     return 0
+
+
+def _settings(address: ServeAddress, port: int, workspace: str) -> ServerSettings:
+    """Return the settings of a server: it answers its own pages, and those that were given."""
+    from remit.server.app import ServerSettings
+    from remit.server.serve import own_origins
+
+    hosts = _hosts(address, port)
+    origins = own_origins(hosts) | {one.lower() for one in address.origins}
+    return ServerSettings(hosts, origins, workspace=workspace)
 
 
 def _hosts(address: ServeAddress, port: int) -> frozenset[str]:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import ipaddress
 import socket
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Iterable
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar, cast
@@ -32,6 +32,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def own_origins(hosts: Iterable[str]) -> frozenset[str]:
+    """Return the origins of the server's own pages: they may call it, as no page of another server may."""
+    return frozenset(f"{scheme}://{host}" for host in hosts for scheme in ("http", "https"))
 
 
 def may_bind(host: str, *, has_access: bool) -> None:
