@@ -17,7 +17,7 @@ from engine.helping import PATIENCE, Shaky, doomed, ends, quiet, take_over
 from engine.test_takeover import Puppet
 from remit import Card, Command, Refused, Runtime, Turn
 from remit.adapters import otel_names
-from remit.adapters.otel import instrument
+from remit.adapters.otel import current_trace, instrument
 from remit.adapters.process import program
 from remit.engine.directory import USUAL
 from remit.errors import BadInput
@@ -156,6 +156,31 @@ async def test_a_program_is_a_span_too_and_a_span_of_the_caller_is_not_changed()
         ((task, span),) = (await seen.tasks()).items()
         assert span.name == "invoke_agent shouter"
         assert attributes(span)["remit.run"] == task
+
+
+@pytest.mark.rule("otel.incoming")
+async def test_a_run_belongs_to_the_trace_of_its_caller_in_every_process(tmp_path: Path):
+    def join(rt: Runtime) -> None:
+        @rt.agent(asks=["coder"])
+        async def lead(turn: Turn) -> str:
+            return await turn.delegate("coder", turn.task)
+
+        rt.add(Card("coder"), echo)
+
+    path = tmp_path / "team.db"
+    with team(path, hands=0) as asking, team(path) as working, seeing(asking, working) as seen:
+        join(asking)
+        join(working)
+        assert current_trace() == ""
+        with seen.provider.get_tracer("theirs").start_as_current_span("request") as request:
+            task = await asking.submit("lead", "x", trace=current_trace())
+        async with working.serving():
+            assert await task.result(PATIENCE) == "x"
+        tasks = await seen.tasks()
+        assert {of_trace(span) for span in tasks.values()} == {request.get_span_context().trace_id}
+        assert parent(tasks[task.id]) == request.get_span_context().span_id
+        (other,) = (span for name, span in tasks.items() if name != task.id)
+        assert parent(other) == own_id(tasks[task.id])
 
 
 @pytest.mark.rule("otel.metrics")

@@ -181,3 +181,18 @@ def test_a_port_in_use_and_a_host_of_others_are_told():
         listening("127.0.0.1", socket.getsockname()[1])
     with pytest.raises(BadInput, match="no address of this machine"):
         listening("192.0.2.1", 0)
+
+
+@pytest.mark.rule("otel.incoming")
+async def test_a_run_belongs_to_the_trace_of_the_request_that_started_it():
+    trace = f"00-{'4b' * 16}-{'f0' * 8}-01"
+    with team() as rt:
+        rt.agent("echo")(echo)
+        async with client(app_of(rt)) as http:
+            for number, sent in enumerate((trace, "nonsense", f"00-{'0' * 32}-{'f0' * 8}-01")):
+                key = {"Idempotency-Key": str(number), "traceparent": sent}
+                assert (await http.post("/v1/tasks", json=X, headers=key)).status_code == 202
+            again = {"Idempotency-Key": "0", "traceparent": trace.replace("4b", "5c")}
+            assert (await http.post("/v1/tasks", json=X, headers=again)).status_code == 202
+            first = (await http.get("/v1/events?kind=task.submitted,task.started")).json()["events"]
+        assert [one["data"].get("trace") for one in first] == [trace, None, None]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal, Unpack, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from remit.core.bounds import TOP
-from remit.core.events import MOST_META, MOST_TAGS, VALUE_LIMIT
+from remit.core.events import MOST_META, MOST_TAGS, VALUE_LIMIT, trace_given
 from remit.core.times import aware
 from remit.core.values import Json
 from remit.engine.asking import HIGHEST, MOST_ATTEMPTS, Submitting
 from remit.engine.queue.task import Status, Task
-from remit.errors import Forbidden, NotFound
+from remit.errors import BadInput, Forbidden, NotFound
 from remit.report import wire
 from remit.runtime.filters import TaskFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
@@ -154,9 +155,11 @@ async def _submitted(call: HttpCall[NoQuery, SubmitBody], agent: str, text: str,
 
 def queueing(call: HttpCall[Any, Any], how: dict[str, Any]) -> Submitting:
     """Return the keywords of a submission with those that its caller cannot choose: its person and its key. A request
-    without an Idempotency-Key is always a new task."""
+    without an Idempotency-Key is always a new task. The run belongs to the trace of the request."""
     how["by"] = call.caller.by
     how["key"] = call.op or call.fresh
+    with suppress(BadInput):  # as W3C says, a header that is wrong is as good as none
+        how["trace"] = trace_given(call.headers.get("traceparent"))
     return cast("Submitting", how)
 
 
