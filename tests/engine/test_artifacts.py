@@ -12,13 +12,13 @@ import anyio
 import pytest
 
 from engine.helping import sound
-from remit import END, Artifact, Command, Event, Failed, Refused, Runtime, Scope, Turn
+from remit import END, Artifact, Card, Command, Event, Failed, Refused, Runtime, Scope, Turn
 from remit.errors import BadInput, NotFound, StoreError
 from remit.runtime.workspace import opening_of
 from remit.settings import Policy
 from remit.testing import FakeClock
 from remit.testing.clauses.making import Dice
-from teams import team
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -234,6 +234,19 @@ async def test_a_digest_that_one_does_not_see_cannot_be_passed_on_to_make_it_see
 
     assert await rt.run("lead", "x") == "not-visible"
     await sound(rt)
+
+
+@pytest.mark.rule("artifact.seen", "artifact.passed")
+async def test_a_caller_that_acts_as_a_card_cannot_make_an_agent_see_a_file_by_its_digest(rt: Runtime):
+    crew(rt)
+    rt.add(Card("caller", asks=("spy",)), echo)
+    saved = await rt.workspace.artifacts.save(HELLO, "a.txt")
+    async with rt:
+        said = [
+            await (await rt.workspace.submit("spy", f"open {saved.digest}", asker=asker)).result()
+            for asker in ("", "caller")
+        ]
+    assert said == ["hello, world", "not-visible"]
 
 
 @pytest.mark.rule("artifact.seen")

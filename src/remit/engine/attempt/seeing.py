@@ -86,14 +86,15 @@ def _handed_over(live: LiveTask) -> list[Json]:
 
 
 def _had_asker(view: View, task: str, digest: str) -> bool:
-    """Whether the one who wrote the text of a task saw this artifact. A person sees all of them."""
+    """Whether the one who wrote the text of a task saw this artifact. A person sees all of them, and a caller that acts
+    as a card, without a task of its own, none."""
     record = view.record(task)
     first = view.event(record.began) if record is not None else None
     if first is None:
         return False
     data = read(first, FirstData)
     if not data["parent"]:
-        return True
+        return not data["asker"]
     parent, asker = data["parent"], data["asker"]
     for row in view.artifact_rows(digest):
         if _was_given(view, row, parent, asker):
