@@ -193,6 +193,7 @@ def _looked(turn: Turn) -> object:
         turn.handoff,
         turn.agent,
         turn.asker,
+        turn.is_requeued,
         turn.phase,
         turn.task,
         turn.trust,
