@@ -93,8 +93,8 @@ def from_environment() -> MasterVault:
     if path:
         return MasterVault(_read(path))
     raise BadInput(
-        f"keys are sealed with a master key, and there is none: set {VARIABLE} to what `remit keys master` prints, "
-        f"or {FILE_VARIABLE} to a file that has it"
+        f"keys and secrets are sealed with a master key, and there is none: set {VARIABLE} to what `remit keys master` "
+        f"prints, or {FILE_VARIABLE} to a file that has it"
     )
 
 

@@ -304,17 +304,17 @@ def checked(model: type[BaseModel], given: Json, what: str) -> BaseModel:
         return model.model_validate(given)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-    known = _fields(model)
-    said = [_complaint(one["type"], one["loc"], one["msg"], known) for one in found[:5]]
+    said = [_complaint(one["type"], one["loc"], one["msg"], model) for one in found[:5]]
     raise BadInput(f"{what}: {'; '.join(dict.fromkeys(said))}")
 
 
-def _complaint(kind: str, place: tuple[int | str, ...], message: str, known: frozenset[str]) -> str:
+def _complaint(kind: str, place: tuple[int | str, ...], message: str, model: type[BaseModel]) -> str:
+    known = _fields(model)
     where = ".".join(str(part) for part in place if isinstance(part, int) or part in known)
+    if kind == "extra_forbidden" and where:
+        return f"{where} has a field that is not known"
     if kind == "extra_forbidden":
-        return (
-            f"{f'{where} has' if where else 'it has'} a field that is not known; known are {', '.join(sorted(known))}"
-        )
+        return f"it has a field that is not known; known are {', '.join(sorted(model.model_fields)) or 'none'}"
     words = message.removeprefix("Value error, ")
     return f"{where}: {words}" if where else words
 
