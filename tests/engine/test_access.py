@@ -2,7 +2,6 @@
 
 import logging
 import sqlite3
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,21 +26,9 @@ pytestmark = pytest.mark.anyio
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture(params=["memory", "file", "postgres"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Runtime]:
-    """A runtime on every kind of store."""
-    where: str | Path = ":memory:"
-    if request.param == "file":
-        where = tmp_path / "team.db"
-    elif request.param == "postgres":
-        where = request.getfixturevalue("address")
-    with team(where, clock=clock) as runtime:
-        yield runtime
-
-
 @pytest.mark.rule("access.once", "access.told", "access.scopes")
-async def test_an_access_is_made_listed_and_revoked(kept: Runtime, clock: FakeClock):
-    access, database = kept.workspace.access, opening_of(kept.workspace).database
+async def test_an_access_is_made_listed_and_revoked(anywhere: Runtime, clock: FakeClock):
+    access, database = anywhere.workspace.access, opening_of(anywhere.workspace).database
     assert await access.list() == []
     made = await access.make(
         "ci", scopes=["approve", "run"], expires=HOUR, agent="Lead", bounds=Bounds(depth=2), by="ann"
@@ -49,8 +36,8 @@ async def test_an_access_is_made_listed_and_revoked(kept: Runtime, clock: FakeCl
     key = given(made.key.reveal())
     assert key is not None
     assert key.id == made.id
-    assert await database.opened_by(made.id) == kept.workspace.name
-    row, used_at = await kept.workspace.journal.read(lambda view: view.access(made.id)) or (None, None)
+    assert await database.opened_by(made.id) == anywhere.workspace.name
+    row, used_at = await anywhere.workspace.journal.read(lambda view: view.access(made.id)) or (None, None)
     assert row is not None
     assert (row.admits(key.digest, clock.now()), used_at) == (True, None)
     assert await access.list() == [made.access]
@@ -62,10 +49,10 @@ async def test_an_access_is_made_listed_and_revoked(kept: Runtime, clock: FakeCl
     assert (revoked.state, revoked.revoked_by, revoked.revoked_at) == ("revoked", "bob", clock.now())
     with pytest.raises(NotFound, match="there is no access 'aaaaaaaaaaaaaaaa'"):
         await access.revoke("a" * 16)
-    events = await kept.workspace.journal.history(kinds={"access.made", "access.revoked"})
+    events = await anywhere.workspace.journal.history(kinds={"access.made", "access.revoked"})
     assert [(event.kind, event.data["by"]) for event in events] == [("access.made", "ann"), ("access.revoked", "bob")]
     assert events[0].data["digest"] == key.digest
-    await sound(kept)
+    await sound(anywhere)
 
 
 @pytest.mark.rule("access.once")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,6 +14,7 @@ from remit.cli.completing import TeamName
 from remit.cli.interrupts import INTERRUPTED, interrupts
 from remit.cli.loading import has_team, load_team
 from remit.cli.options import HERE, InWorkspace, OwnStore, aside, at_terminal, opened, stay_at
+from remit.cli.serve import hands
 from remit.core.checks import whole
 from remit.core.values import shown
 from remit.engine.settings import HANDS
@@ -83,7 +83,9 @@ async def _serve(workspace: Workspace, pipes: ClientPipes, card: str, team: Runt
     from remit.runtime.outsiders import Outsider
 
     with interrupts() as heard:
-        async with _hands(team):
+        if team is not None:
+            await team.available()
+        async with hands(team, _DRAIN):
             outsider = Outsider(workspace, SESSION, card, by=at_terminal())
             await _must_exist(outsider.card, workspace)
             _greet(workspace, card, team)
@@ -104,24 +106,6 @@ async def _must_exist(card: str, workspace: Workspace) -> None:
     if card and card not in cards:
         there = ", ".join(cards) or "none"
         raise NotFound(f"there is no agent {shown(card)} in this workspace whose card --as could use; there is {there}")
-
-
-@asynccontextmanager
-async def _hands(team: Runtime | None) -> AsyncGenerator[None]:
-    """Run the team's queued tasks while the body runs, and requeue those that are left afterwards."""
-    if team is None:
-        yield
-        return
-    await team.available()
-    working = asyncio.create_task(team.serve())
-    try:
-        yield
-        await team.drain(_DRAIN)
-        await working
-    finally:
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
 
 
 def _greet(workspace: Workspace, card: str, team: Runtime | None) -> None:

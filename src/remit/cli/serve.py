@@ -140,7 +140,7 @@ async def _serve(
         server = PortServer(create_app(tenants, doorkeeper, _settings(address, bound, workspace.name)))
         file = keep_token(bound, token) if token else ""
         try:
-            async with _hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
+            async with hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
                 serving = asyncio.create_task(server.serve([socket]))
                 say = saying(log_format)
                 say(_greeting(workspace, address._replace(port=bound), team))
@@ -175,7 +175,7 @@ def _hosts(address: ServeAddress, port: int) -> frozenset[str]:
 
 
 @asynccontextmanager
-async def _hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
+async def hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
     """Run the team's queued tasks while the body runs, and let them finish afterwards."""
     if team is None:
         yield

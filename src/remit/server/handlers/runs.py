@@ -21,36 +21,16 @@ from remit.server.fields import (
     NO_NUL,
     AgentName,
     AnyJson,
-    Cursor,
-    Limit,
     Line,
     OneOrMore,
-    QueryMoment,
-    Session,
     Text,
     whole,
 )
-from remit.server.handlers.tasks import LabelsBody, State, accepted, filters_of, must_have_started, queueing
+from remit.server.handlers.tasks import LabelsBody, RunsQuery, accepted, filters_of, must_have_started, queueing
 
 Title = Annotated[str, Field(min_length=1, max_length=200, json_schema_extra={"pattern": NO_NUL})]
 _PICTURE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _MEDIA: Final = {"text": "text/plain", "mermaid": "text/plain", "svg": "image/svg+xml"}
-
-
-class RunsQuery(QueryModel):
-    """Which runs to list, by their first task: all conditions must hold."""
-
-    state: State | None = None
-    agent: AgentName | None = None
-    session: Session | None = None
-    asker: AgentName | None = None
-    by: Line | None = None
-    tag: Line | None = None
-    since: QueryMoment | None = None
-    until: QueryMoment | None = None
-    text: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
-    limit: Limit = 100
-    cursor: Cursor | None = None
 
 
 class FlowQuery(QueryModel):

@@ -103,14 +103,12 @@ class RetryBody(BodyModel):
     restart: bool = False
 
 
-class TasksQuery(QueryModel):
-    """Which tasks to list: all conditions must hold."""
+class RunsQuery(QueryModel):
+    """Which runs to list, by their first task: all conditions must hold."""
 
     state: State | None = None
     agent: AgentName | None = None
     session: Session | None = None
-    parent: Line | None = None
-    run: Line | None = None
     asker: AgentName | None = None
     by: Line | None = None
     tag: Line | None = None
@@ -119,6 +117,13 @@ class TasksQuery(QueryModel):
     text: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     limit: Limit = 100
     cursor: Cursor | None = None
+
+
+class TasksQuery(RunsQuery):
+    """Which tasks to list: all conditions must hold."""
+
+    parent: Line | None = None
+    run: Line | None = None
 
 
 def filters_of(query: QueryModel) -> dict[str, Any]:
