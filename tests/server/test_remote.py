@@ -206,3 +206,22 @@ async def test_a_server_that_does_not_answer_is_told_by_its_address():
     for address in ("team.db", "ftp://x", "http://", "http://x/y", "http://a:b@x", 7):
         with pytest.raises(BadInput, match="a server is an address such as"):
             Client(address)  # pyright: ignore[reportArgumentType] - what is wrong is the test
+
+
+@pytest.mark.rule("http.key")
+async def test_a_key_with_bounds_goes_on_from_its_own_runs_only_and_bounds_its_schedules():
+    bounds = Bounds(depth=3, credits="$5")
+    with team() as rt:
+        agents(rt)
+        async with rt.serving(), client_of(app_of(rt, caller(), caller("cut", bounds=bounds)), "cut") as client:
+            theirs = await rt.workspace.submit("echo", "theirs")
+            await theirs.wait(10)
+            for go_on in (client.fork, client.tasks.retry):
+                with pytest.raises(Forbidden, match="only from what it has started itself"):
+                    await go_on(theirs.id)
+            mine = await client.submit("echo", "mine")
+            await mine.wait(10)
+            forked = await client.fork(mine.id)
+            assert (await forked.wait(10)).value == "mine"
+            made = await client.schedules.add("s", "0 9 * * *", "echo", "x", within=Bounds(depth=9, credits="$9"))
+    assert made.keywords["within"] == bounds.data

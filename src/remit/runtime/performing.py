@@ -17,7 +17,7 @@ from remit.core.scope import Scope
 from remit.core.values import Json, shown
 from remit.engine.context import Access
 from remit.engine.queue.task import Status, Task
-from remit.errors import BadInput, NotFound, Refused
+from remit.errors import BadInput, Forbidden, NotFound, Refused
 from remit.runtime.calls import CALLS, EventPage, TaskMade, answered, heard
 from remit.runtime.journal import Follow
 from remit.runtime.workspace import Workspace
@@ -46,6 +46,9 @@ class ActsFor(NamedTuple):
 
 
 OWNER: Final = ActsFor()
+_SCHEDULED: Final = frozenset(("schedules.add", "schedules.add_plan", "schedules.add_team"))
+_GO_ON: Final = frozenset(("fork", "tasks.retry"))
+_WITHIN: Final = "within takes Bounds(...)"
 
 
 async def perform(workspace: Workspace, name: str, given: Mapping[str, Json], who: ActsFor = OWNER) -> Json:
@@ -63,6 +66,8 @@ async def perform(workspace: Workspace, name: str, given: Mapping[str, Json], wh
         raise Refused(_FOR_OWNERS, rule="access.agent")
     if who.agent and name.startswith("tasks."):
         await _must_be_own(workspace, arguments.get("task"), who)
+    if who.bounds != TOP:
+        await _stay_within(workspace, name, arguments, who)
     special = _SPECIAL.get(name)
     if special is not None:
         return answered(await special(workspace, arguments, who))
@@ -74,6 +79,16 @@ async def _must_be_own(workspace: Workspace, task: Any, who: ActsFor) -> None:
     """Raise `NotFound` unless the run of a task was started with this access."""
     if (await workspace.tasks.get(task).status()).by != who.by:
         raise NotFound("there is no such task")
+
+
+async def _stay_within(workspace: Workspace, name: str, arguments: dict[str, Any], who: ActsFor) -> None:
+    """Put the caller's bounds on the runs of a schedule. Raise `Forbidden` if a call goes on from a run that another
+    has started: it would have the bounds of that run."""
+    if name in _SCHEDULED:
+        arguments["within"] = checks.of_type(arguments.get("within", TOP), Bounds, _WITHIN) & who.bounds
+    run = arguments.get("run" if name == "fork" else "task")
+    if name in _GO_ON and (await workspace.tasks.get(cast("str", run)).status()).by != who.by:
+        raise Forbidden("this key has bounds, and may go on only from what it has started itself")
 
 
 async def called(method: Callable[..., Awaitable[object]], name: str, arguments: Mapping[str, Any]) -> Any:
