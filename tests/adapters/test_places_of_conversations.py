@@ -133,7 +133,9 @@ async def test_agents_that_a_tool_runs_go_on_with_their_own_answers(tmp_path: Pa
             assert one.startswith(f"#{name} done: ")
             assert (MAY_BE_DONE if name in held else f"worked for {name}") in one
         assert sorted(work.used) == sorted(names)
-        assert len(place.server.requests) == 2 * len(names) + 2
+        beyond = len(place.server.requests) - 2 * len(names) - 2
+        # One that was not held may have been waiting for an answer when the first life ended.
+        assert 0 <= beyond <= (len(names) - len(held) if at_once else 0)
         assert all(len(tags(asked)) <= 1 or not told(asked) for asked in place.server.requests)
 
 

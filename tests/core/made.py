@@ -87,7 +87,7 @@ STEPS = [
 ]
 REPORT = {"digest": f"sha256:{'a' * 64}", "size": 5, "name": "a.txt", "media_type": "text/plain", "trust": "trusted"}
 CODER = remit_along("lead", "coder")
-LABELLED = Labels("ann", ("nightly",), (("ticket", 7),))
+LABELLED = Labels("ann", ("nightly",), (("ticket", 7),), f"00-{'4b' * 16}-{'f0' * 8}-01")
 STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted", remembers="session", labels=LABELLED)
 VALUED = CODER._replace(task='check\n\n{"order":7}', data='{"order":7}')
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
