@@ -28,9 +28,11 @@ from google.protobuf.struct_pb2 import Value
 from adapters.a2a_served import key_pair
 from remit import Card, Runtime, Turn
 from remit.core.values import TASK_LIMIT
-from remit.server.app import Server
-from remit.server.callers import APPROVE, RUN
-from server.serving import ADDRESS, app_of, caller, client
+from remit.runtime.workspace import opening_of
+from remit.server.app import Server, create_app
+from remit.server.callers import APPROVE, RUN, Caller
+from remit.server.tenants import Tenants
+from server.serving import ADDRESS, Keys, app_of, caller, client
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -197,6 +199,34 @@ async def test_a_task_is_cancelled_and_followed_on_another_server(binding: str):
             assert events[0].task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
             assert kinds(events)[-2:] == ["artifact_update", "status_update"]
             assert events[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
+
+
+@BINDINGS
+@pytest.mark.rule("peer.revoked")
+async def test_a_stream_ends_when_its_key_does_not_count_any_more(binding: str):
+    with team() as rt:
+
+        @rt.agent
+        async def slow(turn: Turn) -> str:
+            return await turn.ask_human("When?")
+
+        keys = UsedUp(caller())
+        app = create_app(Tenants(opening_of(rt.workspace).database, (rt.workspace,)), keys)
+        async with rt.serving(), asking(app, "slow", binding) as a2a:
+            task = await last(a2a, says("x"))
+            keys.left = 1  # for the request itself
+            events = [event async for event in a2a.subscribe(SubscribeToTaskRequest(id=task.id))]
+        assert kinds(events) == ["task"]
+
+
+class UsedUp(Keys):
+    """Keys that count so many times more."""
+
+    left = 1_000
+
+    async def caller(self, key: str) -> Caller:
+        self.left -= 1
+        return await super().caller(key if self.left >= 0 else "")
 
 
 @asynccontextmanager

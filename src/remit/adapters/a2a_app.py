@@ -1,6 +1,7 @@
 """The A2A agents of a server as an ASGI application, below a path of it: a card, JSON-RPC and HTTP+JSON for each agent.
 
-The server that mounts it puts the caller and its workspace into `scope["remit.caller"]` and `scope["remit.workspace"]`.
+The server that mounts it puts the caller and its workspace into `scope["remit.caller"]` and `scope["remit.workspace"]`,
+and a function that raises an error once the key does not count any more into `scope["remit.check"]`.
 Bodies must be strict JSON already, because the SDK answers what it cannot parse with an internal error.
 """
 
@@ -138,7 +139,7 @@ def call_in(request: Request) -> A2ACall:
         agent = canonical(request.path_params["agent"])
     except BadInput:  # no agent has such a name, so the request is rejected like one for an unknown agent
         agent = "nobody"
-    return A2ACall(scope["remit.caller"], scope["remit.workspace"], agent)
+    return A2ACall(scope["remit.caller"], scope["remit.workspace"], agent, scope["remit.check"])
 
 
 class QuietDispatcher(JsonRpcDispatcher):
@@ -223,7 +224,8 @@ class Cards:
     async def front(self, request: Request) -> Response:
         """Answer with the card of the front agent: the one in the settings, or the only one there is."""
         scope = request.scope
-        cards = await _askable(A2ACall(scope["remit.caller"], scope["remit.workspace"], ""))
+        call = A2ACall(scope["remit.caller"], scope["remit.workspace"], "", scope["remit.check"])
+        cards = await _askable(call)
         found = cards.get(canonical(self._front)) if self._front else None
         if found is None and not self._front and len(cards) == 1:
             (found,) = cards.values()

@@ -5,7 +5,7 @@ workspace has the only state, so any server on the same store answers for a task
 """
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from secrets import token_hex
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
@@ -62,7 +62,7 @@ from remit.core.lifecycle import TERMINAL
 from remit.core.question import Inquiry
 from remit.core.times import aware
 from remit.core.values import Json
-from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError, Unauthorised
 from remit.runtime.handles import held
 from remit.runtime.tasks import Status
 from remit.runtime.workspace import Workspace
@@ -103,11 +103,13 @@ class A2ACaller(Protocol):
 
 
 class A2ACall(NamedTuple):
-    """A request: who makes it, in which workspace, and for which agent."""
+    """A request: who makes it, in which workspace, and for which agent. `check` raises an error once its key does not
+    count any more."""
 
     caller: A2ACaller
     workspace: Workspace
     agent: str
+    check: Callable[[], Awaitable[object]]
 
     @property
     def sessions(self) -> str:
@@ -303,13 +305,18 @@ async def _question(call: A2ACall, status: Status) -> Inquiry | None:
 async def _watched(
     call: A2ACall, task: str, history: bool = True, *, stays: bool = False
 ) -> AsyncGenerator[Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
-    """Yield a task, and then what happens to it, until it ends; unless `stays`, until it asks something."""
+    """Yield a task, and then what happens to it, until it ends or the key does not count any more; unless `stays`,
+    until it asks something."""
     run = (await _looked(call, task)).status.run
     async with call.workspace.journal.follow(run=run) as follow:
         look = await _looked(call, task)
         yield _task(call, look, history)
         while not look.is_over and (stays or look.question is None):
             await follow.next(LOOK)
+            try:
+                await call.check()
+            except Unauthorised:
+                return
             before, look = look, await _looked(call, task)
             if not look.is_over and look.question is None:
                 look = look._replace(progress=await _progress(call, task, before.progress))
