@@ -14,7 +14,7 @@ from remit.adapters.a2a_parts import CHAIN
 from remit.server.app import Server
 from remit.server.callers import RUN
 from server.serving import app_of, caller, client
-from teams import team
+from teams import echo, team
 
 pytestmark = [pytest.mark.anyio, pytest.mark.rule("peer.loop")]
 
@@ -35,12 +35,12 @@ class Loop:
         self.said.append(status["message"]["parts"][0]["text"] if "message" in status else status["state"])
         return "done"
 
-    async def ask(self, agent: str, told: Metadata | None) -> dict[str, Any]:
-        """Ask an agent of the team with the stranger's key, and return the status of the task."""
+    async def ask(self, agent: str, told: Metadata | None, access: str = "s") -> dict[str, Any]:
+        """Ask an agent of the team with the stranger's key, or another, and return the status of the task."""
         body = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go on"}]}
         if told is not None:
             body["metadata"] = told
-        async with client(self.app, "s", **{"A2A-Version": "1.0"}) as http:
+        async with client(self.app, access, **{"A2A-Version": "1.0"}) as http:
             got = await http.post(f"/a2a/{agent}/rest/message:send", json={"message": body}, timeout=20)
         assert got.status_code == 200, got.text
         return got.json()["task"]["status"]
@@ -51,7 +51,7 @@ class Loop:
         async with stranger(remote) as address:
             rt.add(Card("lead", asks=["stranger"]), lambda turn: turn.delegate("stranger", "help"))
             rt.add(Card("stranger", asks=["lead"]), a2a(address, networks="127.0.0.0/8"))
-            self.app = app_of(rt, caller("s", RUN, agent="stranger"))
+            self.app = app_of(rt, caller("s", RUN, agent="stranger"), caller("o", RUN, agent="other"))
             async with rt.serving(), self.app.running():
                 await rt.outcome("lead", "begin")
                 if then is not None:
@@ -86,6 +86,8 @@ async def test_a_forged_handle_counts_as_none():
 
 async def test_the_handle_of_an_ended_task_is_refused_and_that_of_another_card_counts_as_none():
     with team() as rt:
+        rt.add(Card("echo"), echo)
+        rt.add(Card("other", asks=["echo"]), echo)
         loop = Loop(lambda told: told)
 
         async def later(remote: Stranger) -> None:
@@ -93,5 +95,6 @@ async def test_the_handle_of_an_ended_task_is_refused_and_that_of_another_card_c
             status = await loop.ask("lead", told)
             assert status["state"] == "TASK_STATE_REJECTED"
             assert "has ended" in status["message"]["parts"][0]["text"]
+            assert (await loop.ask("echo", told, "o"))["state"] == "TASK_STATE_COMPLETED"
 
         await loop.run(rt, later)
