@@ -10,6 +10,8 @@ import pytest
 
 from cli.test_all_commands import ROWS, leaves, named, played
 from commands import command
+from remit.cli.main import exit_code
+from remit.errors import Forbidden, Malformed, NoServer, NotFound, RemitError, TooMany, Unauthorised
 
 # They have --store because they work on the store itself, or because keys and files do not travel.
 ITSELF = {("doctor",), *(("keys", verb) for verb in ("set", "remove", "rotate"))}
@@ -93,3 +95,18 @@ def test_a_command_says_which_server_does_not_answer_and_which_commands_have_non
     assert (local.returncode, "works on the store itself" in local.stderr) == (2, True)
     both = command(tmp_path, "ps", "--store", "x.db", "--server", "http://127.0.0.1:1")
     assert (both.returncode, "not both" in both.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Unauthorised("this needs a valid key"), 3),
+        (Forbidden("this needs a key with the scope admin"), 3),
+        (TooMany("too many requests"), 5),
+        (NoServer("no server answers"), 5),
+        (NotFound("there is no such task"), 4),
+        (Malformed("the body is no JSON"), 2),
+    ],
+)
+def test_what_a_server_refuses_has_the_exit_code_of_what_a_store_refuses(error: RemitError, code: int):
+    assert exit_code(error) == code

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from remit import __version__
-from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
+from remit.errors import (
+    BadInput,
+    Conflict,
+    Forbidden,
+    NotFound,
+    Refused,
+    RemitError,
+    StoreError,
+    TooMany,
+    Unauthorised,
+)
 
 _NO_SERVER = "Unknown option: --server"
 _ITSELF = "this command works on the store itself and takes no --server: run it where the store is"
@@ -16,7 +26,8 @@ _ITSELF = "this command works on the store itself and takes no --server: run it 
 
 def exit_code(error: RemitError) -> int:
     """Return the exit code of an error."""
-    codes = ((BadInput, 2), (Refused, 3), (Conflict, 3), (NotFound, 4), (StoreError, 5))
+    refused = (Refused, Conflict, Unauthorised, Forbidden)
+    codes = ((BadInput, 2), (refused, 3), (NotFound, 4), (StoreError, 5), (TooMany, 5))
     return next((code for kind, code in codes if isinstance(error, kind)), 1)
 
 
