@@ -58,7 +58,7 @@ def disagreements(examples: int, *, derandomize: bool = True) -> tuple[list[str]
             return
         try:
             case.validate_response(got, headers=KEY)
-        except Exception as error:
+        except (Exception, BaseExceptionGroup) as error:  # of several failures, one group
             said = " ".join(str(one) for one in getattr(error, "exceptions", [error]))
             wrong.append(f"{case.operation.label}: {got.status_code} {got.text[:300]} {' '.join(said.split())[:300]}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated, Any, Literal, Unpack, cast
+from typing import Annotated, Any, Final, Literal, Unpack, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -79,10 +79,19 @@ class LabelsBody(BodyModel):
         return given
 
 
+# To remember earlier runs, a task needs the session that they belong to.
+_OF_A_SESSION: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"properties": {"remembers": {"enum": [False, None]}}},
+        {"required": ["session"], "properties": {"session": {"type": "string"}}},
+    ]
+}
+
+
 class SubmitBody(LabelsBody):
     """A task for an agent: a text, data, or both."""
 
-    model_config = ConfigDict(json_schema_extra=SAYS_SOMETHING)
+    model_config = ConfigDict(json_schema_extra={**SAYS_SOMETHING, "allOf": [_OF_A_SESSION]})
 
     agent: AgentName
     task: Text = ""
@@ -114,7 +123,7 @@ class RunsQuery(QueryModel):
     tag: Line | None = None
     since: QueryMoment | None = None
     until: QueryMoment | None = None
-    text: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    text: Annotated[str, Field(min_length=1, max_length=1_000, json_schema_extra={"pattern": NO_NUL})] | None = None
     limit: Limit = 100
     cursor: Cursor | None = None
 
