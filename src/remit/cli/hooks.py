@@ -28,7 +28,8 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([wire.object_of(one) for one in found])
     elif not found:
-        out().print(Text("no hooks; add one: remit hooks add https://example.com/hook task.completed", "dim"))
+        adds = typed("remit hooks add https://example.com/hook task.completed")
+        out().print(Text(f"no hooks; add one: {adds}", "dim"))
     else:
         names = ("hook", "address", "events", "run", "added", "waiting", "state")
         out().print(Rows(names, [_row(one) for one in found], left=5, gives_way="state"))

@@ -53,7 +53,8 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
     if json:
         emit([wire.schedule(one) for one in found])
     elif not found:
-        out().print(Text("no schedules; add one: remit schedule add NAME '30 8 * * MON-FRI' AGENT 'task'", "dim"))
+        adds = typed("remit schedule add NAME '30 8 * * MON-FRI' AGENT 'task'")
+        out().print(Text(f"no schedules; add one: {adds}", "dim"))
     else:
         names = ("name", "cron", "zone", "agent", "from", "next", "last", "runs", "task")
         out().print(Rows(names, [_row(one) for one in found], left=7, gives_way="task"))

@@ -178,7 +178,8 @@ class OpenCall:
                 return None
 
     async def _end(self) -> CallEnd | None:
-        """Return the end of this round if there is one now."""
+        """Return how the call ends: with the outcomes of all its tasks, or with a question that the client must show;
+        None while it goes on."""
         tasks, outsider = self._state.tasks, self._outsider
         for task in tasks:
             if task not in self._outcomes and (await outsider.status(task)).ended_at is not None:
