@@ -13,7 +13,6 @@ import standardwebhooks
 from adapters.standin import Got, Says, StandIn, stand_in
 from engine.helping import sound
 from remit import Runtime, Turn
-from remit.adapters.hooks import LONGEST, Follower, HookCarrier
 from remit.adapters.vault import MasterVault, fresh_master
 from remit.adapters.vetted import Vetted, networks
 from remit.core.hook import delivery_id
@@ -21,6 +20,7 @@ from remit.core.secret import Secret
 from remit.core.times import DAY, SECOND
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict, NotFound
+from remit.runtime.delivering import LONGEST, Follower, HookCarrier
 from remit.runtime.hooks import RETRY, Delivery
 from remit.runtime.workspace import opening_of
 from remit.settings import Serving, System
@@ -53,7 +53,7 @@ def shop(store: Any = ":memory:", clock: Any = None, **more: Any) -> Runtime:
 async def carried(rt: Runtime) -> AsyncIterator[HookCarrier]:
     """Make the deliveries of a workspace meanwhile."""
     opening = opening_of(rt.workspace)
-    carrier = HookCarrier(opening, Vetted(LOOPBACK))
+    carrier = HookCarrier(opening, Vetted(LOOPBACK), Runtime)
     async with anyio.create_task_group() as group:
         group.start_soon(carrier.carry, opening)
         yield carrier
@@ -150,7 +150,7 @@ async def test_any_number_of_processes_and_a_killed_one_make_one_delivery_of_eac
         for number in range(5):
             await rt.run("clerk", str(number))
         opening = opening_of(rt.workspace)
-        carriers = [HookCarrier(opening, Vetted(LOOPBACK)) for _ in range(3)]
+        carriers = [HookCarrier(opening, Vetted(LOOPBACK), Runtime) for _ in range(3)]
         root = await carriers[0].log.signing_key()
         followers = [Follower(carrier, opening, root) for carrier in carriers]
         await followers[0].pass_on()

@@ -11,10 +11,10 @@ import pytest
 
 from engine.people import asked
 from remit import Runtime, Turn
-from remit.adapters.hooks import Follower, HookCarrier
 from remit.adapters.vault import fresh_master
 from remit.adapters.vetted import Vetted
 from remit.errors import Conflict
+from remit.runtime.delivering import Follower, HookCarrier
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server, ServerSettings
 from remit.server.limits import RateLimits
@@ -109,7 +109,7 @@ async def sent_events(rt: Runtime) -> tuple[list[str], list[str]]:
     url = "https://example.com/hook"
     hooks = [(await rt.workspace.hooks.add(url, [kind])).id for kind in ("entry.set", "hook.added")]
     opening = opening_of(rt.workspace)
-    carrier = HookCarrier(opening, Vetted())
+    carrier = HookCarrier(opening, Vetted(), Runtime)
     follower = Follower(carrier, opening, await carrier.log.signing_key())
     await rt.workspace.context().set("notes", "c", 1)
     await rt.workspace.context().set("notes", "d", 1)

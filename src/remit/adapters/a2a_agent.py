@@ -7,18 +7,17 @@ The address is that of the agent; its card is below it, at `/.well-known/agent-c
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from importlib import import_module
 from typing import Any, Final
 
+from remit.adapters.a2a_place import RemotePlace
 from remit.adapters.asking.secrecy import Hidden, SecretGiven, kept
-from remit.adapters.vetted import Vetted, checked_form, networks
 from remit.core.secret import REDACTED
-from remit.core.values import canonical, shown
+from remit.core.values import shown
 from remit.errors import BadInput
 
 NETWORKS: Final = "REMIT_A2A_NETWORKS"
-_SHOWN: Final = 60
 
 
 class RemoteAgent:
@@ -27,34 +26,21 @@ class RemoteAgent:
     polices_tools = False
     outside = ("an agent of another server", "an agent of another server", "there")
 
-    def __init__(self, url: str, token: Callable[[], str] | None, key: str, permits: str) -> None:
-        self.url = url.rstrip("/")
-        self.token = token
-        self.key = key
-        self.permits = networks(permits)
-        self.target = checked_form(self.url, self.permits)
+    def __init__(self, place: RemotePlace) -> None:
+        self.place = place
+        token = place.token
         self._hidden = None if token is None else Hidden(lambda: [(one, REDACTED) for one in [token()] if one])
 
     @property
     def name(self) -> str:
-        """The last part of its address, or its host: the agent's name if none is given."""
-        path = self.target.path.partition("?")[0].strip("/")
-        return canonical(path.rpartition("/")[2] or self.target.host.partition(".")[0])
-
-    @property
-    def host(self) -> str:
-        """Its host, as it is shown to people."""
-        return self.target.host[:_SHOWN]
-
-    def vetted(self) -> Vetted:
-        """Return what connects to its address."""
-        return Vetted(self.permits)
+        """The agent's name if none is given."""
+        return self.place.name
 
     def __call__(self, turn: Any) -> Awaitable[Any]:
-        return _client().answer(self, turn)
+        return _client().answer(self.place, turn)
 
     def __repr__(self) -> str:
-        return f"<a2a {self.host}>"
+        return f"<a2a {self.place.host}>"
 
 
 def a2a(url: str, *, token: SecretGiven | None = None, key: str = "", networks: str | None = None) -> RemoteAgent:
@@ -74,7 +60,7 @@ def a2a(url: str, *, token: SecretGiven | None = None, key: str = "", networks: 
         raise BadInput("key is a public key as PEM: text that begins with -----BEGIN PUBLIC KEY-----")
     permits = os.environ.get(NETWORKS, "") if networks is None else networks
     secret = None if token is None else kept(token, "the token")
-    return RemoteAgent(url, secret, key, permits)
+    return RemoteAgent(RemotePlace(url, secret, key, permits))
 
 
 def _client() -> Any:

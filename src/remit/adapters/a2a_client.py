@@ -29,7 +29,6 @@ from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotFoundError, Un
 from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
 from google.protobuf.struct_pb2 import Struct
 
-from remit.adapters.a2a_agent import RemoteAgent
 from remit.adapters.a2a_parts import (
     ABOVE,
     CHAIN,
@@ -43,6 +42,7 @@ from remit.adapters.a2a_parts import (
     text_part,
     texts_in,
 )
+from remit.adapters.a2a_place import RemotePlace
 from remit.adapters.vetted import Vetted, checked_form
 from remit.core.prices import dollars
 from remit.core.prompt import ReviewNote, sent_back
@@ -76,7 +76,7 @@ class RemoteFailed(RuntimeError):
     """The agent of another server did not return a result."""
 
 
-async def answer(remote: RemoteAgent, turn: Any) -> Json:
+async def answer(remote: RemotePlace, turn: Any) -> Json:
     """Have the other server do the task of a turn, and return its result."""
     async with AsyncExitStack() as stack:
         return await RemoteWork(remote, stack, turn).result()
@@ -158,7 +158,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 @asynccontextmanager
-async def connected(remote: RemoteAgent) -> AsyncGenerator[tuple[Client, AgentCard]]:
+async def connected(remote: RemotePlace) -> AsyncGenerator[tuple[Client, AgentCard]]:
     """Yield a client of a remote agent, made from its card, and the card."""
     headers = {} if remote.token is None else {"Authorization": f"Bearer {remote.token()}"}
     async with httpx.AsyncClient(
@@ -185,7 +185,7 @@ def _verifier(key: str) -> Any:
     return create_signature_verifier(lambda _kid, _jku: key, _ALGORITHMS) if key else None
 
 
-def _must_stay(remote: RemoteAgent, card: AgentCard) -> None:
+def _must_stay(remote: RemotePlace, card: AgentCard) -> None:
     """Raise `RemoteFailed` if a card leads to another host: the token is for this one."""
     own = remote.target[:3]
     try:
@@ -197,7 +197,7 @@ def _must_stay(remote: RemoteAgent, card: AgentCard) -> None:
 
 
 @contextmanager
-def told_apart(remote: RemoteAgent) -> Generator[None]:
+def told_apart(remote: RemotePlace) -> Generator[None]:
     """Turn the exceptions of the client into those of a remote agent: a retry may help, or not."""
     try:
         yield
@@ -238,7 +238,7 @@ class RemoteWork:
     new one.
     """
 
-    def __init__(self, remote: RemoteAgent, stack: AsyncExitStack, turn: Any) -> None:
+    def __init__(self, remote: RemotePlace, stack: AsyncExitStack, turn: Any) -> None:
         self._remote = remote
         self._stack = stack
         self._connected: tuple[Client, AgentCard] | None = None

@@ -11,8 +11,6 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Final, NamedTuple, cast
 
-import anyio
-
 from remit.core.backoff import RetryPolicy
 from remit.core.bounds import TOP, ceiling
 from remit.core.breaker import BreakerPolicy
@@ -29,9 +27,8 @@ from remit.engine.directory import Agent, Directory
 from remit.engine.hooks import Hooks, no_hook
 from remit.engine.queue.task import Status
 from remit.engine.settings import Policy
-from remit.engine.timing import move_on_after
 from remit.engine.upkeep.keys import Keys
-from remit.errors import BadInput, Conflict, NotFound, RemitError
+from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision, Span, View
 from remit.runtime.filters import TaskFilter
 from remit.runtime.opening import Opening, settings
@@ -45,8 +42,6 @@ AT_ONCE: Final = 4  # deliveries to one hook; those to others do not wait for th
 TIMEOUT: Final = 30.0  # of one try, its request and its records
 KEEP_DAYS: Final = 30.0  # of the log of deliveries
 SLOTS: Final = 256  # deliveries of one process at once
-_LOOK_SECONDS: Final = 1.0  # between two looks for the first hook
-_AGAIN_SECONDS: Final = 10.0  # after a failure
 _SIGNING: Final = "signing"  # the name of the key that all secrets are derived from
 _KEY_BYTES: Final = 32
 _NOT_DELIVERED: Final = "NotDelivered: "
@@ -296,22 +291,3 @@ def _id(hook: object) -> str:
 def client() -> Any:
     """Return what sends requests to addresses from outside, within the networks that the operator permits."""
     return import_module("remit.adapters.vetted").of_operator(os.environ.get(NETWORKS_VARIABLE, ""))
-
-
-async def carry_hooks(opening: Opening) -> None:
-    """Send the events of a workspace to its hooks, until cancelled. While there is no hook, this looks for one every
-    second, and opens and imports nothing else."""
-    said = ""
-    while True:
-        pause = _LOOK_SECONDS
-        try:
-            if await opening.records.read(lambda view: view.hooks()):
-                await import_module("remit.adapters.hooks").carry(opening)
-        except Exception as error:  # noqa: BLE001 - tasks go on, and this loop must too
-            pause = _AGAIN_SECONDS
-            if repr(error) != said:  # once, not every ten seconds
-                said = repr(error)
-                trace = None if isinstance(error, RemitError) else error
-                _log.warning("events are not sent to hooks; trying again every %g s: %s", pause, error, exc_info=trace)
-        with move_on_after(opening.clock, pause):
-            await anyio.sleep_forever()

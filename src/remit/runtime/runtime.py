@@ -248,9 +248,9 @@ class Runtime(HasTeam):
             finally:
                 self._starting.discard(starting)
         if engine is not None and not starting.cancel_called:  # otherwise it was drained before it started
-            from remit.runtime.hooks import carry_hooks
+            from remit.runtime.delivering import carry_hooks
 
-            carrying = asyncio.create_task(carry_hooks(self._opening))
+            carrying = asyncio.create_task(carry_hooks(self._opening, Runtime))
             try:
                 await engine.resident.serve()
             finally:

@@ -13,7 +13,8 @@ import anyio
 from remit.core.values import RESERVED
 from remit.errors import StoreError
 from remit.ports import View
-from remit.runtime.hooks import carry_hooks
+from remit.runtime.delivering import carry_hooks
+from remit.runtime.runtime import Runtime
 from remit.runtime.workspace import opening_of
 from remit.server.tenants import Tenants
 
@@ -47,7 +48,7 @@ async def _carry(tenants: Tenants, but: str) -> None:
                 for name in names:
                     if name not in carried and await tenants.database.store(name).read(_has_hooks):
                         carried.add(name)
-                        group.start_soon(carry_hooks, opening_of(tenants.workspace(name)))
+                        group.start_soon(carry_hooks, opening_of(tenants.workspace(name)), Runtime)
             except StoreError as error:
                 _log.warning("the hooks of workspaces cannot be read, trying again: %s", error)
             await anyio.sleep(_LEAST + _EACH * len(names))

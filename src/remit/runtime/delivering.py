@@ -9,26 +9,28 @@ its retries, its limit of tasks at once and its log are those of an agent.
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import anyio
 
-from remit.adapters.vetted import Vetted, VettedAnswer
+from remit.core.backoff import RetryPolicy
+from remit.core.card import Card
 from remit.core.events import Event, Gap, Hook
 from remit.core.hook import delivery_id, derived_secret, signed_headers
 from remit.core.times import HOUR, SECOND, iso
 from remit.core.values import digest, encode
-from remit.errors import Conflict, Failed
+from remit.engine.timing import move_on_after
+from remit.errors import Conflict, Failed, RemitError
 from remit.ports import Span, View
 from remit.ports.services import Down, Undeliverable
 from remit.ports.turn import TurnLike
 from remit.report import wire
 from remit.runtime.hooks import RETRY, SLOTS, TIMEOUT, DeliveryLog, client, hook_card
 from remit.runtime.opening import Opening
-from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import Workspace
 
 PAGE: Final = 200
 LONGEST: Final = 65_536  # characters of a message; of a longer event only what it is about is sent
@@ -37,6 +39,7 @@ _CURSORS: Final = "cursors"
 _GONE: Final = 410  # the receiver wants no more
 _FAR: Final = 1_000  # events without a delivery after which the cursor is written all the same
 _LOOK_SECONDS: Final = 1.0  # between two looks, in case a notification is missed
+_AGAIN_SECONDS: Final = 10.0  # after a failure
 
 _log = logging.getLogger("remit")
 _carriers: WeakKeyDictionary[Any, "HookCarrier"] = WeakKeyDictionary()
@@ -55,22 +58,70 @@ class _Found(NamedTuple):
     end: int
 
 
-async def carry(opening: Opening) -> None:
+class Taken(Protocol):
+    """What a hook answered."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+
+class Sender(Protocol):
+    """What sends a message to an address."""
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Taken: ...
+
+
+class Carries(Protocol):
+    """The part of a `Runtime` that makes deliveries. It is given, because a runtime that serves starts this module."""
+
+    @property
+    def workspace(self) -> Workspace: ...
+    def cards(self) -> Sequence[Card]: ...
+    def add(self, card: Card, answer: Any, *, retry: RetryPolicy, timeout: float) -> Any: ...
+    def serving(self) -> AbstractAsyncContextManager[Any]: ...
+    def close(self) -> None: ...
+
+
+RuntimeOf: TypeAlias = Callable[[Opening], Carries]
+
+
+async def carry(opening: Opening, runtime_of: RuntimeOf) -> None:
     """Send the events of a workspace to its hooks, until it has none or the caller is cancelled. The followers of one
     database share the slots for deliveries."""
     database = opening.database
     carrier = _carriers.get(database)
     if carrier is None:
-        carrier = _carriers[database] = HookCarrier(opening, client())
+        carrier = _carriers[database] = HookCarrier(opening, client(), runtime_of)
     await carrier.carry(opening)
+
+
+async def carry_hooks(opening: Opening, runtime_of: RuntimeOf) -> None:
+    """Send the events of a workspace to its hooks, until cancelled. While there is no hook, this looks for one every
+    second, and opens nothing else."""
+    said = ""
+    while True:
+        pause = _LOOK_SECONDS
+        try:
+            if await opening.records.read(lambda view: view.hooks()):
+                await carry(opening, runtime_of)
+        except Exception as error:  # noqa: BLE001 - tasks go on, and this loop must too
+            pause = _AGAIN_SECONDS
+            if repr(error) != said:  # once, not every ten seconds
+                said = repr(error)
+                trace = None if isinstance(error, RemitError) else error
+                _log.warning("events are not sent to hooks; trying again every %g s: %s", pause, error, exc_info=trace)
+        with move_on_after(opening.clock, pause):
+            await anyio.sleep_forever()
 
 
 class HookCarrier:
     """Makes the deliveries of a database, for the workspaces that it is given."""
 
-    def __init__(self, opening: Opening, sends: Vetted) -> None:
+    def __init__(self, opening: Opening, sends: Sender, runtime_of: RuntimeOf) -> None:
         self.log = DeliveryLog(opening, SLOTS)
-        self.runtime = Runtime(self.log.opening)
+        self.runtime = runtime_of(self.log.opening)
         self._sends = sends
         self._clock = opening.clock
         self._carried = 0
@@ -80,17 +131,16 @@ class HookCarrier:
         root = await self.log.signing_key()
         self._carried += 1
         try:
-            async with AsyncExitStack() as stack:
-                follower = Follower(self, opening, root)
-                await follower.register()
-                await stack.enter_async_context(self.runtime.serving())
+            follower = Follower(self, opening, root)
+            await follower.register()
+            async with self.runtime.serving():
                 await follower.follow()
         finally:
             self._carried -= 1
             if not self._carried:
                 self.runtime.close()
 
-    async def send(self, hook: Hook, secrets: Sequence[bytes], message_id: str, body: bytes) -> VettedAnswer:
+    async def send(self, hook: Hook, secrets: Sequence[bytes], message_id: str, body: bytes) -> Taken:
         """Send a message to a hook, signed with each secret."""
         headers = signed_headers(secrets, message_id, self._clock.now() // SECOND, body)
         return await self._sends.post(hook.url, body, headers)
