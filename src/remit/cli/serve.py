@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_team, lasting, load_team
 from remit.cli.observing import LogFormat, json_logs, observed, saying
 from remit.cli.options import InWorkspace, OwnStore, aside, store_at, workspace_at
-from remit.config.tokens import forget_token, keep_token
+from remit.config.tokens import forget_token, keep_token, session_secret
 from remit.core.checks import between, whole
 from remit.engine.settings import HANDS
 from remit.errors import BadInput
@@ -124,6 +125,7 @@ async def _serve(
     from remit.server.callers import TokenDoorkeeper
     from remit.server.carrying import carrying
     from remit.server.serve import PortServer, is_loopback, listening, may_bind
+    from remit.server.sessions import Sessions
     from remit.server.tenants import Tenants
 
     database, clock = opening_of(workspace).database, opening_of(workspace).clock
@@ -137,7 +139,14 @@ async def _serve(
         token = token_urlsafe(32) if is_own else ""
         doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
         tenants = Tenants(database, (workspace,))
-        server = PortServer(create_app(tenants, doorkeeper, _settings(address, bound, workspace.name)))
+        settings = _settings(address, bound, workspace.name)
+        sessions = Sessions(
+            doorkeeper,
+            clock,
+            https=_over_tls(address),
+            secret=session_secret(_identity(workspace)) if database.lasting else None,
+        )
+        server = PortServer(create_app(tenants, doorkeeper, settings, sessions))
         file = keep_token(bound, token) if token else ""
         try:
             async with hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
@@ -146,6 +155,7 @@ async def _serve(
                 say(_greeting(workspace, address._replace(port=bound), team))
                 if token and log_format == "text":  # a log is kept, and a token is a secret
                     say(f"token: {token}")
+                    say(f"dashboard: http://{_named(address.host)}:{bound}/#key={token}")
                     aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
                 for sentence in await _warnings(workspace, team):
                     aside().print(Text(sentence, "yellow"), soft_wrap=True)
@@ -167,11 +177,27 @@ def _settings(address: ServeAddress, port: int, workspace: str) -> ServerSetting
     return ServerSettings(hosts, origins, workspace=workspace)
 
 
+def _identity(workspace: Workspace) -> str:
+    """Return what sessions are for: a workspace of one store, wherever it is opened from."""
+    from remit.stores.addresses import is_server
+
+    where = workspace.where if is_server(workspace.where) else str(Path(workspace.where).absolute())
+    return f"{where}\n{workspace.name}"
+
+
+def _over_tls(address: ServeAddress) -> frozenset[str]:
+    """Return the hosts that browsers reach by https: a proxy in front of the server speaks it."""
+    return frozenset(one.lower().removeprefix("https://") for one in address.origins if one.lower().startswith("https"))
+
+
 def _hosts(address: ServeAddress, port: int) -> frozenset[str]:
     """Return the Host headers to answer: the address itself, the names of this machine for itself, and those given."""
-    own = f"[{address.host}]" if ":" in address.host else address.host
-    names = {own, "localhost", "127.0.0.1", "[::1]"}
+    names = {_named(address.host), "localhost", "127.0.0.1", "[::1]"}
     return frozenset(f"{name}:{port}" for name in names) | {one.lower() for one in address.hosts}
+
+
+def _named(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 @asynccontextmanager
@@ -216,7 +242,6 @@ async def _warnings(workspace: Workspace, team: Runtime | None) -> list[str]:
 
 
 def _greeting(workspace: Workspace, address: ServeAddress, team: Runtime | None) -> str:
-    host = f"[{address.host}]" if ":" in address.host else address.host
     where = f"{workspace.where}, workspace {workspace.name}"
     hands = "no workers" if team is None else f"up to {count(team.concurrency, 'task')} at a time"
-    return f"serving http://{host}:{address.port} on {where}, {hands}; Ctrl-C ends it"
+    return f"serving http://{_named(address.host)}:{address.port} on {where}, {hands}; Ctrl-C ends it"

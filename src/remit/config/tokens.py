@@ -1,27 +1,39 @@
 """The token of a server on this machine, kept where only its user reads it, so that commands find it."""
 
+import hmac
 import os
+import stat
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from remit.errors import BadInput
 
 _FOLDER: Final = "remit"
+_KEPT: Final = "sessions.secret"
+_DIGITS: Final = 64
 
 
 def token_file(port: int) -> Path:
     """Return the file of the token of the server on this port."""
+    return _folder() / f"serve-{port}.token"
+
+
+def _folder() -> Path:
     above = os.environ.get("XDG_STATE_HOME", "")
     try:
         folder = Path(above) if Path(above).is_absolute() else Path.home() / ".local" / "state"
     except RuntimeError as error:
         raise BadInput("there is no home folder to keep the server's token in; set XDG_STATE_HOME") from error
-    return folder / _FOLDER / f"serve-{port}.token"
+    return folder / _FOLDER
 
 
 def keep_token(port: int, token: str) -> Path:
     """Write the token of a server, readable by its user only, and return the file. A link is replaced, not followed."""
-    file = token_file(port)
+    return _keep(token_file(port), token)
+
+
+def _keep(file: Path, token: str) -> Path:
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -41,6 +53,27 @@ def kept_token(port: int) -> str:
         return token_file(port).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError, BadInput):
         return ""
+
+
+def session_secret(use: str) -> bytes | None:
+    """Return the secret that signs the sessions of browsers for one use, such as a workspace of a store. It is made
+    once for each user of this machine, so a session outlives a restart of the server. None where it cannot be kept."""
+    try:
+        file = _folder() / _KEPT
+        if not _is_ours(file):
+            _keep(file, token_hex(32))
+        return hmac.digest(bytes.fromhex(file.read_text(encoding="ascii")), use.encode(), "sha256")
+    except (OSError, ValueError, BadInput):
+        return None
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a file is there, complete, and readable by its owner only."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_mode & 0o077 == 0 and found.st_size == _DIGITS
 
 
 def forget_token(port: int, token: str) -> None:

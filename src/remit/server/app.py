@@ -25,6 +25,7 @@ from remit.server.callers import RUN, Caller, Doorkeeper, no_key
 from remit.server.calls import HttpAnswer, HttpCall, Row, texts_in
 from remit.server.feed import Feeds
 from remit.server.handlers.remote import REMOTE_ROWS
+from remit.server.handlers.session import DOOR, SESSION_ROWS
 from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
 from remit.server.mcp import mcp_app
 from remit.server.metrics import metrics_app
@@ -32,6 +33,7 @@ from remit.server.openapi import RouteRows
 from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
 from remit.server.sessions import Sessions
+from remit.server.static import StaticPage
 from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
 from remit.server.tenants import Tenants
 
@@ -39,6 +41,7 @@ _log = logging.getLogger("remit")
 
 KEY_LIMIT: Final = 200  # characters of an Idempotency-Key
 _PARAMETERS: Final = 50
+_LOOKS: Final = frozenset(("GET", "HEAD"))
 _UNSAFE: Final = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -138,7 +141,8 @@ class Server:
         self._rates = RequestRates(settings.rates, monotonic)
         self._turns = FairTurns(settings.rates)
         self._rows = RouteRows(rows)
-        self._routes = RouteTree((*self._rows, *REMOTE_ROWS))
+        self._routes = RouteTree((*self._rows, *REMOTE_ROWS, *SESSION_ROWS))
+        self._page = StaticPage()
         self._mounts: dict[str, tuple[Mounted, ASGIApp]] = {}
         self._feeds = Feeds()
 
@@ -209,7 +213,10 @@ class Server:
 
     def _row(self, scope: Scope) -> tuple[Row, list[str]] | Response:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
-        found = self._routes.find(raw.partition(b"?")[0].decode("latin-1"))
+        path = raw.partition(b"?")[0].decode("latin-1")
+        found = self._routes.find(path)
+        if found is None and scope["method"] in _LOOKS and (shown := self._page.answer(path)) is not None:
+            return shown
         if found is None:
             return plain_problem(HTTPStatus.NOT_FOUND, "no-such-path", _NO_PATH)
         rows, values = found
@@ -240,7 +247,7 @@ class Server:
                 given.append(sent)
                 body = checked(row.body, sent, "the body")
         workspace = self._tenants.workspace(caller.workspace)
-        scope["remit.rows"] = self._rows
+        scope["remit.rows"], scope[DOOR] = self._rows, (self._doorkeeper, self._sessions)
         checked_query = checked(row.query, query, "the query")
         live = (self._feeds, partial(self._caller, row.scope, scope))
         call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive, *live)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from hashlib import sha256
 from secrets import token_bytes, token_hex
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from starlette.types import Scope
 
@@ -38,39 +38,58 @@ class AdmittedCallers(Protocol):
         ...
 
 
+class BegunSession(NamedTuple):
+    """A new session: the headers that set its cookie, the text that its page sends as X-Remit-CSRF, and its end."""
+
+    headers: dict[str, str]
+    csrf: str
+    until: int
+
+
 class Sessions:
-    """The sessions of a server. A cookie names an access, not a key, and is signed with a secret of this process. It
-    lasts for 12 hours, and never longer than the access. `tls` says that browsers reach the server by https."""
+    """The sessions of a server. A cookie names an access, not a key, and is signed with the secret. It lasts for 12
+    hours, and never longer than the access. `https` are the hosts that browsers reach by https. Without a `secret`, the
+    sessions end with the process."""
 
     def __init__(
-        self, callers: AdmittedCallers, clock: Clock, *, tls: bool = False, secret: bytes | None = None
+        self,
+        callers: AdmittedCallers,
+        clock: Clock,
+        *,
+        https: frozenset[str] = frozenset(),
+        secret: bytes | None = None,
     ) -> None:
         self._callers = callers
         self._clock = clock
-        self._tls = tls
+        self._https = https
         self._secret = token_bytes(32) if secret is None else secret
-        self.name = _OVER_TLS if tls else COOKIE
 
-    def begin(self, caller: Caller) -> tuple[dict[str, str], str]:
-        """Begin a session of a caller whose key was just checked. Return the headers that set its cookie, and the text
-        that its page sends as X-Remit-CSRF."""
+    def begin(self, caller: Caller, scope: Scope) -> BegunSession:
+        """Begin a session of a caller whose key was just checked, for the browser that made this request. Raise
+        `Forbidden` for a request of another page: it must not sign the browser in."""
+        self._must_be_own_page(scope)
         until = self._clock.now() + LASTS
         body = f"{caller.access or _TOKEN}.{until}.{token_hex(16)}"
         value = f"{body}.{self._signed('session', body)}"
-        return self._headers(value, LASTS // SECOND), self.csrf(value)
+        return BegunSession(self._headers(scope, value, LASTS // SECOND), self.csrf(value), until)
 
-    def end(self) -> dict[str, str]:
+    def end(self, scope: Scope) -> dict[str, str]:
         """Return the headers that remove the cookie."""
-        return self._headers("", 0)
+        return self._headers(scope, "", 0)
 
     def csrf(self, cookie: str) -> str:
         """Return what a page with this cookie sends as X-Remit-CSRF."""
         return self._signed("csrf", cookie)
 
+    def until(self, cookie: str) -> int:
+        """Return when the session of a valid cookie ends."""
+        return int(cookie.split(".")[1])
+
     def cookie(self, scope: Scope) -> str:
         """Return the cookie of a request, or "". Two of the same name are none: another host may have set one."""
+        own = self._name(scope)
         pairs = [part.strip().partition("=") for part in header(scope, b"cookie").split(";")]
-        found = [value for name, _, value in pairs if name == self.name]
+        found = [value for name, _, value in pairs if name == own]
         return found[0] if len(found) == 1 else ""
 
     async def caller(self, scope: Scope) -> Caller:
@@ -93,22 +112,35 @@ class Sessions:
         return "" if access == _TOKEN else access
 
     def _must_be_ours(self, scope: Scope, cookie: str) -> None:
-        site, origin = header(scope, b"sec-fetch-site"), header(scope, b"origin")
+        site = header(scope, b"sec-fetch-site")
         if site and site not in _OURS:
             raise Forbidden("a page of another origin may not use this session")
         if scope["method"] in _SAFE:
             return
-        host = header(scope, b"host")
-        own = f"{'https' if self._tls else 'http'}://{host}"
-        if not (origin == own if origin else site == "same-origin"):
-            raise Forbidden("only the server's own page may change something with this session")
+        self._must_be_own_page(scope)
         if not hmac.compare_digest(header(scope, CSRF).encode(), self.csrf(cookie).encode()):
             raise Forbidden("the header X-Remit-CSRF is missing or wrong; load the page again")
 
-    def _headers(self, value: str, seconds: int) -> dict[str, str]:
-        secure = "; Secure" if self._tls else ""
+    def _must_be_own_page(self, scope: Scope) -> None:
+        site, origin = header(scope, b"sec-fetch-site"), header(scope, b"origin")
+        own = f"{'https' if self._is_tls(scope) else 'http'}://{header(scope, b'host')}"
+        if (site and site not in _OURS) or not (origin == own if origin else site == "same-origin"):
+            raise Forbidden("only the server's own page may change something with this session")
+
+    def _is_tls(self, scope: Scope) -> bool:
+        return header(scope, b"host").lower() in self._https
+
+    def _name(self, scope: Scope) -> str:
+        """Return the name of the cookie. Browsers send a cookie to every port of a host, so the port is in it."""
+        if self._is_tls(scope):
+            return _OVER_TLS
+        port = header(scope, b"host").rpartition(":")[2]
+        return f"{COOKIE}_{port}" if port.isdigit() else COOKIE
+
+    def _headers(self, scope: Scope, value: str, seconds: int) -> dict[str, str]:
+        secure = "; Secure" if self._is_tls(scope) else ""
         return {
-            "Set-Cookie": f"{self.name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
+            "Set-Cookie": f"{self._name(scope)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
             "Cache-Control": "no-store",
         }
 

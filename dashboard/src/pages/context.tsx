@@ -1,0 +1,3 @@
+export function ContextPage() {
+  return <h1>Context</h1>;
+}

@@ -1,0 +1,3 @@
+export function SpendPage() {
+  return <h1>Spend</h1>;
+}
