@@ -29,7 +29,9 @@ from remit.runtime.workspace import Workspace, opening_of
 if TYPE_CHECKING:
     from remit.runtime.runtime import Runtime
     from remit.server.app import ServerSettings
+    from remit.server.auth import StoreDoorkeeper
     from remit.server.serve import PortServer
+    from remit.server.sessions import Sessions
 
 _PORTS: Final = 65_535
 
@@ -125,7 +127,6 @@ async def _serve(
     from remit.server.callers import TokenDoorkeeper
     from remit.server.carrying import carrying
     from remit.server.serve import PortServer, is_loopback, listening, may_bind
-    from remit.server.sessions import Sessions
     from remit.server.tenants import Tenants
 
     database, clock = opening_of(workspace).database, opening_of(workspace).clock
@@ -139,24 +140,15 @@ async def _serve(
         token = token_urlsafe(32) if is_own else ""
         doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
         tenants = Tenants(database, (workspace,))
-        settings = _settings(address, bound, workspace.name)
-        sessions = Sessions(
-            doorkeeper,
-            clock,
-            https=_over_tls(address),
-            secret=session_secret(_identity(workspace)) if database.lasting else None,
-        )
-        server = PortServer(create_app(tenants, doorkeeper, settings, sessions))
+        sessions = _sessions(workspace, doorkeeper, address)
+        server = PortServer(create_app(tenants, doorkeeper, _settings(address, bound, workspace.name), sessions))
         file = keep_token(bound, token) if token else ""
         try:
             async with hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
                 serving = asyncio.create_task(server.serve([socket]))
-                say = saying(log_format)
-                say(_greeting(workspace, address._replace(port=bound), team))
+                saying(log_format)(_greeting(workspace, address._replace(port=bound), team))
                 if token and log_format == "text":  # a log is kept, and a token is a secret
-                    say(f"token: {token}")
-                    say(f"dashboard: http://{_named(address.host)}:{bound}/#key={token}")
-                    aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
+                    _say_token(token, f"http://{_named(address.host)}:{bound}", file)
                 for sentence in await _warnings(workspace, team):
                     aside().print(Text(sentence, "yellow"), soft_wrap=True)
                 await _until_told(server, serving, heard)
@@ -165,6 +157,22 @@ async def _serve(
             if token:
                 forget_token(bound, token)
     return 0
+
+
+def _say_token(token: str, url: str, file: object) -> None:
+    say = saying("text")
+    say(f"token: {token}")
+    say(f"dashboard: {url}/#key={token}")
+    aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
+
+
+def _sessions(workspace: Workspace, doorkeeper: StoreDoorkeeper, address: ServeAddress) -> Sessions:
+    """Return the sessions of browsers. Those of a store on disk outlive a restart of the server."""
+    from remit.server.sessions import Sessions
+
+    opened = opening_of(workspace)
+    secret = session_secret(_identity(workspace)) if opened.database.lasting else None
+    return Sessions(doorkeeper, opened.clock, https=_over_tls(address), secret=secret)
 
 
 def _settings(address: ServeAddress, port: int, workspace: str) -> ServerSettings:
