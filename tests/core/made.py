@@ -1,5 +1,7 @@
 """Events of every kind, as their makers make them."""
 
+from typing import get_args
+
 from core.make import NOW, entry, remit_along
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
@@ -33,6 +35,8 @@ from remit.core.kinds.tasks import (
     Claim,
     Queued,
     Requeue,
+    Wait,
+    WaitKind,
     claimed,
     ended,
     fenced,
@@ -43,6 +47,7 @@ from remit.core.kinds.tasks import (
     started,
     submitted,
     tokens_used,
+    waiting,
 )
 from remit.core.kinds.upkeep import journal_cut, keys_kept, runs_pruned
 from remit.core.kinds.workspace import (
@@ -238,6 +243,8 @@ MADE = [
         },
     ),
     moved("task.waiting", HERE, "coder", NOW, {}),
+    *(waiting(HERE, "coder", NOW, Wait(kind)) for kind in get_args(WaitKind)),
+    waiting(HERE, "coder", NOW, Wait("person", "q1")),
     moved("task.resumed", HERE, "coder", NOW, {}),
     moved("task.resumed", HERE, "coder", NOW, {"until": NOW + 9}),
     moved("task.cancelling", HERE, "coder", NOW, {"why": "enough"}),

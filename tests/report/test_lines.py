@@ -48,6 +48,7 @@ def test_every_kind_of_event_is_one_harmless_line():
     [
         ("task.submitted", ": part 2; a fork of r0 at event 7"),
         ("task.claimed", ": attempt 1 on w1"),
+        ("task.waiting", ": waits for a person: q1"),
         ("task.retrying", ": attempt 1: no disk; again from 22:13:20.000Z"),
         ("task.lost", ": the process that had it is gone: w0"),
         ("task.cancelling", ": enough (by ann)"),

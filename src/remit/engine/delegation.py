@@ -15,7 +15,7 @@ from remit.core.events import Labels, Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME, Refusable
 from remit.core.identity import question, said
 from remit.core.kinds.sharing import messages_taken
-from remit.core.kinds.tasks import Begun, Claim, Lineage, claimed, started
+from remit.core.kinds.tasks import Begun, Claim, Lineage, Wait, claimed, started
 from remit.core.lifecycle import TERMINAL, Outcome, Record
 from remit.core.loops import GROWN, ONCE, USUAL, Repetition, Sign, Thresholds
 from remit.core.plan import Lead
@@ -356,7 +356,7 @@ class Delegations:
             begun = begun._replace(position=position) if position else begun
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
-            passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()
+            passing = slots.passing_on(view, asker, now, child.id) if slots.concerns(asker) else ()
             return Decision(None) if passing is None else Decision(child.id, (*events, *passing), aside=lineage)
 
         answer, aside = await services.conductor.admit(live, op, decide, asker.wants)
@@ -438,7 +438,7 @@ class Delegations:
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             until = resumed_until(ground.directory.get(record.holder), resumed.remit, now)
-            passing = services.slots.passing_on(view, asker, now) or ()
+            passing = services.slots.passing_on(view, asker, now, record.id) or ()
             events = (claimed(place_of(record), record.holder, now, claim, until), *admitted.events, *passing)
             return Decision(None, events, aside=resumed)
 
@@ -446,7 +446,7 @@ class Delegations:
         if isinstance(answer, dict):
             return endings.refused(asker.remit, Refused.read(answer))
         if aside is None:
-            async with services.slots.idle(asker):
+            async with services.slots.idle(asker, Wait("task", known.id)):
                 return await endings.awaited(services.bell, known.id)
         services.slots.passed_on(asker)
         resumed: Resumed = aside

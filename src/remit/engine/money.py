@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAl
 from remit.core.checks import between, keywords, of_type, refuse_strange, yes_or_no
 from remit.core.events import Unsealed
 from remit.core.kinds.money import ledger_event
-from remit.core.kinds.tasks import tokens_used
+from remit.core.kinds.tasks import Wait, tokens_used
 from remit.core.limits import Exceeded, Limit
 from remit.core.money import (
     ACCOUNT,
@@ -160,7 +160,7 @@ class Holding(NamedTuple):
                 return str(placed)
             until = until or clock.ticks() + round(self.wait * SECOND)
             with live.verb():
-                async with self.slots.given_up(live):
+                async with self.slots.given_up(live, Wait("money")):
                     await self._wait(live, bill, mine, (until - clock.ticks()) / SECOND)
             patient = clock.ticks() < until
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.core.events import Unsealed, read
 from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used
-from remit.core.kinds.tasks import FirstData
+from remit.core.kinds.tasks import FirstData, Wait
 from remit.core.question import Inquiry, Notice, Question, QuestionDraft, Reply, accepted, asked_by_agent, decided
 from remit.core.remit import path
 from remit.core.times import DAY, SECOND, SpanGiven, iso, span
@@ -204,8 +204,9 @@ class Questions(NamedTuple):
         said = await self.ground.store.read(lambda view: said_in(view, question))
         if said is not None:
             return said
+        wait = Wait("person", question)
         waiting: AbstractAsyncContextManager[None] = (
-            self.slots.idle(live) if stepped_back else self.slots.given_up(live)
+            self.slots.idle(live, wait) if stepped_back else self.slots.given_up(live, wait)
         )
         with clocks_stand_still(live.control):
             async with waiting:

@@ -36,6 +36,7 @@ from remit.core.kinds.tasks import (
     HopRefused,
     Retrying,
     TokensUsed,
+    WaitData,
     fork_text,
 )
 from remit.core.kinds.upkeep import JournalCut, KeysKept, RunsPruned
@@ -393,19 +394,33 @@ def _answered(event: Event) -> str:
     return f": {data['question']} {data['state']}{who}{where}" + (f": {said}" if said else "")
 
 
+def _waiting(event: Event) -> str:
+    """Return text such as ": waits for a person: q1"."""
+    data = read(event, WaitData)
+    return f": waits for {_WAITS_FOR[data.get('for', '')]}" + (f": {data['id']}" if "id" in data else "")
+
+
 def _told(event: Event) -> str:
     data = read(event, NoticeSent)
     how = f"could not be told: {data['error']}" if "error" in data else "was told"
     return f": {data['question']}: {data['channel']} {how}"
 
 
+_WAITS_FOR: Final = {
+    "": "a task, or for a person",
+    "person": "a person",
+    "task": "a task",
+    "slot": "a busy agent",
+    "money": "money that other calls hold",
+    "model": "a model",
+}
 _SAY_WHO: Final = frozenset(("question.answered",))  # their text names the person
 _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.started": _started,
     "task.submitted": _submitted,
     "task.fenced": lambda _: ": its process is gone; it waits for its asker",
     "task.claimed": _claimed,
-    "task.waiting": lambda _: ": waits for a task, or for a person",
+    "task.waiting": _waiting,
     "task.resumed": lambda _: ": goes on",
     "task.queued": lambda _: ": waits for its turn to go on",
     "task.retrying": _retrying,

@@ -1,7 +1,7 @@
 """Events of a task: its start, each change of its state, and its end."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, NotRequired, TypedDict
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from remit.core import scope
 from remit.core.allow import names_data
@@ -261,8 +261,23 @@ class Cancelling(TypedDict):
     by: NotRequired[str]
 
 
-class Nothing(TypedDict):
-    """The data of events that need none: the kind says everything."""
+WaitKind = Literal["person", "task", "slot", "money", "model"]
+_WaitsFor = TypedDict("_WaitsFor", {"for": WaitKind}, total=False)  # a keyword cannot be a field of a class
+
+
+class WaitData(_WaitsFor, total=False):
+    """The data of `task.waiting`: what the task waits for. `id` is the question to a person, the task (missing if it is
+    one of several), the busy agent whose slot is wanted, or the model that rests; there is none for money that other
+    calls hold. Older journals have neither."""
+
+    id: str
+
+
+class Wait(NamedTuple):
+    """What a task waits for, and the id or name of it."""
+
+    kind: WaitKind
+    id: str = ""
 
 
 class Resumes(TypedDict, total=False):
@@ -278,6 +293,14 @@ def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Unsealed:
 def moved(kind: str, at: Place, agent: str, now: int, data: dict[str, Json]) -> Unsealed:
     """Return the event of a task that changes its state."""
     return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
+
+
+def waiting(at: Place, agent: str, now: int, wait: Wait) -> Unsealed:
+    """Return the event of a task that waits and releases its slots."""
+    data: dict[str, Json] = {"for": wait.kind}
+    if wait.id:
+        data["id"] = wait.id
+    return moved("task.waiting", at, agent, now, data)
 
 
 class Requeue(NamedTuple):
@@ -443,7 +466,7 @@ SHAPES: Final[dict[str, type]] = {
     "task.claimed": ClaimData,
     "task.fenced": FenceData,
     "task.handed": Handed,
-    "task.waiting": Nothing,
+    "task.waiting": WaitData,
     "task.resumed": Resumes,
     "task.cancelling": Cancelling,
     "task.queued": QueuedAgain,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import anyio
 
 from remit.core.events import Unsealed
-from remit.core.kinds.tasks import Requeue, moved, requeued
+from remit.core.kinds.tasks import Requeue, Wait, moved, requeued, waiting
 from remit.core.remit import LASTS, Pass, expires
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -38,32 +38,32 @@ class Slots(NamedTuple):
     # -- waiting ---------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def given_up(self, asker: LiveTask) -> AsyncGenerator[None]:
+    async def given_up(self, asker: LiveTask, wait: Wait) -> AsyncGenerator[None]:
         """Release the slots while the body waits for something outside the asker's line of work; several waits may
         overlap."""
         asker.control.step_back()
         try:
-            async with self.idle(asker):
+            async with self.idle(asker, wait):
                 yield
         finally:
             if asker.control.step_up():
                 await self.take_again(asker)
 
     @asynccontextmanager
-    async def idle(self, asker: LiveTask) -> AsyncGenerator[None]:
+    async def idle(self, asker: LiveTask, wait: Wait) -> AsyncGenerator[None]:
         """Release the slots while the body waits. It is the body of a delegation: the asker continues elsewhere, so no
         slot is taken again here."""
         asker.life.step_aside()
         try:
-            await self.rest(asker)
+            await self.rest(asker, wait)
             yield
         finally:
             asker.life.step_in()
 
-    async def rest(self, asker: LiveTask) -> None:
+    async def rest(self, asker: LiveTask, wait: Wait) -> None:
         """Record that the asker waits, and that its whole line does if none of its tasks works."""
         members = self._idle_members(asker)
-        await self._say_waiting(asker, members if asker.life.rests or asker in members else (asker, *members))
+        await self._say_waiting(asker, members if asker.life.rests or asker in members else (asker, *members), wait)
 
     def _idle_members(self, asker: LiveTask) -> list[LiveTask]:
         """Release the line's slot if none of its tasks works. Return the tasks whose state must change to `waiting`."""
@@ -74,10 +74,10 @@ class Slots(NamedTuple):
         line.let_go()
         return [member for member in line.members.values() if not member.life.rests]
 
-    async def _say_waiting(self, asker: LiveTask, waiting: Iterable[LiveTask]) -> None:
+    async def _say_waiting(self, asker: LiveTask, resting: Iterable[LiveTask], wait: Wait | None = None) -> None:
         """Record the tasks as waiting, so that other tasks can use their slots; a worker that takes the task over waits
-        again."""
-        members = tuple(waiting)
+        again. `wait` is what the asker waits for; the others of its line wait for a task of the line."""
+        members = tuple(resting)
         if not members:
             return
         now = self.ground.clock.now()
@@ -87,7 +87,8 @@ class Slots(NamedTuple):
         def decide(view: View) -> Decision[None]:
             asker.must_hold(view)
             at_work = [member for member in members if _stands(view, member, "running")]
-            return Decision(None, tuple(_moved("task.waiting", member, now) for member in at_work))
+            waits = [(member, wait if member is asker else None) for member in at_work]
+            return Decision(None, tuple(_waits(member, now, own or _line_wait(member)) for member, own in waits))
 
         await self.ground.store.tx(self.ground.ids.new(), decide)
 
@@ -151,8 +152,8 @@ class Slots(NamedTuple):
         line = asker.control.line
         return asker.agent.card.concurrency is not None or (line is not None and line.rests)
 
-    def passing_on(self, view: View, asker: LiveTask, now: int) -> tuple[Unsealed, ...] | None:
-        """Return the events to record with a task that starts in the asker's line: an agent with a concurrency limit
+    def passing_on(self, view: View, asker: LiveTask, now: int, child: str) -> tuple[Unsealed, ...] | None:
+        """Return the events to record with a child that starts in the asker's line: an agent with a concurrency limit
         releases its slot while it waits, and a line that waited works again. Return None if the line has to wait for a
         slot first."""
         line = asker.control.own_line
@@ -160,7 +161,7 @@ class Slots(NamedTuple):
             return None
         woken = self.resumed(self.woken(view, asker), now) if line.rests else ()
         if asker.card.concurrency is not None and _stands(view, asker, "running"):
-            return (_moved("task.waiting", asker, now), *woken)
+            return (_waits(asker, now, Wait("task", child)), *woken)
         return tuple(woken)
 
     @staticmethod
@@ -219,8 +220,14 @@ def _works(view: View, line: Line[LiveTask]) -> bool:
     return any(_stands(view, member, "running") for member in line.members.values())
 
 
-def _moved(kind: str, live: LiveTask, now: int) -> Unsealed:
-    return moved(kind, live.place, live.remit.holder, now, {})
+def _waits(live: LiveTask, now: int, wait: Wait) -> Unsealed:
+    return waiting(live.place, live.remit.holder, now, wait)
+
+
+def _line_wait(live: LiveTask) -> Wait:
+    """Return what a task waits for while its whole line waits: its child, if there is exactly one."""
+    children = [task for task, member in live.control.own_line.members.items() if member.remit.parent == live.remit.id]
+    return Wait("task", children[0] if len(children) == 1 else "")
 
 
 class Attempted(NamedTuple):
@@ -301,7 +308,7 @@ class BusyAgents:
         async with self._in_line(wish.to) as first:
             while True:
                 left = until - self._ground.clock.ticks()
-                async with self._idle(asker):
+                async with self._idle(asker, wish.to):
                     await self._free(first, self._room(wish.to, asker), left / SECOND if left > 0 else _LOOK_SECONDS)
                 attempted = await self._again(attempt, asker, patient=self._ground.clock.ticks() < until)
                 if attempted.answer is not None:
@@ -337,8 +344,8 @@ class BusyAgents:
             else:
                 del self._places[agent], asked_for[agent]
 
-    def _idle(self, asker: LiveTask | None) -> AbstractAsyncContextManager[None]:
-        return self._slots.idle(asker) if asker is not None else nullcontext()
+    def _idle(self, asker: LiveTask | None, agent: str) -> AbstractAsyncContextManager[None]:
+        return self._slots.idle(asker, Wait("slot", agent)) if asker is not None else nullcontext()
 
     def _room(self, agent: str, asker: LiveTask | None) -> Callable[[View], bool]:
         def is_free(view: View) -> bool:

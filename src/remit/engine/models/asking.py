@@ -13,6 +13,7 @@ from remit.core.checks import meant
 from remit.core.events import Unsealed
 from remit.core.kinds.models import cooling_set, model_answered, model_failed, model_waiting
 from remit.core.kinds.money import ledger_event
+from remit.core.kinds.tasks import Wait
 from remit.core.money import UNITS, Lease, Purse, Unit, first_line, fitting
 from remit.core.prices import Usage
 from remit.core.recovery import (
@@ -357,7 +358,7 @@ class Models(NamedTuple):
             return Decision(None, (model_waiting(live.remit, attempt, number, self.ground.clock.now()),))
 
         await self.ground.store.tx(self.ground.ids.new(), decide)
-        async with self.slots.given_up(live):
+        async with self.slots.given_up(live, Wait("model", attempt.model)):
             with move_on_after(self.ground.clock, attempt.wait / SECOND):
                 await asyncio.Event().wait()
 

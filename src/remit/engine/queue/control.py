@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from remit.core import lifecycle
 from remit.core import remit as remits
 from remit.core.events import Event, Place, Unsealed, labels_restored, read
-from remit.core.kinds.tasks import FirstData, Lineage, moved
+from remit.core.kinds.tasks import FirstData, Lineage, Wait, moved
 from remit.core.lifecycle import Outcome, Record
 from remit.core.remit import LASTS, expires, task_of
 from remit.core.times import iso
@@ -97,7 +97,8 @@ class TaskControl:
         if ended is not None:
             return ended
         with asker.verb():
-            async with self._slots.given_up(asker):  # it has a slot again when the timeout is raised
+            # It has a slot again when the timeout is raised.
+            async with self._slots.given_up(asker, Wait("task", task)):
                 with fail_after(self._ground.clock, seconds):
                     return await endings.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it

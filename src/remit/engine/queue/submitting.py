@@ -18,7 +18,7 @@ from remit.core.card import Card
 from remit.core.events import NO_LABELS, Labels
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
-from remit.core.kinds.tasks import Begun, Lineage, Queued, started, submitted
+from remit.core.kinds.tasks import Begun, Lineage, Queued, Wait, started, submitted
 from remit.core.lifecycle import GONE
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
@@ -279,7 +279,7 @@ class TaskQueue:
         task = asker.remit.id
         if await self._ground.store.read(lambda view: view.spawned(task)) < self._spawns:
             return
-        async with self._slots.given_up(asker):
+        async with self._slots.given_up(asker, Wait("task")):
             with move_on_after(self._ground.clock, self._spawn_wait):
                 await self._slots.bell.until(ANYTHING, lambda view: view.spawned(task) < self._spawns or None)
 
