@@ -16,6 +16,7 @@ from remit.core.question import (
     accepted,
     asked_by_agent,
     decided,
+    editable,
 )
 from remit.errors import BadInput
 
@@ -127,6 +128,23 @@ def test_a_question_is_open_until_it_ends():
     assert OPEN.is_open
     for ends in ENDS.values():
         assert not any(OPEN._replace(state=state).is_open for state in ends)
+
+
+@pytest.mark.rule("approval.editable")
+@pytest.mark.parametrize(
+    ("kind", "shows", "changes"),
+    [
+        ("hop", {"action": "delegate", "task": "x"}, "task"),
+        ("hop", {"action": "handoff", "task": "x"}, ""),
+        ("tool", {"action": "deploy", "arguments": {}}, "arguments"),
+        ("tool", {"action": "step", "step": "a"}, ""),
+        ("review", {"result": 1}, "result"),
+        ("money", {}, "amount"),
+        ("ask", {}, ""),
+    ],
+)
+def test_a_question_says_what_a_person_may_change(kind, shows, changes):
+    assert editable(kind, shows) == changes
 
 
 # -- the table ----------------------------------------------------------------------------------------------------

@@ -219,11 +219,13 @@ async def test_the_task_is_done_as_it_was_approved_and_what_was_asked_stays_on_r
     lead_by(rt, door)
     async with running(rt, "lead") as outcome:
         question = await the_question(rt)
+        assert question.editable == "task"
         await rt.workspace.questions.approve(question.id, by="ann", value="to test first")
     assert outcome.result().value == "deployed: to test first"
     assert told == ["to test first"]
     kept = await rt.workspace.questions.get(question.id)
     assert (kept.shows["task"], kept.value, kept.used) == ("to prod", "to test first", True)
+    assert kept.editable == "", "it is decided"
     assert {status.task for status in await rt.workspace.tasks.list(agent="deployer")} == {"to test first"}
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 1}
     await sound(rt)
@@ -240,7 +242,7 @@ async def test_the_text_of_a_step_is_approved_as_any_other(rt: Runtime):
     assert (outcome.result().value, told) == ("deployed: to test first", ["to test first"])
 
 
-@pytest.mark.rule("approval.edited", "ask.input")
+@pytest.mark.rule("approval.edited", "approval.editable", "ask.input")
 @pytest.mark.parametrize("door", [hand_off, command], ids=lambda door: door.__name__)
 async def test_a_task_that_is_handed_over_stays_what_it_is(rt: Runtime, door: Door):
     """Nothing that was approved in other words is done in the old ones."""
@@ -248,6 +250,7 @@ async def test_a_task_that_is_handed_over_stays_what_it_is(rt: Runtime, door: Do
     lead_by(rt, door)
     async with running(rt, "lead", "the whole") as outcome:
         question = await the_question(rt)
+        assert question.editable == ""
         with pytest.raises(BadInput) as no:
             await rt.workspace.questions.approve(question.id, value="only a part")
         assert str(no.value) == (

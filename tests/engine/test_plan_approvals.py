@@ -31,7 +31,7 @@ async def test_a_person_approves_each_step(rt: Runtime):
         first = await the_question(rt)
         assert (first.kind, first.text) == ("tool", "step 'a' is to be done by 'worker': draft")
         assert first.shows == {"action": "step", "agent": "worker", "step": "a", "task": "draft"}
-        assert told["worker"] == []
+        assert (told["worker"], first.editable) == ([], "")
         with pytest.raises(BadInput) as no:
             await rt.workspace.questions.approve(first.id, value={"task": "another"})
         assert str(no.value).startswith(f"question {first.id} is about a step of a plan, which stays as it is; ")

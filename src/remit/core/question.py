@@ -15,10 +15,18 @@ from remit.errors import BadInput
 QuestionKind = Literal["ask", "hop", "tool", "review", "money"]
 QuestionState = Literal["open", "answered", "approved", "rejected", "expired", "withdrawn"]
 Expiry = Literal["reject", "approve", "default"]
+Editable = Literal["task", "arguments", "result", "amount", ""]
 
 TEXT_LIMIT: Final = 8_000
 CHOICES: Final = 20
 CHOICE_LIMIT: Final = 200
+_EDITABLE: Final[dict[QuestionKind, Editable]] = {
+    "ask": "",
+    "hop": "task",
+    "tool": "arguments",
+    "review": "result",
+    "money": "amount",
+}
 # The possible ends of an open question; each is final.
 ENDS: Final[dict[QuestionKind, tuple[QuestionState, ...]]] = {
     "ask": ("answered", "rejected", "expired", "withdrawn"),
@@ -71,7 +79,8 @@ class Inquiry:
     """A question to a person. `kind` is "ask" for a question that wants an answer, "hop" for the approval of a
     delegation or handoff, "tool" for the approval of an action, "review" for a result that a person approves, edits or
     sends back, "money" for more money. `shows` is the action that an approval permits, or the result; `chain` are
-    the agents that asked each other up to the asking one, `notices` the deliveries. Times are microseconds since 1970.
+    the agents that asked each other up to the asking one, `notices` the deliveries. `editable` is what the person may
+    change with an approval, or "". Times are microseconds since 1970.
     """
 
     id: str
@@ -97,6 +106,7 @@ class Inquiry:
     seq: int = 0
     chain: str = ""
     notices: tuple[Notice, ...] = ()
+    editable: Editable = ""
 
 
 class Reply(NamedTuple):
@@ -166,6 +176,14 @@ def accepted(question: Question, choices: list[str], value: object) -> Json:
             f"{shown(value)} is none of the answers to {question.id}: {', '.join(choices)}{meant(text, choices)}"
         )
     return text
+
+
+def editable(kind: QuestionKind, shows: Shows) -> Editable:
+    """Return what a person may change with an approval: the task of a delegation, the arguments of an action, a result,
+    or an amount of money. Handoffs and plan steps stay as they are: a changed text would not be used there."""
+    if "step" in shows or (kind == "hop" and shows.get("action") == "handoff"):
+        return ""
+    return _EDITABLE[kind]
 
 
 def decided(question: Question, by: str, channel: str, at: int) -> str:

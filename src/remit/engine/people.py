@@ -9,7 +9,17 @@ from typing import Any, Final, NamedTuple, cast
 from remit.core.events import Unsealed, read
 from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used
 from remit.core.kinds.tasks import FirstData, Wait
-from remit.core.question import Inquiry, Notice, Question, QuestionDraft, Reply, accepted, asked_by_agent, decided
+from remit.core.question import (
+    Inquiry,
+    Notice,
+    Question,
+    QuestionDraft,
+    Reply,
+    accepted,
+    asked_by_agent,
+    decided,
+    editable,
+)
 from remit.core.remit import path
 from remit.core.times import DAY, SECOND, SpanGiven, iso, span
 from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, checked, digest, encode, excerpt, line, plain, shown
@@ -160,16 +170,16 @@ def _gives(view: View, question: Question, reply: Reply, now: int) -> tuple[Repl
 
 def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:
     """Return the changed task, arguments or result of an approval. Raise `BadInput` if they must not be changed."""
-    handing = question.kind == "hop" and shows.get("action") == "handoff"
-    if handing or "step" in shows:  # a changed text would not be used here, so it must not be approved
-        about = "handing a task over" if handing else "a step of a plan"
+    changes = editable(question.kind, shows)
+    if not changes:
+        about = "handing a task over" if shows.get("action") == "handoff" else "a step of a plan"
         raise BadInput(
             f"question {question.id} is about {about}, which stays as it is; "
             "approve it without a value, or reject it and say why"
         )
-    if question.kind == "hop":
+    if changes == "task":
         return plain(value, "a task", TASK_LIMIT)
-    if question.kind == "review":
+    if changes == "result":
         return checked(value, "the result")
     if not isinstance(value, dict):
         raise BadInput("the arguments of a tool, as they are approved, are a JSON object")
@@ -334,6 +344,7 @@ def inquiry(view: View, question: Question) -> Inquiry:
         seq=question.asked,
         chain=_chain(view, question),
         notices=_notices(view, question.id),
+        editable=editable(question.kind, asked.get("shows", {})) if question.is_open else "",
     )
 
 
