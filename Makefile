@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 LIGHT  := $(VENV)/.light
 READY  := $(VENV)/.ready
 MODEL  := $(VENV)/.model
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The pins name every package there is to install, so nothing is resolved: pip would look at releases newer than the pin
 # for a dependency with an extra (`psycopg[pool]`) and refuse those for having no hash.
 PINNED := $(INSTALL) --require-hashes --no-deps
