@@ -4,10 +4,12 @@ import { path } from "./router";
 import { pageAt } from "./routes";
 import { session } from "./session";
 import { SignIn } from "./signin";
+import { startStream } from "./stream";
 
 export function App() {
   if (session.value === undefined) return null;
   if (session.value === null) return <SignIn />;
+  startStream();
   const { Page, values } = pageAt(path.value);
   return (
     <Frame>
