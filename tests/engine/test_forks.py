@@ -361,6 +361,8 @@ async def test_what_cannot_be_forked_is_refused_with_the_reason(rt: Runtime):
         await fork(child.task)
     with pytest.raises(BadInput, match="is not one of run"):
         await fork(run.id, last.seq + 1)
+    with pytest.raises(BadInput, match="is not one of run"):
+        await fork(run.id, 2**63 - 1)
     with pytest.raises(BadInput, match="is before run"):
         await fork(run.id, first.seq - 1)
     with pytest.raises(BadInput, match="has no answer to replace"):

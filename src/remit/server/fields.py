@@ -78,7 +78,7 @@ AgentName: TypeAlias = Annotated[
     str,
     Field(min_length=1, max_length=NAME_LIMIT),
     AfterValidator(_named),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": r"[^\W_]"}),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": r"^[^\x00]*[^\W_][^\x00]*$"}),
 ]
 Text: TypeAlias = Annotated[
     str, Field(max_length=TASK_LIMIT), WithJsonSchema({"type": "string", "maxLength": TASK_LIMIT, "pattern": NO_NUL})

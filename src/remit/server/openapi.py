@@ -34,6 +34,18 @@ _PROBLEM: Final[dict[str, Any]] = {
         "task": {"type": "string"},
     },
 }
+# Where the object is that a request makes; its answer has the id. Every run is a task, too.
+_TASK: Final = ("/v1/tasks/{id}", "/v1/runs/{id}")
+_MAKES: Final[dict[str, tuple[str, ...]]] = {
+    "POST /v1/tasks": _TASK,
+    "POST /v1/tasks/{id}/retry": _TASK,
+    "POST /v1/runs/{id}/fork": _TASK,
+    "POST /v1/plans": _TASK,
+    "POST /v1/teams": _TASK,
+    "POST /v1/artifacts": ("/v1/artifacts/{digest}",),
+    "POST /v1/access": ("/v1/access/{id}",),
+    "POST /v1/hooks": ("/v1/hooks/{id}",),
+}
 _SEGMENTS: Final[dict[str, dict[str, Any]]] = {
     "seq": {"type": "integer", "minimum": 0},
     "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
@@ -53,7 +65,8 @@ def describe(rows: RouteRows) -> dict[str, Any]:
     schemas: dict[str, Any] = {"Problem": _PROBLEM, "Json": JSON_SCHEMA}
     paths: dict[str, dict[str, Any]] = {}
     for row in rows:
-        paths.setdefault(row.path, {})[row.method.lower()] = _operation(row, schemas)
+        made = paths.setdefault(row.path, {})[row.method.lower()] = _operation(row, schemas)
+        _link(made, row, rows)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -69,7 +82,7 @@ def describe(rows: RouteRows) -> dict[str, Any]:
 
 def _operation(row: Row, schemas: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "operationId": f"{row.method.lower()}{row.path.replace('/', '_').replace('{', '').replace('}', '')}",
+        "operationId": _name(row),
         "summary": row.summary,
         "description": (row.handler.__doc__ or "").strip(),
         "parameters": [*_segments(row), *_query(row, schemas)],
@@ -87,10 +100,31 @@ def _operation(row: Row, schemas: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def _name(row: Row) -> str:
+    return f"{row.method.lower()}{row.path.replace('/', '_').replace('{', '').replace('}', '')}"
+
+
+def _link(made: Mapping[str, Any], row: Row, rows: RouteRows) -> None:
+    """Say which other requests are about what this one makes, and where their paths come from."""
+    places = _MAKES.get(row.name, (row.path,) if row.method == "PUT" else ())
+    source = "$request.path." if row.method == "PUT" else "$response.body#/"
+    links = {
+        _name(one): {"operationId": _name(one), "parameters": {name: f"{source}{name}" for name in _names(place)}}
+        for place in places
+        for one in rows
+        if one is not row and f"{one.path}/".startswith(f"{place}/")
+    }
+    if links:
+        made["responses"][str(min(row.answers))]["links"] = links
+
+
+def _names(path: str) -> list[str]:
+    return [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
+
+
 def _segments(row: Row) -> list[dict[str, Any]]:
-    names = [segment[1:-1] for segment in row.path.split("/") if segment.startswith("{")]
     usual = {"type": "string", "minLength": 1}
-    return [{"name": name, "in": "path", "required": True, "schema": _SEGMENTS.get(name, usual)} for name in names]
+    return [{"name": name, "in": "path", "required": True, "schema": _SEGMENTS.get(name, usual)} for name in _names(row.path)]
 
 
 def _query(row: Row, schemas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -116,7 +150,7 @@ def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _body(row: Row, schemas: dict[str, Any]) -> dict[str, Any] | None:
     if row.raw:
-        return {"required": True, "content": {"application/octet-stream": {"schema": {}}}}
+        return {"required": False, "content": {"application/octet-stream": {"schema": {}}}}  # a file may be empty
     if row.body is NoBody:
         return None
     name = row.body.__name__

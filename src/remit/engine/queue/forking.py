@@ -13,7 +13,7 @@ from remit.core.events import Event, Place, read
 from remit.core.kinds.tasks import FirstData, Lineage
 from remit.core.kinds.workspace import KeptTask, as_first_recorded, kept_task, work_kept
 from remit.core.lifecycle import BEGINNINGS, Record
-from remit.core.values import Json, shown
+from remit.core.values import INT_LIMIT, Json, shown
 from remit.engine.attempt.replay import is_fork, origin_of
 from remit.errors import BadInput, Conflict
 from remit.ports import DoneBefore, Ids, Span, View
@@ -51,7 +51,7 @@ def fork_of(view: View, root: Record, at: int | None, given: Given | None, ids: 
 def recorded(view: View, root: Record, at: int | None = None) -> list[Event]:
     """Return the events of a run up to event `at`, after those of the runs that it is a retry of: a retry uses what
     they finished."""
-    before = None if at is None else at + 1
+    before = None if at is None or at >= INT_LIMIT else at + 1  # no store can look for more
     events = view.events(Span(run=root.id, before=before))
     if not events or events[0].seq > root.began:
         if at is not None and at < root.began:

@@ -72,7 +72,7 @@ async def listing(call: HttpCall[EventsQuery, NoBody]) -> HttpAnswer | Response:
     names."""
     if call.scope["method"] == "GET" and STREAM in call.headers.get("accept", ""):
         return await _stream(call)
-    if call.query.words is not None:
+    if call.query.words:
         raise BadInput("words of models come in a stream only: send `Accept: text/event-stream`")
     journal = call.workspace.journal
     found = await journal.history(**call.query.filters())

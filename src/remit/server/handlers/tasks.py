@@ -46,8 +46,16 @@ MetaText = Annotated[str, Field(max_length=VALUE_LIMIT, json_schema_extra={"patt
 LONGEST_WAIT = 60  # seconds
 
 
+# A task begins after some time, or at a moment.
+NOT_BOTH: Final[dict[str, Any]] = {
+    "anyOf": [{"properties": {"after": {"type": "null"}}}, {"properties": {"at": {"type": "null"}}}]
+}
+
+
 class LabelsBody(BodyModel):
     """What every submission may say: its session, its limits, its labels, and when and how often it is tried."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": [NOT_BOTH]})
 
     session: Session | None = None
     tier: Tier | None = None
@@ -91,7 +99,7 @@ _OF_A_SESSION: Final[dict[str, Any]] = {
 class SubmitBody(LabelsBody):
     """A task for an agent: a text, data, or both."""
 
-    model_config = ConfigDict(json_schema_extra={**SAYS_SOMETHING, "allOf": [_OF_A_SESSION]})
+    model_config = ConfigDict(json_schema_extra={**SAYS_SOMETHING, "allOf": [NOT_BOTH, _OF_A_SESSION]})
 
     agent: AgentName
     task: Text = ""
