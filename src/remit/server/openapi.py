@@ -124,7 +124,10 @@ def _names(path: str) -> list[str]:
 
 def _segments(row: Row) -> list[dict[str, Any]]:
     usual = {"type": "string", "minLength": 1}
-    return [{"name": name, "in": "path", "required": True, "schema": _SEGMENTS.get(name, usual)} for name in _names(row.path)]
+    return [
+        {"name": name, "in": "path", "required": True, "schema": _SEGMENTS.get(name, usual)}
+        for name in _names(row.path)
+    ]
 
 
 def _query(row: Row, schemas: dict[str, Any]) -> list[dict[str, Any]]:
