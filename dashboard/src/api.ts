@@ -11,14 +11,26 @@ export class ApiError extends Error {
   }
 }
 
+const LEAVES = 60_000; // characters; a browser finishes a request of this size after its page was left
+
 /** Call the server. A body is sent as JSON; `key` is an Idempotency-Key, so that a repeated request acts once. */
-export async function call<T>(method: string, path: string, body?: unknown, key = ""): Promise<T> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+export async function call<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  key = "",
+  more: Record<string, string> = {},
+): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json", ...more };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET" && session.value) headers["X-Remit-CSRF"] = session.value.csrf;
   if (key) headers["Idempotency-Key"] = key;
   const init: RequestInit = { method, headers, credentials: "same-origin" };
-  if (body !== undefined) init.body = JSON.stringify(body);
+  if (body !== undefined) {
+    const text = JSON.stringify(body);
+    init.body = text;
+    init.keepalive = text.length < LEAVES;
+  }
   let response: Response;
   try {
     response = await fetch(path, init);
@@ -39,4 +51,28 @@ async function json(response: Response): Promise<unknown> {
   } catch {
     return null;
   }
+}
+
+type Query = Record<string, string | number | boolean | null | undefined>;
+
+/** Return a path with those parameters that have a value. */
+export function address(path: string, query: Query): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** Return the path of a route; each part is encoded, so that a name with a slash stays one part. */
+export function route(...parts: string[]): string {
+  return `/v1/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** Return a new Idempotency-Key. `crypto.randomUUID` is missing where the page came over plain http. */
+export function freshKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
+}
+
+/** Return the sentence of an error. */
+export function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

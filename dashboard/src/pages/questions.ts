@@ -1,0 +1,157 @@
+// The questions that people are asked: which are open, what may be changed, and sending a decision.
+import { signal } from "@preact/signals";
+import { ApiError, call, route, sentenceOf } from "../api";
+import { onEvents, onOpened } from "../stream";
+import { dollars, written } from "../parts/said";
+import { later, say } from "../parts/toast";
+import type { Event, Json, Question } from "../shapes";
+
+/** The open questions; undefined until they are known. */
+export const open = signal<Question[] | undefined>(undefined);
+export const trouble = signal<ApiError | undefined>(undefined);
+/** Questions that were decided while this page looked, by whomever, so that they do not just vanish. */
+export const settled = signal<Question[]>([]);
+/** What this person decided and was not sent yet, or is on its way: the id of the question and a word for it. */
+export const sending = signal<ReadonlyMap<string, string>>(new Map());
+
+const KEPT = 20;
+const TOGETHER = 150; // milliseconds in which several events cause one read
+let asked = 0;
+
+/** Read the open questions. */
+export async function load(): Promise<void> {
+  const mine = ++asked;
+  try {
+    const found = await call<{ approvals: Question[] }>("GET", "/v1/approvals?limit=200");
+    if (mine !== asked) return;
+    open.value = found.approvals;
+    trouble.value = undefined;
+    const ids = new Set(found.approvals.map((one) => one.id));
+    settled.value = settled.value.filter((one) => !ids.has(one.id));
+  } catch (error) {
+    if (mine === asked && error instanceof ApiError) trouble.value = error;
+  }
+}
+
+/** Keep the open questions up to date. */
+export function startQuestions(): () => void {
+  void load();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const soon = () => (timer ??= setTimeout(() => ((timer = undefined), void load()), TOGETHER));
+  const stops = [
+    onEvents((events) => {
+      for (const event of events) if (event.kind === "question.answered") settle(event);
+      if (events.some((event) => event.kind === "question.asked")) soon();
+    }),
+    onOpened(soon),
+  ];
+  return () => {
+    clearTimeout(timer);
+    for (const stop of stops) stop();
+  };
+}
+
+function settle(event: Event): void {
+  const { question, state, by, channel, why, value } = event.data;
+  const found = open.value?.find((one) => one.id === question);
+  if (!found) return;
+  moveToSettled({
+    ...found,
+    state: String(state),
+    by: String(by),
+    channel: String(channel),
+    why: String(why),
+    value: value ?? null,
+    answered_at: event.at,
+  });
+}
+
+function moveToSettled(question: Question): void {
+  open.value = open.value?.filter((one) => one.id !== question.id);
+  settled.value = [question, ...settled.value.filter((one) => one.id !== question.id)].slice(0, KEPT);
+}
+
+/** What of a question a person may change: its task, arguments, result or amount; "" if nothing. */
+export function changeable(question: Question): "task" | "arguments" | "result" | "amount" | "" {
+  if (question.kind === "money") return "amount";
+  if (question.kind === "review") return "result";
+  const told = question.editable;
+  if (told !== undefined) return told === "task" || told === "arguments" || told === "result" ? told : "";
+  if ("step" in question.shows) return "";
+  if (question.kind === "hop") return question.shows.action === "handoff" ? "" : "task";
+  return question.kind === "tool" ? "arguments" : "";
+}
+
+/** The text that a person starts to change. */
+export function original(question: Question): string {
+  const what = changeable(question);
+  return what === "amount" ? String(question.shows.proposed ?? "") : what ? written(question.shows[what]) : "";
+}
+
+/** Return the value of a changed text. Throws a sentence if it has the wrong form. */
+export function changedValue(question: Question, text: string): Json {
+  const what = changeable(question);
+  if (what === "task" || what === "amount") {
+    if (!text.trim()) throw new Error(what === "task" ? "A task needs a text." : "Give an amount, such as $0.50.");
+    return text.trim();
+  }
+  if (what === "result" && typeof question.shows.result === "string") return text;
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch (error) {
+    throw new Error(`This is not JSON: ${sentenceOf(error)}`, { cause: error });
+  }
+  if (what === "arguments" && (value === null || typeof value !== "object" || Array.isArray(value)))
+    throw new Error("The arguments are a JSON object, in braces.");
+  return value;
+}
+
+export type Verb = "approve" | "reject" | "answer";
+const DOING: Record<Verb, string> = { approve: "approving", reject: "rejecting", answer: "answering" };
+const DONE: Record<Verb, string> = { approve: "Approved", reject: "Rejected", answer: "Answered" };
+
+/** Decide a question. It is sent after five seconds, unless the person takes it back. */
+export function decide(question: Question, verb: Verb, said: { why?: string; value?: Json } = {}): void {
+  if (sending.value.has(question.id)) return;
+  mark(question.id, DOING[verb]);
+  const text = `${DONE[verb]}: ${headline(question)}`;
+  later(text, () => void sendNow(question, verb, said), () => mark(question.id, ""));
+}
+
+async function sendNow(question: Question, verb: Verb, said: { why?: string; value?: Json }): Promise<void> {
+  try {
+    await call("POST", route("approvals", question.id, verb), { digest: question.digest, ...said });
+    await refresh(question);
+  } catch (error) {
+    say(`${headline(question)}: ${sentenceOf(error)}`, { bad: true });
+    if (error instanceof ApiError && error.status === 409) await refresh(question).catch(() => undefined);
+  } finally {
+    mark(question.id, "");
+  }
+}
+
+/** Read a question again, and show how it was decided. */
+async function refresh(question: Question): Promise<void> {
+  const fresh = await call<Question>("GET", route("approvals", question.id));
+  if (fresh.state === "open") await load();
+  else moveToSettled(fresh);
+}
+
+function mark(id: string, word: string): void {
+  const next = new Map(sending.value);
+  if (word) next.set(id, word);
+  else next.delete(id);
+  sending.value = next;
+}
+
+/** What a question is about, in a few words. */
+export function headline({ kind, agent, shows, text }: Question): string {
+  const whom = typeof shows.agent === "string" ? shows.agent : "";
+  if (kind === "hop" && shows.action === "handoff") return `${agent} wants to hand this over to ${whom}`;
+  if (kind === "hop") return `${agent} wants to ask ${whom}`;
+  if (kind === "tool") return `${agent} wants to ${String(shows.action ?? "act")}`;
+  if (kind === "review") return `${agent} has a result for review`;
+  if (kind === "money") return `${agent} wants ${String(shows.proposed ?? dollars(null))} more`;
+  return `${agent} asks: ${text}`;
+}
