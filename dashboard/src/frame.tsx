@@ -13,7 +13,7 @@ import { BurnLine } from "./parts/pill";
 import { useNow } from "./parts/ticking";
 import { Toasts } from "./parts/toast";
 import { go, path } from "./router";
-import { link, linkText, startStream } from "./stream";
+import { live, liveText } from "./stream";
 import { theme, toggleTheme } from "./theme";
 import "./styles/frame.css";
 import "./styles/parts.css";
@@ -36,7 +36,6 @@ function isAt(address: string): boolean {
 
 export function Frame({ children }: { children: ComponentChildren }) {
   useEffect(() => {
-    startStream();
     const stops = [startKeys(), startQuestions(), startBreakers(), startToday()];
     addEventListener("keydown", opensPalette);
     return () => {
@@ -70,7 +69,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <div class="right">
           <BreakerPill />
           <TodayPill />
-          <LinkPill />
+          <LivePill />
           <button class="icon" onClick={toggleTheme} aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}>
             {theme.value === "dark" ? <Moon /> : <Sun />}
           </button>
@@ -79,7 +78,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           </button>
         </div>
       </header>
-      <LinkBanner />
+      <LiveBanner />
       <main id="main" tabIndex={-1}>
         {children}
       </main>
@@ -153,26 +152,30 @@ function TodayPill() {
   );
 }
 
-function LinkPill() {
-  const { kind } = link.value;
-  const isLive = kind === "live" || kind === "catching-up";
+function LivePill() {
+  const { state, catching } = live.value;
+  const words = { connecting: "connecting", live: "live", paused: "reconnecting", gone: "server gone", revoked: "revoked" };
   return (
-    <span class={`live ${isLive ? "on" : kind}`} role="status">
+    <span class={`live ${state}`} role="status">
       <i aria-hidden="true" />
-      {kind === "catching-up" ? "catching up" : kind === "paused" ? "reconnecting" : kind === "gone" ? "server gone" : kind}
+      {catching ? "catching up" : words[state]}
     </span>
   );
 }
 
 /** What a person must know while the live view is interrupted. */
-function LinkBanner() {
+function LiveBanner() {
+  const { state, catching } = live.value;
+  return state === "paused" || state === "gone" || catching ? <Interrupted /> : null;
+}
+
+function Interrupted() {
   const now = useNow();
-  const { kind } = link.value;
-  if (kind !== "paused" && kind !== "gone" && kind !== "catching-up") return null;
+  const { state } = live.value;
   return (
-    <p class={`banner ${kind}`} role="status">
-      {linkText(link.value, now / 1_000)}
-      {kind === "gone" && (
+    <p class={`banner ${state}`} role="status">
+      {liveText(live.value, now / 1_000)}
+      {state === "gone" && (
         <>
           . What is shown may be old; <code>remit serve</code> starts it again.
         </>

@@ -62,7 +62,7 @@ export interface Question {
   used: boolean;
   seq: number;
   chain: string;
-  editable?: string;
+  editable: "task" | "arguments" | "result" | "amount" | "";
 }
 
 export interface AgentCard {

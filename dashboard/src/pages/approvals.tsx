@@ -4,14 +4,15 @@ import { ApiError, call, route } from "../api";
 import { useKeys } from "../parts/keys";
 import { Empty, Loading, Trouble } from "../parts/shown";
 import { many } from "../parts/money";
-import { ago, ahead, moment } from "../parts/said";
+import { ago, moment } from "../parts/said";
+import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
 import { Glyph } from "../parts/pill";
 import { toneOf } from "../parts/tone";
 import { go, place } from "../router";
 import type { Question } from "../shapes";
 import { QuestionView } from "./question";
-import { headline, load, open, sending, settled, trouble } from "./questions";
+import { load, open, sending, settled, subtitle, title, trouble } from "./questions";
 import "../styles/approvals.css";
 
 export function ApprovalsPage({ values }: { values: Record<string, string> }) {
@@ -178,16 +179,16 @@ function Item({ question, isShown, tail }: { question: Question; isShown: boolea
     <li class={isOpen && !busy ? "item" : "item over"}>
       <a href={`/approvals/${question.id}${tail}`} aria-current={isShown ? "true" : undefined}>
         <Glyph sign={isOpen ? "you" : toneOf(question.state)} />
-        <span class="title">{headline(question).slice(0, 300)}</span>
+        <span class="title">{title(question).slice(0, 300)}</span>
         <span class="when">{isOpen ? ago(question.asked_at, time) : ""}</span>
         <span class="sub">
           {busy
             ? `${busy}…`
             : isOpen
-              ? `${String(question.shows.task ?? question.text).slice(0, 200)}`
+              ? subtitle(question).slice(0, 200)
               : `${question.state} by ${question.by || "nobody"}, ${moment(question.answered_at)}`}
         </span>
-        {isOpen && <span class="due">{ahead(question.until, time)}</span>}
+        {isOpen && <span class="due">{left(question.until - time)}</span>}
       </a>
     </li>
   );

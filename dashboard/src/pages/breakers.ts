@@ -1,7 +1,7 @@
 // The breakers of agents, for the bar and the pages. An event says when one changes.
 import { signal } from "@preact/signals";
 import { call } from "../api";
-import { onEvents, onOpened } from "../stream";
+import { listen, onOpened } from "../stream";
 import type { Breaker, Event } from "../shapes";
 
 /** Breakers of agents that failed recently or are out of service; undefined until they are known. */
@@ -26,7 +26,7 @@ function take(event: Event): void {
 export function startBreakers(): () => void {
   void load();
   const stops = [
-    onEvents((events) => events.filter((event) => event.kind === "breaker.set").forEach(take)),
+    listen((events) => events.filter((event) => event.kind === "breaker.set").forEach(take)),
     onOpened(() => void load()),
   ];
   return () => stops.forEach((stop) => stop());

@@ -1,10 +1,11 @@
 // What needs a person, before everything else: questions, stalled runs, runs that are nearly out of money, breakers.
 import { many } from "../parts/money";
-import { ago, ahead, dollars, firstLine } from "../parts/said";
+import { ago, dollars, firstLine } from "../parts/said";
+import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
 import { Glyph, type Tone } from "../parts/pill";
 import { breakers } from "./breakers";
-import { headline, open, sending } from "./questions";
+import { open, sending, subtitle, title } from "./questions";
 import { type Listed, OVER } from "./runlist";
 
 const TIGHT = 0.8; // of its money is spent or held
@@ -27,9 +28,9 @@ export function NeedsYou({ rows }: { rows: Listed[] }) {
       id: one.id,
       tone: "you",
       href: `/approvals/${one.id}`,
-      title: headline(one).slice(0, 200),
-      sub: firstLine(String(one.shows.task ?? one.text)),
-      when: ahead(one.until, time),
+      title: title(one).slice(0, 200),
+      sub: firstLine(subtitle(one)),
+      when: left(one.until - time),
     }));
   const running = rows.filter((row) => !OVER.has(row.state));
   const stalled: Need[] = running

@@ -7,13 +7,14 @@ import { useLoad } from "../parts/load";
 import { Act, CopyCli, lacks } from "../parts/shown";
 import { cli } from "../parts/copycli";
 import { many } from "../parts/money";
-import { ahead, moment } from "../parts/said";
+import { moment } from "../parts/said";
+import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
 import { Glyph, Pill } from "../parts/pill";
 import { toneOf } from "../parts/tone";
 import { Field, Said, Value } from "../parts/value";
 import type { Question, Receipt } from "../shapes";
-import { changeable, changedValue, decide, headline, original, sending, type Verb } from "./questions";
+import { changedValue, decide, headline, original, sending, title, type Verb } from "./questions";
 
 const OWN = new Set(["action", "arguments", "task", "result", "chain", "because", "misfit"]);
 
@@ -36,12 +37,12 @@ function Head({ question }: { question: Question }) {
     <header class="question-head">
       <Glyph sign={question.state === "open" ? "you" : toneOf(question.state)} />
       <div class="grow">
-        <h2>{headline(question).slice(0, 500)}</h2>
+        <h2>{title(question).slice(0, 500)}</h2>
         <p class="faint">
-          asked {moment(question.asked_at)} · run <a href={`/runs/${question.run}`}>{question.run}</a>
+          {question.kind === "ask" && `${question.agent} asks you · `}asked {moment(question.asked_at)} · run <a href={`/runs/${question.run}`}>{question.run}</a>
         </p>
       </div>
-      {question.state === "open" && <span class="due">{ahead(question.until, time)}</span>}
+      {question.state === "open" && <span class="due">{left(question.until - time)}</span>}
     </header>
   );
 }
@@ -74,7 +75,7 @@ function Matter({ question }: { question: Question }) {
   const misfit = typeof shows.misfit === "string" ? shows.misfit : "";
   return (
     <section class="matter">
-      {kind === "ask" || kind === "money" ? <Said text={text} /> : null}
+      {kind === "money" || (kind === "ask" && text.length > 500) ? <Said text={text} /> : null}
       {kind === "tool" && (
         <>
           <p class="call">
@@ -104,7 +105,7 @@ function Matter({ question }: { question: Question }) {
 function Deciding({ question }: { question: Question }) {
   const [mode, setMode] = useState<"" | "edit" | "reject">("");
   const busy = sending.value.get(question.id);
-  const edits = changeable(question);
+  const edits = question.editable;
   const off = lacks("approve") || (busy ? `It is ${busy}.` : "");
   const asks = question.kind === "ask";
   const back = question.kind === "review" ? "Send back" : asks ? "Decline" : "Reject";
@@ -248,7 +249,7 @@ function Rejecting({ question, verb, onBack }: { question: Question; verb: strin
 
 function Editing({ question, onBack }: { question: Question; onBack: () => void }) {
   const start = original(question);
-  const what = changeable(question);
+  const what = question.editable;
   const [text, setText] = useState(start);
   return (
     <div>

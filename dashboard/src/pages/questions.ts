@@ -1,7 +1,7 @@
 // The questions that people are asked: which are open, what may be changed, and sending a decision.
 import { signal } from "@preact/signals";
 import { ApiError, call, route, sentenceOf } from "../api";
-import { onEvents, onOpened } from "../stream";
+import { listen, onOpened } from "../stream";
 import { dollars, written } from "../parts/said";
 import { later, say } from "../parts/toast";
 import type { Event, Json, Question } from "../shapes";
@@ -39,7 +39,7 @@ export function startQuestions(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const soon = () => (timer ??= setTimeout(() => ((timer = undefined), void load()), TOGETHER));
   const stops = [
-    onEvents((events) => {
+    listen((events) => {
       for (const event of events) if (event.kind === "question.answered") settle(event);
       if (events.some((event) => event.kind === "question.asked")) soon();
     }),
@@ -71,26 +71,16 @@ function moveToSettled(question: Question): void {
   settled.value = [question, ...settled.value.filter((one) => one.id !== question.id)].slice(0, KEPT);
 }
 
-/** What of a question a person may change: its task, arguments, result or amount; "" if nothing. */
-export function changeable(question: Question): "task" | "arguments" | "result" | "amount" | "" {
-  if (question.kind === "money") return "amount";
-  if (question.kind === "review") return "result";
-  const told = question.editable;
-  if (told !== undefined) return told === "task" || told === "arguments" || told === "result" ? told : "";
-  if ("step" in question.shows) return "";
-  if (question.kind === "hop") return question.shows.action === "handoff" ? "" : "task";
-  return question.kind === "tool" ? "arguments" : "";
-}
 
 /** The text that a person starts to change. */
 export function original(question: Question): string {
-  const what = changeable(question);
+  const what = question.editable;
   return what === "amount" ? String(question.shows.proposed ?? "") : what ? written(question.shows[what]) : "";
 }
 
 /** Return the value of a changed text. Throws a sentence if it has the wrong form. */
 export function changedValue(question: Question, text: string): Json {
-  const what = changeable(question);
+  const what = question.editable;
   if (what === "task" || what === "amount") {
     if (!text.trim()) throw new Error(what === "task" ? "A task needs a text." : "Give an amount, such as $0.50.");
     return text.trim();
@@ -145,13 +135,25 @@ function mark(id: string, word: string): void {
   sending.value = next;
 }
 
-/** What a question is about, in a few words. */
-export function headline({ kind, agent, shows, text }: Question): string {
+/** What a question is about, in a few words: for messages, where nothing else says who asks. */
+export function headline(question: Question): string {
+  return question.kind === "ask" ? `${question.agent} asks: ${question.text}` : title(question);
+}
+
+/** What stands below the title in lists. */
+export function subtitle({ kind, agent, shows, text }: Question): string {
+  if (kind === "ask") return `${agent} asks you`;
+  if (kind === "tool") return text.slice(text.indexOf(" wants to ") + 10);
+  return typeof shows.task === "string" ? shows.task : text;
+}
+
+/** The title of a question in lists. */
+export function title({ kind, agent, shows, text }: Question): string {
   const whom = typeof shows.agent === "string" ? shows.agent : "";
   if (kind === "hop" && shows.action === "handoff") return `${agent} wants to hand this over to ${whom}`;
   if (kind === "hop") return `${agent} wants to ask ${whom}`;
   if (kind === "tool") return `${agent} wants to ${String(shows.action ?? "act")}`;
   if (kind === "review") return `${agent} has a result for review`;
   if (kind === "money") return `${agent} wants ${String(shows.proposed ?? dollars(null))} more`;
-  return `${agent} asks: ${text}`;
+  return text;
 }

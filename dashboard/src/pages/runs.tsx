@@ -1,7 +1,7 @@
 // All runs: first what needs a person, then the table. It follows the journal instead of asking again and again.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, address, call, freshKey, route, sentenceOf } from "../api";
-import { onEvents, onOpened } from "../stream";
+import { listen, onOpened } from "../stream";
 import { FormDialog } from "../parts/dialog";
 import { useKeys } from "../parts/keys";
 import { Act, CopyCli, Empty, Loading, Trouble } from "../parts/shown";
@@ -92,7 +92,7 @@ function useRuns(query: URLSearchParams): Found {
     setRows(undefined);
     void read(null);
     const stops = [
-      onEvents((events) => setRows((old) => old && follow(old, events, (run) => fits(run, new URLSearchParams(text))))),
+      listen((events) => setRows((old) => old && follow(old, events, (run) => fits(run, new URLSearchParams(text))))),
       onOpened(() => void read(null)),
     ];
     return () => {
@@ -303,16 +303,16 @@ function Row({ row, isAt, isChosen, onChoose }: { row: Listed; isAt: boolean; is
       </span>
       <span role="cell" class="c-money">
         <span>
-          <b>{dollars(row.credits)}</b>
+          {row.credits || row.granted != null ? <b>{dollars(row.credits)}</b> : <span class="faint">–</span>}
           {row.granted != null && <small> of {dollars(row.granted)}</small>}
         </span>
         {row.granted != null && <BurnLine spent={row.credits} held={row.held ?? 0} of={row.granted} />}
       </span>
-      <span role="cell" class="c-tokens">{figure(row.tokens)}</span>
+      <span role="cell" class="c-tokens">{row.tokens ? figure(row.tokens) : "–"}</span>
       <span role="cell" class="c-agents">{agents || "–"}</span>
       <span role="cell" class="c-depth">{row.depth ?? (row.dots.length ? depthOf(row) : "–")}</span>
       <span role="cell" class={row.refused ? "c-refused some" : "c-refused"}>
-        {row.refused}
+        {row.refused || "–"}
       </span>
       <span role="cell" class="c-age" title={moment(row.asked_at)}>
         {span(Math.max(0, time - row.asked_at))}

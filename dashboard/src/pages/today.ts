@@ -1,7 +1,7 @@
 // What was spent today, and the cap of the workspace for a day if there is one.
 import { signal } from "@preact/signals";
 import { address, call } from "../api";
-import { onEvents, onOpened } from "../stream";
+import { listen, onOpened } from "../stream";
 import type { LimitUse, Spending } from "../shapes";
 
 /** Spent today, or in the 24 hours of the cap; undefined until it is known. */
@@ -29,7 +29,7 @@ export function startToday(): () => void {
   void load();
   const timer = setInterval(() => void load(), 60_000);
   const stops = [
-    onEvents((events) => {
+    listen((events) => {
       for (const { kind, data } of events)
         if (PAYS.has(kind) && today.value !== undefined)
           today.value += Number(data.costs?.credits ?? 0) - Number(data.charged?.credits ?? 0);

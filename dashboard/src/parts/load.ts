@@ -1,7 +1,7 @@
 // Reading from the server: what is there, what went wrong, and again when an event says that it changed.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, call } from "../api";
-import { onEvents, onOpened } from "../stream";
+import { listen, onOpened } from "../stream";
 import type { Event } from "../shapes";
 
 export interface Loaded<T> {
@@ -36,7 +36,7 @@ export function useLoad<T>(path: string | null, changes?: (event: Event) => bool
     reload();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const soon = () => (timer ??= setTimeout(() => ((timer = undefined), reload()), TOGETHER));
-    const stops = [onEvents((events) => events.some((one) => concerns.current?.(one)) && soon()), onOpened(soon)];
+    const stops = [listen((events) => events.some((one) => concerns.current?.(one)) && soon()), onOpened(soon)];
     return () => {
       clearTimeout(timer);
       for (const stop of stops) stop();
