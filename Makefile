@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help demo demo-llm dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pins fmt clean
+.PHONY: help browser demo demo-llm dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -56,6 +56,12 @@ dashboard: $(PAGE)  ## build the page that `remit serve` shows
 dashboard-if-possible:
 	@$(MAKE) --no-print-directory $(MODULES) || echo "npm could not be reached, so the dashboard is not built and its tests are skipped"
 	@test ! -e $(MODULES) || $(MAKE) --no-print-directory $(PAGE)
+
+# The dashboard is tested in Debian's chromium. Elsewhere, install a chromium yourself.
+browser:  ## install the browser that the dashboard is tested in, where apt-get and root are there
+	@if command -v chromium chromium-browser google-chrome > /dev/null; then true; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium > /dev/null; then true; \
+	else echo "there is no chromium, and it cannot be installed here, so tests in a browser are skipped"; fi
 
 demo: $(LIGHT)  ## run the demo, without a key or a server; ASK=1 to answer its question yourself
 	@$(BIN)/remit demo $(if $(ASK),--ask)

@@ -49,7 +49,9 @@ class StaticPage:
 
     def answer(self, path: str) -> Response | None:
         """Return the file or the page at a path, or None if it has neither."""
-        _, first, *below = path.split("/") if path.startswith("/") else ("", path)
+        if not path.startswith("/"):
+            return None
+        _, first, *below = path.split("/")
         if first in _PAGES and (not any(below) or first in _BELOW):
             self._read()
             index = self._files.get(f"/{_INDEX}", _PLAIN.encode())
