@@ -21,7 +21,7 @@ from remit.core.recovery import Cooling, what_rests
 from remit.core.times import Schedule
 from remit.core.values import checked
 from remit.errors import Failed
-from remit.ports import KeyInfo, RunLine
+from remit.ports import KeyInfo, RunLine, RunVitals
 from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, Failure
 from remit.report.edges import AskEdge
@@ -208,22 +208,31 @@ def test_a_run_is_its_first_task_and_its_figures():
         Labels("ann", ("nightly",), (("n", 1),)),
     )
 
-    assert wire.run(line, state="running") == {
+    vitals = RunVitals(2, {"completed": 1, "running": 1}, ("w1",), 7, 100, 1, NOW + 1)
+    assert wire.run(line, state="running", vitals=vitals, signs=(NOW + 2, True)) == {
         "id": "t2",
         "state": "running",
         "agent": "coder",
         "task": "build it",
         "session": "s1",
         "tasks": 2,
+        "states": {"completed": 1, "running": 1},
+        "agents": ["coder", "lead"],
+        "depth": 2,
         "handoffs": 1,
         "tokens": 70,
         "credits": 5,
+        "held": 7,
+        "granted": 100,
         "refused": 3,
+        "questions": 1,
         "by": "ann",
         "tags": ["nightly"],
         "meta": {"n": 1},
         "asked_at": NOW,
         "ended_at": None,
+        "seen_at": NOW + 2,
+        "stalled": True,
     }
 
 

@@ -131,6 +131,7 @@ LOOKS: dict[str, Callable[[View], object]] = {
     "a page of tasks": lambda view: view.tasks(Which(limit=10, before=100)),
     "a page of one agent's tasks": lambda view: view.tasks(Which(agent="helper", limit=10)),
     "a page of runs": lambda view: view.runs(10, 100),
+    "how runs stand": lambda view: view.vitals(["run7", "run8"]),
     "a page of an asker's tasks": lambda view: view.tasks(Which(asker="lead", limit=10)),
     "a page of runs by their text": lambda view: view.run_lines(Which(text="run", limit=10)),
     "what is open": lambda view: view.tasks(Which(state="open")),

@@ -8,7 +8,7 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out, typed_with
 from remit.cli.ps import EVERY, Narrowed, labelled, took
 from remit.cli.terminal import Rows, state_text
 from remit.core.checks import limit as checked_limit
-from remit.ports import RunLine
+from remit.ports import RunLine, RunVitals
 from remit.report import wire
 from remit.report.figures import age, money
 from remit.report.printable import escaped
@@ -29,16 +29,21 @@ def runs(*, place: Where = HERE, only: Narrowed = EVERY, limit: int = 20, json: 
     """
     most = checked_limit(limit)
     with opened(place) as workspace:
-        lines, crew = asyncio.run(workspace.looks.runs(most, **only.which()))
+        lines, crew, vitals = asyncio.run(workspace.looks.runs(most, **only.which()))
         where = workspace.where
     if json:
-        emit([wire.run(line, state=crew.state(line.record)) for line in lines])
+        emit([_data(line, crew, vitals[line.record.id]) for line in lines])
     elif not lines and only != EVERY:
         out().print(Text("no such runs", "dim"))
     elif not lines:
         out().print(Text(f"no runs yet in {where}; start one: {typed_with_team('run', ' AGENT TASK')}"))
     else:
         out().print(_table(lines, crew))
+
+
+def _data(line: RunLine, crew: Crew, vitals: RunVitals) -> wire.Data:
+    record = line.record
+    return wire.run(line, state=crew.state(record), vitals=vitals, signs=crew.signs(record, vitals))
 
 
 def _table(lines: list[RunLine], crew: Crew) -> Rows:

@@ -158,6 +158,21 @@ class RunLine:
 
 
 @dataclass(frozen=True, slots=True)
+class RunVitals:
+    """How a run stands: the levels of its tasks, its tasks by state, the processes that have its running tasks, the
+    credits that its open calls hold and those that it was given (None: no limit of its own), its open questions, and
+    the time of the latest event of a run with an open task."""
+
+    depth: int
+    states: dict[str, int]
+    workers: tuple[str, ...]
+    held: int
+    granted: int | None
+    questions: int
+    latest: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Which events to read: all conditions must hold. Events come in order of `seq`: the first `limit` of them, or with
     `latest` the last. Without a limit, all. `label` narrows the search to the chapters with this mark of a task."""
@@ -302,6 +317,10 @@ class TaskView(Protocol):
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
     def run_lines(self, which: Which) -> list[RunLine]:
         """Return the runs whose first task matches."""
+        ...
+
+    def vitals(self, runs: Sequence[str]) -> dict[str, RunVitals]:
+        """Return how these runs stand, by id."""
         ...
 
     def roots(self, after: int, limit: int) -> list[RunAge]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remit.core.money import Hold, Lease
     from remit.core.recovery import Resting
     from remit.core.times import Schedule
-    from remit.ports import KeyInfo, RunLine
+    from remit.ports import KeyInfo, RunLine, RunVitals
     from remit.report.detail import Detail, Failure
     from remit.report.edges import AskEdge
     from remit.report.spend import Spending
@@ -113,8 +113,8 @@ def outcome(outcome: Outcome) -> Data:
     return {**object_of(outcome), "error": None if outcome.error is None else str(outcome.error)}
 
 
-def run(line: RunLine, *, state: str) -> Data:
-    """Return a run for a list."""
+def run(line: RunLine, *, state: str, vitals: RunVitals, signs: tuple[int, bool]) -> Data:
+    """Return a run for a list; `signs` are its latest sign of life, and whether it has stalled."""
     return {
         "id": line.record.id,
         "state": state,
@@ -122,13 +122,21 @@ def run(line: RunLine, *, state: str) -> Data:
         "task": line.task,
         "session": line.record.session,
         "tasks": line.facts.tasks,
+        "states": {**vitals.states},
+        "agents": [*sorted(line.facts.members)],
+        "depth": vitals.depth,
         "handoffs": line.facts.handoffs,
         "tokens": line.facts.tokens,
         "credits": line.facts.credits,
+        "held": vitals.held,
+        "granted": vitals.granted,
         "refused": line.facts.refusals,
+        "questions": vitals.questions,
         **labels(line.labels),
         "asked_at": line.record.asked_at,
         "ended_at": line.record.ended_at,
+        "seen_at": signs[0],
+        "stalled": signs[1],
     }
 
 

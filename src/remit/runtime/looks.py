@@ -3,6 +3,7 @@
 The commands and the server both show what these methods return; neither of them reads a view.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, Unpack
@@ -19,7 +20,7 @@ from remit.core.scope import Scope
 from remit.core.times import DAY, SECOND, span
 from remit.core.values import INT_LIMIT, TASK_LIMIT, Json, plain
 from remit.errors import NotFound
-from remit.ports import RunLine, Span, TaskLine, View, Which
+from remit.ports import RunLine, RunVitals, Span, TaskLine, View, Which
 from remit.runtime.filters import RunFilter, TaskFilter, which_runs, which_tasks
 from remit.runtime.finding import MANY, hold_of, question_of, run_of, task_of
 from remit.runtime.opening import Opening
@@ -45,10 +46,11 @@ class TaskLook(NamedTuple):
 
 
 class RunLook(NamedTuple):
-    """Runs of a list, and the processes at that time."""
+    """Runs of a list, the processes at that time, and how each run stands, by id."""
 
     runs: list[RunLine]
     crew: "Crew"
+    vitals: dict[str, RunVitals]
 
 
 class RecordLook(NamedTuple):
@@ -120,12 +122,14 @@ class WorkspaceLooks:
 
     @keywords(RunFilter)
     async def runs(self, limit: int = 100, **which: Unpack[RunFilter]) -> RunLook:
-        """Return the runs that match all conditions, newest first."""
+        """Return the runs that match all conditions, newest first, and how each of them stands."""
         wanted, now, narrowed = which_runs(limit, which), self._now(), bool(which.keys() - {"before"})
+        lasting = self._opening.database.lasting
 
         def look(view: View) -> RunLook:
             lines = view.run_lines(wanted) if narrowed else view.runs(wanted.limit, wanted.before)
-            return RunLook(lines, _crew(view, now))
+            vitals = view.vitals([line.record.id for line in lines])
+            return RunLook(lines, _crew(view, now) if lasting else _here(vitals, now), vitals)
 
         return await self._browse(look)
 
@@ -254,6 +258,14 @@ def _crew(view: View, now: int) -> "Crew":
     from remit.runtime.workers import crew_of
 
     return crew_of(view.workers(), now)
+
+
+def _here(vitals: dict[str, RunVitals], now: int) -> "Crew":
+    """Return the processes of a store in memory: this one, which writes no heartbeats."""
+    from remit.runtime.workers import Crew, Peer
+
+    here = {worker for one in vitals.values() for worker in one.workers}
+    return Crew(now, [Peer(worker, str(os.getpid()), 0, now) for worker in sorted(here)], {})
 
 
 def _detail(view: View, part: str, now: int) -> DetailLook:

@@ -6,11 +6,13 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 from remit.core.lifecycle import Progress, Record
+from remit.core.times import SECOND
 from remit.core.values import decode
 from remit.engine.presence.peers import process_ended, process_number
-from remit.ports import Beat
+from remit.ports import Beat, RunVitals
 
 GONE: Final = "gone"
+_SILENT: Final = 30 * SECOND  # a process without a heartbeat for so long has stalled
 _AT_WORK: Final = ("running", "waiting")
 _SHORT: Final = 6  # characters from the end of a worker's id, because its beginning is the time
 
@@ -47,6 +49,19 @@ class Crew:
     def where(self, worker: str) -> str:
         """Return where a task runs, or "" if no process runs it."""
         return self._called.get(worker, GONE) if worker else ""
+
+    @cached_property
+    def _seen_at(self) -> dict[str, int]:
+        return {worker.id: worker.seen_at for worker in self.workers}
+
+    def signs(self, record: Record, vitals: RunVitals) -> tuple[int, bool]:
+        """Return the time of a run's latest sign of life, and whether the run has stalled: a process that has one of
+        its tasks is gone, or was not seen for 30 seconds. A run that has ended gave its last sign then."""
+        if vitals.latest is None:
+            return record.ended_at or record.asked_at, False
+        seen = [self._seen_at.get(worker, 0) for worker in vitals.workers]
+        stalled = bool(seen) and min(seen) < self.at - _SILENT
+        return max(vitals.latest, *seen) if seen else vitals.latest, stalled
 
     def lost(self, record: Record) -> bool:
         """Whether a task was started and no process is left that would end it."""

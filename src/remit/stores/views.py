@@ -34,6 +34,7 @@ from remit.errors import StoreError
 from remit.ports import ArtifactRow, Beat, KeyInfo, KeyRow, RunAge, RunLine, Sealed, Span, TallyRow, TaskLine, Which
 from remit.stores.history import FOREVER, JournalQueries, Queries, Values, event_of
 from remit.stores.queries import after
+from remit.stores.vitals import VitalQueries
 
 T = TypeVar("T")
 
@@ -673,6 +674,7 @@ def lease_of(row: Values) -> Lease:
 
 class SqlView(
     TaskQueries,
+    VitalQueries,
     QueueQueries,
     AgentQueries,
     EntryQueries,

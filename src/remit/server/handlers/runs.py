@@ -109,9 +109,13 @@ async def listing(call: HttpCall[RunsQuery, NoBody]) -> HttpAnswer:
     """List runs, newest first."""
     given = filters_of(call.query)
     limit = given.pop("limit")
-    found = await call.workspace.tasks.runs(limit, **cast("RunFilter", given))
+    found, crew, vitals = await call.workspace.looks.runs(limit, **cast("RunFilter", given))
     following = str(found[-1].record.began) if len(found) == limit else None
-    return HttpAnswer({"runs": [wire.run(one, state=one.record.state) for one in found], "next": following})
+    signs = {one.record.id: crew.signs(one.record, vitals[one.record.id]) for one in found}
+    runs: list[Json] = [
+        wire.run(one, state=one.record.state, vitals=vitals[one.record.id], signs=signs[one.record.id]) for one in found
+    ]
+    return HttpAnswer({"runs": runs, "next": following, "now": crew.at})
 
 
 async def look(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:

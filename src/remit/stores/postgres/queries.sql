@@ -293,6 +293,38 @@ FROM json_array_elements_text(:ids::json) page (id) JOIN task t ON t.workspace =
 JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id;
 
+-- name: vitals_tasks
+WITH RECURSIVE tree (run, level, id, state, worker, is_open) AS (
+    SELECT t.id, 1, t.id, t.state, t.worker, t.ended IS NULL
+    FROM json_array_elements_text(:ids::json) page (id) JOIN task t ON t.workspace = :workspace AND t.id = page.id
+    UNION ALL
+    SELECT tree.run, tree.level + 1, c.id, c.state, c.worker, c.ended IS NULL
+    FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+)
+SELECT run, state, CASE WHEN state = 'running' OR state = 'waiting' THEN worker ELSE '' END AS at_work, max(level),
+       count(*), coalesce(sum(CASE WHEN is_open THEN (
+           SELECT sum(h.credits) FROM hold h
+           WHERE h.workspace = :workspace AND h.task = tree.id AND h.state <> 'uncertain'
+       ) END), 0), is_open
+FROM tree GROUP BY run, state, at_work, is_open;
+
+-- name: vitals_open
+-- The sum keeps PostgreSQL from reading the journal backwards until it meets the run.
+SELECT page.id, (SELECT count(*) FROM question q
+                 WHERE q.workspace = :workspace AND q.run = page.id AND q.state = 'open'),
+       (SELECT e.at FROM event e WHERE e.workspace = :workspace AND e.run = page.id AND e.run <> ''
+        ORDER BY e.seq + 0 DESC LIMIT 1)
+FROM json_array_elements_text(:ids::json) page (id);
+
+-- name: vitals_leases
+SELECT l.id, l.granted FROM json_array_elements_text(:ids::json) page (id)
+JOIN lease l ON l.workspace = :workspace AND l.id = page.id AND l.unit = 'credits';
+
+-- name: vitals_ended
+SELECT t.id, e.data FROM json_array_elements_text(:ids::json) page (id)
+JOIN task t ON t.workspace = :workspace AND t.id = page.id AND t.purse <> ''
+JOIN event e ON e.workspace = t.workspace AND e.seq = t.ended;
+
 -- name: server_time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 

@@ -145,6 +145,40 @@ FROM json_each(:ids) page JOIN task t ON t.workspace = :workspace AND t.id = pag
 JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id;
 
+-- name: vitals_tasks
+-- The tasks of these runs, counted by state and process: levels, and credits on hold. Only open tasks have holds.
+WITH RECURSIVE tree (run, level, id, state, worker, is_open) AS (
+    SELECT t.id, 1, t.id, t.state, t.worker, t.ended IS NULL
+    FROM json_each(:ids) page JOIN task t ON t.workspace = :workspace AND t.id = page.value
+    UNION ALL
+    SELECT tree.run, tree.level + 1, c.id, c.state, c.worker, c.ended IS NULL
+    FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+)
+SELECT run, state, CASE WHEN state = 'running' OR state = 'waiting' THEN worker ELSE '' END AS at_work, max(level),
+       count(*), coalesce(sum(CASE WHEN is_open THEN (
+           SELECT sum(h.credits) FROM hold h
+           WHERE h.workspace = :workspace AND h.task = tree.id AND h.state <> 'uncertain'
+       ) END), 0), is_open
+FROM tree GROUP BY run, state, at_work, is_open;
+
+-- name: vitals_open
+-- The open questions of these runs, and the time of their latest events.
+SELECT page.value, (SELECT count(*) FROM question q
+                    WHERE q.workspace = :workspace AND q.run = page.value AND q.state = 'open'),
+       (SELECT e.at FROM event e WHERE e.workspace = :workspace AND e.run = page.value AND e.run <> ''
+        ORDER BY e.seq DESC LIMIT 1)
+FROM json_each(:ids) page;
+
+-- name: vitals_leases
+SELECT l.id, l.granted FROM json_each(:ids) page
+JOIN lease l ON l.workspace = :workspace AND l.id = page.value AND l.unit = 'credits';
+
+-- name: vitals_ended
+-- The ends of these runs, of those that pay from leases.
+SELECT t.id, e.data FROM json_each(:ids) page
+JOIN task t ON t.workspace = :workspace AND t.id = page.value AND t.purse <> ''
+JOIN event e ON e.workspace = t.workspace AND e.seq = t.ended;
+
 -- name: tasks_of_agent
 -- The tasks that an agent holds, among those with its events in one part of the journal.
 SELECT @t.task, e.data

@@ -117,6 +117,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     ],
     "task_lines": lambda view: [*view.task_lines(Which()), *view.task_lines(Which(asker="lead"))],
     "run_lines": lambda view: [*view.run_lines(Which(state="open")), *view.run_lines(Which(session="s"))],
+    "vitals": lambda view: view.vitals(["root", "child", "none"]),
     "orphans": lambda view: view.orphans(10),
     "chapters": lambda view: view.chapters(0, 10),
     "last_before": lambda view: view.last_before(NOW + 3600 * SECOND),
