@@ -1,3 +1,119 @@
+// The page of a run: a live delegation tree in which each edge is a grant.
+import { useEffect, useMemo } from "preact/hooks";
+import { many } from "../parts/money";
+import { setQuery } from "../router";
+import { live, liveText } from "../stream";
+import { titleOf } from "./look";
+import { Ask } from "./ask";
+import { Drawer } from "./drawer";
+import { Head } from "./head";
+import { useRunKeys } from "./keys";
+import { RunModel } from "./model";
+import { Nested } from "./nested";
+import { Time } from "./time";
+import { Tree } from "./tree";
+import "./run.css";
+
 export function RunPage({ values }: { values: Record<string, string> }) {
-  return <h1>Run {values.id}</h1>;
+  const id = values.id ?? "";
+  const model = useMemo(() => new RunModel(id), [id]);
+  useEffect(() => {
+    model.chosen.value = new URLSearchParams(location.search).get("task") ?? "";
+    return model.start();
+  }, [model]);
+  useRunKeys(model);
+  const title = model.root.value === undefined ? "" : titleOf(model.root.value);
+  useEffect(() => {
+    if (title !== "") document.title = `${title} · remit`;
+  }, [title]);
+  const chosen = model.chosen.value;
+  useEffect(() => {
+    if (chosen !== "" && !chosen.includes(" ")) setQuery({ task: chosen });
+  }, [chosen]);
+  return (
+    <div class="run">
+      <Interrupted model={model} />
+      {model.root.value === undefined ? <Nothing model={model} /> : <Whole model={model} />}
+      <p class="told" role="status" data-shown={model.told.value !== ""}>
+        {model.told.value}
+      </p>
+    </div>
+  );
+}
+
+function Whole({ model }: { model: RunModel }) {
+  const first = model.questions.value[0]?.[1];
+  return (
+    <>
+      <Head model={model} />
+      <div class="first">{first !== undefined && <Ask model={model} question={first} />}</div>
+      <div class="body">
+        <div class="left">
+          <Tree model={model} />
+          <Nested model={model} />
+          <Time model={model} />
+        </div>
+        <Drawer model={model} />
+      </div>
+    </>
+  );
+}
+
+/** Says when the view is not live, and which events were removed. */
+function Interrupted({ model }: { model: RunModel }) {
+  const now = live.value;
+  const clock = model.clock.value;
+  const gaps = model.gaps.value;
+  const lost = now.state === "paused" || now.state === "gone" || now.catching;
+  return (
+    <>
+      {lost && (
+        <p class="banner" role="status">
+          {liveText(now, clock / 1_000)}
+        </p>
+      )}
+      {model.root.value !== undefined &&
+        gaps.map((gap) => (
+          <p class="banner quietly" key={gap.first} role="status">
+            {removed(gap)}
+          </p>
+        ))}
+    </>
+  );
+}
+
+const removed = ({ first, last }: { first: number; last: number }): string =>
+  first === last ? `Event ${first} was removed.` : `Events ${first}-${last} were removed.`;
+
+/** There is nothing to show: not yet, not any more, or not for this key. */
+function Nothing({ model }: { model: RunModel }) {
+  const problem = model.problem.value;
+  const gaps = model.gaps.value;
+  if (!model.loaded.value) return <p class="empty-run quiet" role="status">Reading the run…</p>;
+  if (problem !== null)
+    return (
+      <div class="empty-run" role="alert">
+        <h1>{problem.status === 403 ? "This key may not see this run" : "The run could not be read"}</h1>
+        <p class="quiet">{problem.message}</p>
+        <button type="button" class="button" onClick={() => void model.catchUp()}>
+          Try again
+        </button>
+      </div>
+    );
+  return (
+    <div class="empty-run">
+      <h1>There is nothing of this run</h1>
+      <p class="quiet">
+        {gaps.length > 0
+          ? `It may have been pruned: ${gaps.map((gap) => (gap.first === gap.last ? `event ${gap.first} was` : `events ${gap.first}-${gap.last} were`)).join(", ")} removed.`
+          : "The journal has no events of it. Is the id right?"}
+      </p>
+      <p class="quiet">
+        {many(model.history.events.length, "event")} of <code>{model.id}</code>
+      </p>
+      <a class="button" href="/">
+        All runs
+      </a>
+    </div>
+  );
 }
