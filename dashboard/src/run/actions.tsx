@@ -4,6 +4,7 @@ import { isOver } from "../fold/lifecycle";
 import type { Task } from "../fold/state";
 import { cli, CopyAsCli } from "../parts/copycli";
 import { many } from "../parts/money";
+import { say } from "../parts/toast";
 import { may } from "../session";
 import { cancel, fork, retry } from "./acts";
 import type { RunModel } from "./model";
@@ -11,7 +12,7 @@ import type { RunModel } from "./model";
 const NEEDS_RUN = "This needs a key with the scope run";
 
 /** Cancel a task and all below it; asks once, with the true number. */
-export function CancelTree({ model, task }: { model: RunModel; task: Task }) {
+export function CancelTree({ task }: { task: Task }) {
   const [asked, setAsked] = useState(false);
   const [why, setWhy] = useState("");
   const open = task.below + 1;
@@ -24,13 +25,13 @@ export function CancelTree({ model, task }: { model: RunModel; task: Task }) {
     );
   if (!asked)
     return (
-      <button type="button" class="button danger" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => setAsked(true)}>
+      <button type="button" class="button no" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => setAsked(true)}>
         Cancel tree
       </button>
     );
   const send = () => {
     setAsked(false);
-    void cancel(model, task, why);
+    void cancel(task, why);
   };
   return (
     <form
@@ -42,26 +43,26 @@ export function CancelTree({ model, task }: { model: RunModel; task: Task }) {
       onKeyDown={(event) => event.key === "Escape" && setAsked(false)}
     >
       <input class="field" aria-label="Reason, for the journal" placeholder="Reason (optional)" value={why} autofocus onInput={(event) => setWhy(event.currentTarget.value)} />
-      <button class="button danger full" type="submit">
+      <button class="button no full" type="submit">
         Cancel {many(open, "task")}
       </button>
       <button class="button" type="button" onClick={() => setAsked(false)}>
         Keep
       </button>
-      <CopyAsCli command={cli("cancel", task.id, ...(why ? ["--why", why] : []))} say={model.say} />
+      <CopyAsCli command={cli("cancel", task.id, ...(why ? ["--why", why] : []))} say={say} />
     </form>
   );
 }
 
 /** Retry a task that did not complete. */
-export function RetryTask({ model, task }: { model: RunModel; task: Task }) {
+export function RetryTask({ task }: { task: Task }) {
   if (!["failed", "cancelled", "dead"].includes(task.state)) return null;
   return (
     <span class="act">
-      <button type="button" class="button small" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => void retry(model, task)}>
+      <button type="button" class="button small" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => void retry(task)}>
         Retry
       </button>
-      <CopyAsCli command={cli("retry", task.id)} say={model.say} />
+      <CopyAsCli command={cli("retry", task.id)} say={say} />
     </span>
   );
 }
@@ -97,7 +98,7 @@ export function ForkHere({ model }: { model: RunModel }) {
       <button class="button small" type="button" onClick={() => setAsked(false)}>
         No
       </button>
-      <CopyAsCli command={cli("fork", model.id, "--at", String(seq), ...words)} say={model.say} />
+      <CopyAsCli command={cli("fork", model.id, "--at", String(seq), ...words)} say={say} />
     </form>
   );
 }

@@ -1,15 +1,16 @@
 // What a person can do with a run. Each act is a request of the public API and a command of the CLI.
-import { call } from "../api";
+import { call, sentenceOf } from "../api";
 import type { Question, Task } from "../fold/state";
 import { cli } from "../parts/copycli";
+import { say } from "../parts/toast";
 import { go } from "../router";
 import type { RunModel } from "./model";
 
-async function attempt<T>(model: RunModel, act: () => Promise<T>): Promise<T | undefined> {
+async function attempt<T>(act: () => Promise<T>): Promise<T | undefined> {
   try {
     return await act();
   } catch (error) {
-    model.say(error instanceof Error ? error.message : String(error));
+    say(sentenceOf(error), { bad: true });
     return undefined;
   }
 }
@@ -31,8 +32,8 @@ export async function decide(model: RunModel, question: Question, { verdict, why
   if (why) body.why = why;
   if (value !== undefined) body.value = value;
   const path = `/v1/approvals/${encodeURIComponent(question.id)}/${verdict}`;
-  const done = await attempt(model, () => call("POST", path, body));
-  if (done !== undefined) model.say(DONE[verdict]);
+  const done = await attempt(() => call("POST", path, body));
+  if (done !== undefined) say(DONE[verdict]);
   if (model.acting.value.question === question.id) model.acting.value = { question: "", how: "" };
 }
 
@@ -45,27 +46,27 @@ export function decideCommand(question: Question, { verdict, why, value }: Decis
   return cli(...words);
 }
 
-export async function cancel(model: RunModel, task: Task, why: string): Promise<void> {
+export async function cancel(task: Task, why: string): Promise<void> {
   const path = `/v1/tasks/${encodeURIComponent(task.id)}/cancel`;
-  const done = await attempt(model, () => call<{ cancelled: number }>("POST", path, { why }));
-  if (done !== undefined) model.say(`Stopping ${done.cancelled} ${done.cancelled === 1 ? "task" : "tasks"}`);
+  const done = await attempt(() => call<{ cancelled: number }>("POST", path, { why }));
+  if (done !== undefined) say(`Stopping ${done.cancelled} ${done.cancelled === 1 ? "task" : "tasks"}`);
 }
 
-export async function retry(model: RunModel, task: Task, fromStep = ""): Promise<void> {
+export async function retry(task: Task, fromStep = ""): Promise<void> {
   const body = fromStep === "" ? {} : { from_step: fromStep };
   const path = `/v1/tasks/${encodeURIComponent(task.id)}/retry`;
-  await open(model, () => call<{ id: string }>("POST", path, body));
+  await open(() => call<{ id: string }>("POST", path, body));
 }
 
 export async function fork(model: RunModel, at: number, text: string): Promise<void> {
   const body = text === "" ? { at } : { at, task: text };
-  await open(model, () => call<{ id: string }>("POST", `/v1/runs/${encodeURIComponent(model.id)}/fork`, body));
+  await open(() => call<{ id: string }>("POST", `/v1/runs/${encodeURIComponent(model.id)}/fork`, body));
 }
 
 /** Show the run of a new task. */
-async function open(model: RunModel, act: () => Promise<{ id: string }>): Promise<void> {
-  const made = await attempt(model, act);
+async function open(act: () => Promise<{ id: string }>): Promise<void> {
+  const made = await attempt(act);
   if (made === undefined) return;
-  const status = await attempt(model, () => call<{ run: string }>("GET", `/v1/tasks/${encodeURIComponent(made.id)}`));
+  const status = await attempt(() => call<{ run: string }>("GET", `/v1/tasks/${encodeURIComponent(made.id)}`));
   if (status !== undefined) go(`/runs/${encodeURIComponent(status.run)}`);
 }

@@ -5,6 +5,7 @@ import type { Question } from "../fold/state";
 import { CopyAsCli } from "../parts/copycli";
 import { Glyph } from "../parts/pill";
 import { left } from "../parts/time";
+import { say } from "../parts/toast";
 import { may } from "../session";
 import { decide, decideCommand, type Decision } from "./acts";
 import type { RunModel } from "./model";
@@ -83,11 +84,11 @@ export function Ask({ model, question }: { model: RunModel; question: Question }
       {!isOpenNow(model, question) ? (
         <p class="none">It was decided later.</p>
       ) : mine === "edit" ? (
-        <Edit question={question} editable={editable} send={send} stop={stop} model={model} />
+        <Edit question={question} editable={editable} send={send} stop={stop} />
       ) : mine === "reject" ? (
-        <Reject question={question} send={send} stop={stop} model={model} />
+        <Reject question={question} send={send} stop={stop} />
       ) : question.kind === "ask" ? (
-        <Answer question={question} send={send} sent={mine === "sent"} model={model} />
+        <Answer question={question} send={send} sent={mine === "sent"} />
       ) : (
         <Buttons model={model} question={question} editable={editable} send={send} sent={mine === "sent"} />
       )}
@@ -96,18 +97,17 @@ export function Ask({ model, question }: { model: RunModel; question: Question }
 }
 
 interface PartOf {
-  model: RunModel;
   question: Question;
   send: (decision: Decision) => void;
 }
 
-function Buttons({ model, question, editable, send, sent }: PartOf & { editable: string; sent: boolean }) {
+function Buttons({ model, question, editable, send, sent }: PartOf & { model: RunModel; editable: string; sent: boolean }) {
   const off = !may("approve") || sent;
   const title = may("approve") ? undefined : NEEDS_APPROVE;
   const begin = (how: "edit" | "reject") => (model.acting.value = { question: question.id, how });
   return (
     <div class="acts">
-      <button type="button" class="button go" disabled={off} title={title} onClick={() => send({ verdict: "approve" })}>
+      <button type="button" class="button yes" disabled={off} title={title} onClick={() => send({ verdict: "approve" })}>
         {sent ? "Sending…" : "Approve"} <kbd>a</kbd>
       </button>
       {editable !== "" && (
@@ -115,15 +115,15 @@ function Buttons({ model, question, editable, send, sent }: PartOf & { editable:
           Edit <kbd>e</kbd>
         </button>
       )}
-      <button type="button" class="button danger" disabled={off} title={title} onClick={() => begin("reject")}>
+      <button type="button" class="button no" disabled={off} title={title} onClick={() => begin("reject")}>
         {question.kind === "review" ? "Send back" : "Reject"} <kbd>r</kbd>
       </button>
-      <CopyAsCli command={decideCommand(question, { verdict: "approve" })} say={model.say} />
+      <CopyAsCli command={decideCommand(question, { verdict: "approve" })} say={say} />
     </div>
   );
 }
 
-function Edit({ model, question, editable, send, stop }: PartOf & { editable: string; stop: () => void }) {
+function Edit({ question, editable, send, stop }: PartOf & { editable: string; stop: () => void }) {
   const [text, setText] = useState(() => editedPart(question, editable));
   const [wrong, setWrong] = useState("");
   const approve = () => {
@@ -145,13 +145,13 @@ function Edit({ model, question, editable, send, stop }: PartOf & { editable: st
         </p>
       )}
       <div class="acts">
-        <button type="submit" class="button go">
+        <button type="submit" class="button yes">
           Approve the change
         </button>
         <button type="button" class="button" onClick={stop}>
           Back
         </button>
-        <CopyAsCli command={decideCommand(question, { verdict: "approve", value: valueOr(text, editable) })} say={model.say} />
+        <CopyAsCli command={decideCommand(question, { verdict: "approve", value: valueOr(text, editable) })} say={say} />
       </div>
     </form>
   );
@@ -165,7 +165,7 @@ function valueOr(text: string, editable: string): unknown {
   }
 }
 
-function Reject({ model, question, send, stop }: PartOf & { stop: () => void }) {
+function Reject({ question, send, stop }: PartOf & { stop: () => void }) {
   const [why, setWhy] = useState("");
   return (
     <form class="change" onSubmit={(event) => (event.preventDefault(), send({ verdict: "reject", why }))} onKeyDown={(event) => event.key === "Escape" && stop()}>
@@ -174,19 +174,19 @@ function Reject({ model, question, send, stop }: PartOf & { stop: () => void }) 
         <input class="field" value={why} autofocus onInput={(event) => setWhy(event.currentTarget.value)} />
       </label>
       <div class="acts">
-        <button type="submit" class="button danger full">
+        <button type="submit" class="button no full">
           {question.kind === "review" ? "Send back" : "Reject"}
         </button>
         <button type="button" class="button" onClick={stop}>
           Back
         </button>
-        <CopyAsCli command={decideCommand(question, { verdict: "reject", why })} say={model.say} />
+        <CopyAsCli command={decideCommand(question, { verdict: "reject", why })} say={say} />
       </div>
     </form>
   );
 }
 
-function Answer({ model, question, send, sent }: PartOf & { sent: boolean }) {
+function Answer({ question, send, sent }: PartOf & { sent: boolean }) {
   const [text, setText] = useState("");
   const off = !may("approve") || sent;
   if (question.choices.length > 0)
@@ -206,10 +206,10 @@ function Answer({ model, question, send, sent }: PartOf & { sent: boolean }) {
         <input class="field" value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <div class="acts">
-        <button type="submit" class="button go" disabled={off || text === ""}>
+        <button type="submit" class="button yes" disabled={off || text === ""}>
           {sent ? "Sending…" : "Answer"}
         </button>
-        <CopyAsCli command={decideCommand(question, { verdict: "answer", value: text })} say={model.say} />
+        <CopyAsCli command={decideCommand(question, { verdict: "answer", value: text })} say={say} />
       </div>
     </form>
   );

@@ -6,6 +6,7 @@ import { cli, CopyAsCli } from "../parts/copycli";
 import { count, money } from "../parts/money";
 import { Glyph, Pill } from "../parts/pill";
 import { took } from "../parts/time";
+import { say } from "../parts/toast";
 import { CancelTree, RetryTask } from "./actions";
 import { Ask, written } from "./ask";
 import { ContextTab } from "./context";
@@ -60,8 +61,8 @@ function About({ model, task }: { model: RunModel; task: Task }) {
       <Outcome task={task} />
       <Retries task={task} />
       <div class="acts">
-        <RetryTask model={model} task={task} />
-        {task.parent !== "" && !isOver(task.state) && model.moment.value === null && <CancelTree model={model} task={task} />}
+        <RetryTask task={task} />
+        {task.parent !== "" && !isOver(task.state) && model.moment.value === null && <CancelTree task={task} />}
       </div>
     </div>
   );
@@ -215,7 +216,7 @@ function StackDrawer({ model, chosen }: { model: RunModel; chosen: string }) {
       </ul>
       {members.length > LISTED && (
         <p class="part none">
-          and {count(members.length - LISTED)} more: <CopyAsCli command={cli("show", model.id, "--all")} say={model.say} />
+          and {count(members.length - LISTED)} more: <CopyAsCli command={cli("show", model.id, "--all")} say={say} />
         </p>
       )}
     </aside>

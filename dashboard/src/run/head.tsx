@@ -5,6 +5,7 @@ import { cli, CopyAsCli } from "../parts/copycli";
 import { count, money } from "../parts/money";
 import { BurnLine, Pill } from "../parts/pill";
 import { day, took } from "../parts/time";
+import { say } from "../parts/toast";
 import { CancelTree, RetryTask } from "./actions";
 import { titleOf, toneOf, wordOf } from "./look";
 import type { RunModel } from "./model";
@@ -70,9 +71,9 @@ function Facts({ model, root }: { model: RunModel; root: Task }) {
       <Fact value={String(state.depth)} of={typeof most === "number" ? String(most) : ""} label="depth" />
       <Fact value={count(state.refused)} label="refused" bad={state.refused > 0} />
       <div class="fact buttons">
-        <CopyAsCli command={cli("show", root.id)} say={model.say} />
-        <RetryTask model={model} task={root} />
-        {model.moment.value === null && <CancelTree model={model} task={root} />}
+        <CopyAsCli command={cli("show", root.id)} say={say} />
+        <RetryTask task={root} />
+        {model.moment.value === null && <CancelTree task={root} />}
       </div>
     </div>
   );

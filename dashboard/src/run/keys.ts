@@ -1,42 +1,40 @@
-// Keys of the run page: [ and ] scrub, a, e and r decide about the first question, Escape goes back to now.
-import { useEffect } from "preact/hooks";
+// Keys of the run page: [ and ] scrub, a, e and r decide about a question, Escape goes back to now.
+import { type Key, useKeys } from "../parts/keys";
+import { say } from "../parts/toast";
+import type { Question } from "../fold/state";
 import { may } from "../session";
 import { decide } from "./acts";
 import type { RunModel } from "./model";
 
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-}
-
-function question(model: RunModel, key: string): boolean {
+/** The question that the keys are about: that of the chosen task, else the first. */
+function questionOf(model: RunModel): Question | undefined {
   const mine = model.task.value;
   const all = model.questions.value;
-  const asked = (all.find(([task]) => task.id === mine?.id) ?? all[0])?.[1];
-  if (asked === undefined || asked.kind === "ask" || model.acting.value.how !== "" || !may("approve")) return false;
-  if (key === "a") void decide(model, asked, { verdict: "approve" });
-  else if (key === "r") model.acting.value = { question: asked.id, how: "reject" };
-  else if (document.querySelector(`[data-question="${CSS.escape(asked.id)}"][data-editable=""]`) === null)
-    model.acting.value = { question: asked.id, how: "edit" };
-  else model.say("A handoff or a step of a plan cannot be changed: approve it, or reject it and say why");
-  return true;
+  return (all.find(([task]) => task.id === mine?.id) ?? all[0])?.[1];
 }
 
-function pressed(model: RunModel, event: KeyboardEvent): boolean {
-  if (event.key === "[") model.step(-1);
-  else if (event.key === "]") model.step(1);
-  else if (event.key === "Escape" && model.moment.value !== null) model.backToNow();
-  else return ["a", "e", "r"].includes(event.key) && question(model, event.key);
-  return true;
+function change(model: RunModel, question: Question): void {
+  const shown = document.querySelector(`[data-question="${CSS.escape(question.id)}"]`);
+  if (shown?.getAttribute("data-editable")) model.acting.value = { question: question.id, how: "edit" };
+  else say("A handoff or a step of a plan cannot be changed: approve it, or reject it and say why");
+}
+
+function deciding(model: RunModel): Key[] {
+  const asked = questionOf(model);
+  if (asked === undefined || asked.kind === "ask" || model.moment.value !== null) return [];
+  if (model.acting.value.how !== "" || !may("approve")) return [];
+  return [
+    { key: "a", does: "approve", run: () => void decide(model, asked, { verdict: "approve" }) },
+    { key: "e", does: "edit, then approve", run: () => change(model, asked) },
+    { key: "r", does: "reject", run: () => (model.acting.value = { question: asked.id, how: "reject" }) },
+  ];
 }
 
 export function useRunKeys(model: RunModel): void {
-  useEffect(() => {
-    const hear = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (isTyping(event.target) || document.querySelector("dialog[open]") !== null) return;
-      if (pressed(model, event)) event.preventDefault();
-    };
-    addEventListener("keydown", hear);
-    return () => removeEventListener("keydown", hear);
-  }, [model]);
+  useKeys("This run", [
+    ...deciding(model),
+    { key: "[", does: "one event back", run: () => model.step(-1) },
+    { key: "]", does: "one event on", run: () => model.step(1) },
+    ...(model.moment.value === null ? [] : [{ key: "Escape", does: "back to now", run: () => model.backToNow() }]),
+  ]);
 }

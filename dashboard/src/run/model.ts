@@ -43,7 +43,6 @@ export class RunModel {
   readonly problem = signal<ApiError | null>(null);
   readonly gaps = signal<readonly Gap[]>([]);
   readonly said = signal<ReadonlyMap<string, string>>(new Map()); // what models are saying, by task
-  readonly told = signal(""); // what the page says to the person
   readonly acting = signal<Acting>(NOTHING); // the question that is being edited or rejected
   readonly workers = signal<ReadonlySet<string> | null>(null); // those that are alive
   private readonly version = signal(0);
@@ -226,15 +225,6 @@ export class RunModel {
       if (event !== undefined) this.moment.value = { count: at, time: event.at };
     }
   }
-
-  private silence: ReturnType<typeof setTimeout> | undefined;
-
-  /** Say something for a few seconds. */
-  readonly say = (text: string): void => {
-    this.told.value = text;
-    clearTimeout(this.silence);
-    this.silence = setTimeout(() => (this.told.value = ""), 6_000);
-  };
 
   backToNow(): void {
     this.moment.value = null;

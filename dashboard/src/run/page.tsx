@@ -2,7 +2,6 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { many } from "../parts/money";
 import { setQuery } from "../router";
-import { live, liveText } from "../stream";
 import { titleOf } from "./look";
 import { Ask } from "./ask";
 import { Drawer } from "./drawer";
@@ -32,11 +31,8 @@ export function RunPage({ values }: { values: Record<string, string> }) {
   }, [chosen]);
   return (
     <div class="run">
-      <Interrupted model={model} />
+      <Removed model={model} />
       {model.root.value === undefined ? <Nothing model={model} /> : <Whole model={model} />}
-      <p class="told" role="status" data-shown={model.told.value !== ""}>
-        {model.told.value}
-      </p>
     </div>
   );
 }
@@ -59,26 +55,13 @@ function Whole({ model }: { model: RunModel }) {
   );
 }
 
-/** Says when the view is not live, and which events were removed. */
-function Interrupted({ model }: { model: RunModel }) {
-  const now = live.value;
-  const clock = model.clock.value;
-  const gaps = model.gaps.value;
-  const lost = now.state === "paused" || now.state === "gone" || now.catching;
+/** Says which events were removed before this browser read them. */
+function Removed({ model }: { model: RunModel }) {
+  if (model.root.value === undefined || model.gaps.value.length === 0) return null;
   return (
-    <>
-      {lost && (
-        <p class="banner" role="status">
-          {liveText(now, clock / 1_000)}
-        </p>
-      )}
-      {model.root.value !== undefined &&
-        gaps.map((gap) => (
-          <p class="banner quietly" key={gap.first} role="status">
-            {removed(gap)}
-          </p>
-        ))}
-    </>
+    <div class="removed" role="status">
+      {model.gaps.value.map(removed).join(" ")}
+    </div>
   );
 }
 
