@@ -21,6 +21,8 @@ const TABLE: [string, PageOf][] = [
   ["/agents", AgentsPage],
   ["/agents/:name", AgentsPage],
   ["/context", ContextPage],
+  ["/context/:namespace", ContextPage],
+  ["/context/:namespace/:key", ContextPage],
   ["/spend", SpendPage],
   ["/settings", SettingsPage],
 ];

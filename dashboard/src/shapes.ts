@@ -23,7 +23,7 @@ export interface RunRow {
   ended_at: Micros | null;
   granted?: number | null;
   held?: number;
-  agents?: number;
+  agents?: string[];
   depth?: number;
   questions?: number;
   seen_at?: Micros | null;
@@ -108,6 +108,7 @@ export interface Figures {
   runs: Record<string, number>;
   tasks: number;
   refusals: Record<string, number>;
+  refused_credits?: number;
   agents: Record<string, AgentFigures>;
 }
 
@@ -151,7 +152,7 @@ export interface Spending {
   by: string;
   lines: SpendLine[];
   total: SpendLine;
-  pruned: Json;
+  pruned: SpendLine | null;
 }
 
 export interface LimitUse {

@@ -202,7 +202,7 @@ function Filters() {
   const query = place.value.query;
   const field = (name: string, label: string) => (
     <input
-      class="field small"
+      class="field small wide-only"
       aria-label={label}
       placeholder={label}
       value={query.get(name) ?? ""}
@@ -281,7 +281,7 @@ function Row({ row, isAt, isChosen, onChoose }: { row: Listed; isAt: boolean; is
   const tone = toneOf(row.state, asks);
   const isOver = OVER.has(row.state);
   const seen = row.seen_at ?? (isOver ? row.ended_at : undefined);
-  const agents = row.agents ?? new Set(row.dots.map((dot) => dot.agent)).size;
+  const agents = new Set([...(row.agents ?? []), ...row.dots.map((dot) => dot.agent)]).size;
   return (
     <div role="row" class={`tr${isAt ? " at" : ""}${isOver ? " ended" : ""}`} aria-selected={isChosen}>
       <span role="cell" class="c-box">

@@ -1,0 +1,179 @@
+// What runs by the clock, which processes work, and how long the journal is kept.
+import { useState } from "preact/hooks";
+import { call, route, sentenceOf } from "../api";
+import { cli } from "../parts/copycli";
+import { FormDialog } from "../parts/dialog";
+import { useLoad } from "../parts/load";
+import { Pill } from "../parts/pill";
+import { Act, Command, CopyCli, Empty, Shown } from "../parts/shown";
+import { ago, ahead, dollars } from "../parts/said";
+import { useNow } from "../parts/ticking";
+import { say } from "../parts/toast";
+import type { ScheduleRow, Spending, WorkerRow } from "../shapes";
+
+const SILENT = 30_000_000; // microseconds without a beat, after which a worker counts as lost
+
+export function Workers() {
+  const time = useNow();
+  const loaded = useLoad<{ workers: WorkerRow[] }>("/v1/workers", (event) => event.kind === "task.claimed" || event.kind === "cards.published");
+  return (
+    <section>
+      <div class="section-head">
+        <h2>Workers</h2>
+        <span class="faint">processes that run tasks of this workspace</span>
+        <span class="grow" />
+        <button class="button small" onClick={loaded.reload}>
+          Read again
+        </button>
+      </div>
+      <Shown of={loaded}>
+        {({ workers }) =>
+          workers.length ? (
+            <div class="card scroll">
+              <table class="table">
+                <thead>
+                  <tr>
+                    <th>Worker</th>
+                    <th class="num">Process</th>
+                    <th class="num">Tasks at once</th>
+                    <th class="num">Last beat</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {workers.map((one) => (
+                    <tr key={one.id}>
+                      <td class="mono">{one.id}</td>
+                      <td class="num">{one.process || "another machine"}</td>
+                      <td class="num">{one.concurrency}</td>
+                      <td class={one.seen_at && time - one.seen_at > SILENT ? "num bad-text" : "num"}>{one.seen_at ? ago(one.seen_at, time) : "–"}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          ) : (
+            <Empty title="No worker" command="remit worker team.py:rt">
+              Queued tasks wait until a worker starts. A server with a team has one inside.
+            </Empty>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
+
+export function Schedules() {
+  const time = useNow();
+  const loaded = useLoad<{ schedules: ScheduleRow[] }>("/v1/schedules", (event) => event.kind.startsWith("schedule."));
+  const [removes, setRemoves] = useState<ScheduleRow>();
+  async function toggle(one: ScheduleRow) {
+    const verb = one.state === "paused" ? "resume" : "pause";
+    try {
+      await call("POST", route("schedules", one.name, verb));
+      say(`${one.name} is ${verb === "pause" ? "paused" : "resumed"}`);
+      loaded.reload();
+    } catch (error) {
+      say(sentenceOf(error), { bad: true });
+    }
+  }
+  return (
+    <section>
+      <div class="section-head">
+        <h2>Schedules</h2>
+        <span class="faint">tasks that are submitted again and again</span>
+      </div>
+      <Shown of={loaded}>
+        {({ schedules }) =>
+          schedules.length ? (
+            <div class="card scroll">
+              <table class="table">
+                <thead>
+                  <tr>
+                    <th>Schedule</th>
+                    <th>Task</th>
+                    <th>Times</th>
+                    <th>State</th>
+                    <th class="num">Next</th>
+                    <th class="num">Last</th>
+                    <th class="num">Runs</th>
+                    <th />
+                  </tr>
+                </thead>
+                <tbody>
+                  {schedules.map((one) => (
+                    <tr key={one.name}>
+                      <td class="set-name">
+                        <b class="one-line">{one.name}</b>
+                      </td>
+                      <td class="set-name">
+                        <span class="one-line">{one.task}</span>
+                        <span class="sub">for {one.agent}</span>
+                      </td>
+                      <td>
+                        <code>{one.cron}</code>
+                        <span class="sub">{one.zone}</span>
+                      </td>
+                      <td>
+                        <Pill tone={one.state === "paused" ? "idle" : "done"}>{one.state}</Pill>
+                      </td>
+                      <td class="num">{one.next ? ahead(one.next, time) : "–"}</td>
+                      <td class="num">{ago(one.last, time)}</td>
+                      <td class="num">{one.runs}</td>
+                      <td>
+                        <div class="acts">
+                          <Act scope="admin" class="button small" onClick={() => void toggle(one)}>
+                            {one.state === "paused" ? "Resume" : "Pause"}
+                          </Act>
+                          <Act scope="admin" class="button small no" label={`Remove ${one.name}`} onClick={() => setRemoves(one)}>
+                            Remove
+                          </Act>
+                        </div>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          ) : (
+            <Empty title="Nothing runs by the clock" command={cli("schedule", "add", "nightly", "0 3 * * *", "AGENT", "a task")}>
+              A schedule submits a task at the times of a cron expression.
+            </Empty>
+          )
+        }
+      </Shown>
+      {removes && (
+        <FormDialog
+          title={`Remove the schedule ${removes.name}?`}
+          verb="Remove"
+          bad
+          onClose={() => setRemoves(undefined)}
+          onSend={async () => {
+            await call("DELETE", route("schedules", removes.name));
+            say(`${removes.name} is removed`);
+          }}
+          aside={<CopyCli text={cli("schedule", "remove", removes.name)} />}
+        >
+          <p class="quiet">No more runs of it start. Runs that it has started stay.</p>
+        </FormDialog>
+      )}
+    </section>
+  );
+}
+
+export function Keep() {
+  const spent = useLoad<Spending>("/v1/spend?by=day");
+  const pruned = spent.data?.pruned;
+  return (
+    <section>
+      <div class="section-head">
+        <h2>Retention</h2>
+      </div>
+      <p class="quiet set-text">
+        The journal keeps every run until it is pruned. A worker of a team with <code>keep_days</code> prunes by itself, once a day; a person does it with the command below. Money that
+        pruned runs have spent stays in the sums.
+      </p>
+      <Command text="remit prune --days 90 --dry-run" />
+      {pruned ? <p class="set-text">Runs that were pruned so far have spent {dollars(pruned.credits)}.</p> : <p class="faint set-text">Nothing that cost money was pruned so far.</p>}
+    </section>
+  );
+}
