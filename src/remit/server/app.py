@@ -215,8 +215,10 @@ class Server:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         path = raw.partition(b"?")[0].decode("latin-1")
         found = self._routes.find(path)
-        if found is None and scope["method"] in _LOOKS and (shown := self._page.answer(path)) is not None:
-            return shown
+        if found is None and scope["method"] in _LOOKS:
+            shown = self._page.answer(path, header(scope, b"accept-encoding"))
+            if shown is not None:
+                return shown
         if found is None:
             return plain_problem(HTTPStatus.NOT_FOUND, "no-such-path", _NO_PATH)
         rows, values = found

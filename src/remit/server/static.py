@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gzip import decompress
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,9 @@ _PLAIN: Final = """<!doctype html>
 """
 
 
+_PACKED: Final = ".gz"  # scripts and styles are in the package as browsers load them: compressed
+
+
 class StaticPage:
     """The built dashboard in a folder. Its files are read once, and again when the page is built again."""
 
@@ -47,8 +51,9 @@ class StaticPage:
         self._files: dict[str, bytes] = {}
         self._built = 0
 
-    def answer(self, path: str) -> Response | None:
-        """Return the file or the page at a path, or None if it has neither."""
+    def answer(self, path: str, accepts: str = "") -> Response | None:
+        """Return the file or the page at a path, or None if it has neither. `accepts` is the header Accept-Encoding: a
+        compressed file is unpacked for a client without gzip."""
         if not path.startswith("/"):
             return None
         _, first, *below = path.split("/")
@@ -56,13 +61,21 @@ class StaticPage:
             self._read()
             index = self._files.get(f"/{_INDEX}", _PLAIN.encode())
             return self._response(index, _INDEX, "no-store")
-        found = self._files.get(path)
-        if found is None:
+        if not (path in self._files or f"{path}{_PACKED}" in self._files):
             self._read()
-            found = self._files.get(path)
+        packed = self._files.get(f"{path}{_PACKED}")
+        found = self._files.get(path, packed)
         if found is None or path == f"/{_INDEX}":
             return None
-        return self._response(found, path, _UNCHANGING if first == "assets" else "no-cache")
+        kept = _UNCHANGING if first == "assets" else "no-cache"
+        if found is not packed:
+            return self._response(found, path, kept)
+        takes = "gzip" in accepts
+        answer = self._response(found if takes else decompress(found), path, kept)
+        answer.headers["Vary"] = "Accept-Encoding"
+        if takes:
+            answer.headers["Content-Encoding"] = "gzip"
+        return answer
 
     def _read(self) -> None:
         try:
