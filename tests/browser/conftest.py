@@ -125,7 +125,10 @@ def watches(in_browser: BrowserThread) -> Iterator[list[Watch]]:
 
 
 @pytest.fixture
-def open_page(in_browser: BrowserThread, watches: list[Watch], request: pytest.FixtureRequest) -> Iterator[OpenPage]:
+def open_page(
+    in_browser: BrowserThread, watches: list[Watch], serve: Serve, request: pytest.FixtureRequest
+) -> Iterator[OpenPage]:
+    """Opens pages. It uses `serve`, so that its pages are closed before the servers end and their streams break."""
     contexts = list[BrowserContext]()
 
     def opened(

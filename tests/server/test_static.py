@@ -120,20 +120,6 @@ def test_the_built_page_is_small():
     assert all(words in licences for words in ("SIL OPEN FONT LICENSE", "The MIT License"))
 
 
-@pytest.mark.rule("page.packed")
-async def test_scripts_are_sent_compressed_and_unpacked_for_a_client_without_gzip(tmp_path: Path):
-    (tmp_path / "index.html").write_bytes(INDEX)
-    (tmp_path / "app.js.gz").write_bytes(gzip.compress(b"let a = 1"))
-    page = StaticPage(tmp_path)
-    assert (sent := page.answer("/app.js", "br, gzip")) is not None
-    assert (sent.headers["content-encoding"], sent.headers["vary"]) == ("gzip", "Accept-Encoding")
-    assert sent.headers["content-type"].startswith("text/javascript")
-    assert gzip.decompress(bytes(sent.body)) == b"let a = 1"
-    assert (plain := page.answer("/app.js", "identity")) is not None
-    assert (plain.body, plain.headers["vary"]) == (b"let a = 1", "Accept-Encoding")
-    assert "content-encoding" not in plain.headers
-
-
 @pytest.mark.rule("page.size")
 def test_packages_are_pinned_exactly_and_their_lock_names_no_host():
     folder = ROOT / "dashboard"
