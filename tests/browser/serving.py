@@ -74,7 +74,7 @@ class Served:
     def outcome(self, task: str) -> Any:
         """Wait for a task to end, and return how."""
         for _ in range(4):
-            answer = self.call("GET", f"/v1/tasks/{task}/wait?seconds=20")
+            answer = self.call("GET", f"/v1/tasks/{task}/wait?timeout=20")
             if answer["ended"]:
                 return answer["outcome"]
         raise AssertionError(f"{task} has not ended")

@@ -12,10 +12,12 @@ from rich.text import Text
 
 from remit.cli.demo_team import FAILING, team
 from remit.cli.drawing import answer, receipts_in_short, refusals, summed_up
+from remit.cli.interrupts import INTERRUPTED, interrupts
 from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out, stay_at, typed
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, watching
 from remit.cli.terminal import colour
+from remit.cli.web import NO_WEB, WebOptions, dashboard
 from remit.core.prices import dollars
 from remit.engine.system import SystemClock
 from remit.report import wire
@@ -27,6 +29,7 @@ from remit.runtime.workspace import Workspace, subscribe
 
 TASK = "build the login of the shop"
 CREDITS = "$0.50"
+SLOWLY = 10.0  # the pace at which a person can follow the dashboard
 _NEXT = (
     "remit runs",
     "remit money spend",
@@ -40,39 +43,77 @@ _NEXT = (
 def demo(
     *,
     store: Annotated[str, Parameter(name=STORE_NAMES)] = "remit-demo.db",
-    pace: float = 1.0,
+    pace: float | None = None,
     ask: Annotated[bool, Parameter(negative="")] = False,
+    web: WebOptions = NO_WEB,
     json: AsJson = False,
 ) -> int:
-    """Run a scripted demo (no API key, no server, a few seconds).
+    """Run a scripted demo (no API key, no server, a few seconds). With --web, watch it in the dashboard and answer its
+    question there.
 
     Parameters
     ----------
     store
         Store of the run, a SQLite file or a postgresql:// URL. Inspect the run there afterwards.
     pace
-        Factor for the time that the agents pretend to work; 0 for none.
+        Factor for the time that the agents pretend to work; 0 for none. [default: 1, with --web 10]
     ask
         Answer the demo's question yourself instead of the script.
+    web
+        The dashboard beside the run.
     json
         Print the run as JSON.
     """
-    with team(store, max(pace, 0)) as runtime:
+    pace = max(pace if pace is not None else SLOWLY if web.web else 1.0, 0)
+    with team(store, pace) as runtime:
         stay_at(runtime.workspace, store)
-        root = asyncio.run(_run(runtime, None if json else out(), Answering(ask, max(pace, 0), store)))
-    if json:
-        emit(wire.tree(root))
-    else:
-        _tell(root)
-    return 0 if root.state == "completed" else 1
+        who = Answering(ask, pace, store, web.web)
+        if not web.web:
+            root = asyncio.run(_run(runtime, None if json else out(), who))
+            _show(root, as_json=json)
+        else:
+            try:
+                root = asyncio.run(_run_in_browser(runtime, None if json else out(), who, web))
+            except asyncio.CancelledError:  # the second Ctrl-C
+                return INTERRUPTED
+    return 0 if root is not None and root.state == "completed" else 1
 
 
 class Answering(NamedTuple):
-    """Who answers the question: the person, or the script after a while."""
+    """Who answers the question: the person, here or in the dashboard, or the script after a while."""
 
     ask: bool
     pace: float
     store: str
+    web: bool = False
+
+
+def _show(root: Node, *, as_json: bool) -> None:
+    if as_json:
+        emit(wire.tree(root))
+    else:
+        _tell(root)
+
+
+async def _run_in_browser(
+    runtime: Runtime, console: Console | None, who: Answering, options: WebOptions
+) -> Node | None:
+    """Run the demo with the dashboard, which stays open afterwards. The first signal cancels the run; it returns None
+    then."""
+    with interrupts() as heard:
+        async with dashboard(runtime.workspace, options) as web:
+            running = asyncio.create_task(_run(runtime, console, who))
+            told = asyncio.create_task(heard.first.wait())
+            await asyncio.wait((running, told), return_when=asyncio.FIRST_COMPLETED)
+            told.cancel()
+            if not running.done():
+                running.cancel()
+                await asyncio.wait((running,))
+                return None
+            root = await running
+            _show(root, as_json=console is None)
+            await web.stay(runtime, heard)
+    return root
 
 
 async def _forget_failures(workspace: Workspace) -> None:
@@ -102,7 +143,7 @@ async def _answered(
     stop = subscribe(workspace, lambda events: runs.extend(event.run for event in events if event.task == event.run))
     typist = Typist(sys.stdin.fileno(), out()) if who.ask and console is not None and sys.stdin.isatty() else None
     try:
-        if typist is not None or who.ask:
+        if typist is not None or who.ask or who.web:
             desk = PromptDesk(aside(), drawing.paused, f" --store {who.store}", typist)
             async with answering(workspace, runs, desk):
                 yield

@@ -34,6 +34,7 @@ from remit.cli.options import (
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, Words, starting, watching
 from remit.cli.terminal import outcome_text
+from remit.cli.web import NO_WEB, Dashboard, WebOptions, dashboard
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
 from remit.core.events import Event, MetaValue
@@ -155,6 +156,7 @@ def run(
     data: DataOption = None,
     session: str = "",
     remembers: Annotated[bool, Parameter(negative="")] = False,
+    web: WebOptions = NO_WEB,
     json: AsJson = False,
 ) -> int:
     """Run a task in the foreground and show its progress.
@@ -188,6 +190,8 @@ def run(
         Continue a session: its blackboard and inboxes.
     remembers
         Start with the earlier messages of the session: the newest 12,000 characters of the agent's runs.
+    web
+        The dashboard beside the run.
     json
         Print the run as JSON.
     """
@@ -202,7 +206,7 @@ def run(
         stay_at(runtime.workspace, store)
         try:
             ask = Ask(asks.agent, asks.task, how, store, json, asks.lead, remembers or None, typed_data(data))
-            return asyncio.run(_run(runtime, ask))
+            return asyncio.run(_run(runtime, ask, web))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
 
@@ -276,10 +280,16 @@ def _how(limits: Limits, amount: str | None, defaults: RunDefaults) -> Starting:
     return how
 
 
-async def _run(runtime: Runtime, ask: Ask) -> int:
+async def _run(runtime: Runtime, ask: Ask, options: WebOptions) -> int:
+    with interrupts() as heard:
+        async with dashboard(runtime.workspace, options) as web:
+            return await _run_shown(runtime, ask, heard, web)
+
+
+async def _run_shown(runtime: Runtime, ask: Ask, heard: Interrupts, web: Dashboard) -> int:
     runs: list[str] = []
     words, console = Words(), None if ask.as_json else _beside(out())
-    with interrupts() as heard, ExitStack() as shown:
+    with ExitStack() as shown:
         drawing = shown.enter_context(watching(runtime, console, words))
         hear = words.hear if console is not None and console.is_terminal else None
         async with answering(runtime.workspace, runs, _desk(ask, drawing)):
@@ -290,6 +300,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
             interrupted = heard.count > 0
             if not ask.as_json:
                 await _report(runtime, outcome, ask)
+            await web.stay(runtime, heard)
             await _settle(runtime, outcome.id, heard)
         if ask.as_json:
             await _report(runtime, outcome, ask)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -19,7 +17,7 @@ from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import has_team, lasting, load_team
 from remit.cli.observing import LogFormat, json_logs, observed, saying
 from remit.cli.options import InWorkspace, OwnStore, aside, store_at, workspace_at
-from remit.config.tokens import forget_token, keep_token, session_secret
+from remit.cli.web import OpenServer, ServeAddress, hands, must_have_server, open_server
 from remit.core.checks import between, whole
 from remit.engine.settings import HANDS
 from remit.errors import BadInput
@@ -28,21 +26,9 @@ from remit.runtime.workspace import Workspace, opening_of
 
 if TYPE_CHECKING:
     from remit.runtime.runtime import Runtime
-    from remit.server.app import ServerSettings
-    from remit.server.auth import StoreDoorkeeper
     from remit.server.serve import PortServer
-    from remit.server.sessions import Sessions
 
 _PORTS: Final = 65_535
-
-
-class ServeAddress(NamedTuple):
-    """Where a server is reached, and for which hosts and pages it answers."""
-
-    host: str
-    port: int
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
 
 
 def serve(
@@ -93,10 +79,9 @@ def serve(
     between(port, "--port", 0, _PORTS)
     if drain_timeout < 0:
         raise BadInput("--drain-timeout is a number of seconds, 0 to requeue at once")
-    try:
-        from remit.server.serve import run
-    except ImportError as error:
-        raise BadInput(f"serving needs more packages: pip install 'remit[server]' ({error})") from error
+    must_have_server()
+    from remit.server.serve import run
+
     address = ServeAddress(host, port, tuple(allow_host or ()), tuple(allow_origin or ()))
     eyes = partial(_eyes, metrics, log_format)
     try:
@@ -122,107 +107,29 @@ def _eyes(metrics: int | None, log_format: str, team: Runtime | None) -> Generat
 async def _serve(
     workspace: Workspace, address: ServeAddress, log_format: str, team: Runtime | None = None, drain: float = 0
 ) -> int:
-    from remit.server.app import create_app
-    from remit.server.auth import StoreDoorkeeper, has_access
-    from remit.server.callers import TokenDoorkeeper
     from remit.server.carrying import carrying
-    from remit.server.serve import PortServer, is_loopback, listening, may_bind
-    from remit.server.tenants import Tenants
 
-    database, clock = opening_of(workspace).database, opening_of(workspace).clock
-    is_own = is_loopback(address.host)
-    may_bind(address.host, has_access=is_own or await has_access(database, workspace.name, clock.now()))
-    with interrupts() as heard, listening(address.host, address.port) as socket:
-        if team is not None:
-            await team.available()
-            lasting(team, "no other process could see it")
-        bound: int = socket.getsockname()[1]
-        token = token_urlsafe(32) if is_own else ""
-        doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
-        tenants = Tenants(database, (workspace,))
-        sessions = _sessions(workspace, doorkeeper, address)
-        server = PortServer(create_app(tenants, doorkeeper, _settings(address, bound, workspace.name), sessions))
-        file = keep_token(bound, token) if token else ""
-        try:
-            async with hands(team, drain), carrying(tenants, workspace.name if team is not None else ""):
-                serving = asyncio.create_task(server.serve([socket]))
-                saying(log_format)(_greeting(workspace, address._replace(port=bound), team))
-                if token and log_format == "text":  # a log is kept, and a token is a secret
-                    _say_token(token, f"http://{_named(address.host)}:{bound}", file)
+    with interrupts() as heard:
+        async with open_server(workspace, address) as opened:
+            if team is not None:
+                await team.available()
+                lasting(team, "no other process could see it")
+            async with hands(team, drain), carrying(opened.tenants, workspace.name if team is not None else ""):
+                serving = asyncio.create_task(opened.serve())
+                saying(log_format)(_greeting(workspace, opened.address, team))
+                if opened.token and log_format == "text":  # a log is kept, and a token is a secret
+                    _say_token(opened)
                 for sentence in await _warnings(workspace, team):
                     aside().print(Text(sentence, "yellow"), soft_wrap=True)
-                await _until_told(server, serving, heard)
-        finally:
-            await doorkeeper.close()
-            if token:
-                forget_token(bound, token)
+                await _until_told(opened.server, serving, heard)
     return 0
 
 
-def _say_token(token: str, url: str, file: object) -> None:
+def _say_token(opened: OpenServer) -> None:
     say = saying("text")
-    say(f"token: {token}")
-    say(f"dashboard: {url}/#key={token}")
-    aside().print(Text(f"commands on this machine find it in {file}", "dim"), soft_wrap=True)
-
-
-def _sessions(workspace: Workspace, doorkeeper: StoreDoorkeeper, address: ServeAddress) -> Sessions:
-    """Return the sessions of browsers. Those of a store on disk outlive a restart of the server."""
-    from remit.server.sessions import Sessions
-
-    opened = opening_of(workspace)
-    secret = session_secret(_identity(workspace)) if opened.database.lasting else None
-    return Sessions(doorkeeper, opened.clock, https=_over_tls(address), secret=secret)
-
-
-def _settings(address: ServeAddress, port: int, workspace: str) -> ServerSettings:
-    """Return the settings of a server: it answers its own pages, and those that were given."""
-    from remit.server.app import ServerSettings
-    from remit.server.serve import own_origins
-
-    hosts = _hosts(address, port)
-    origins = own_origins(hosts) | {one.lower() for one in address.origins}
-    return ServerSettings(hosts, origins, workspace=workspace)
-
-
-def _identity(workspace: Workspace) -> str:
-    """Return what sessions are for: a workspace of one store, wherever it is opened from."""
-    from remit.stores.addresses import is_server
-
-    where = workspace.where if is_server(workspace.where) else str(Path(workspace.where).absolute())
-    return f"{where}\n{workspace.name}"
-
-
-def _over_tls(address: ServeAddress) -> frozenset[str]:
-    """Return the hosts that browsers reach by https: a proxy in front of the server speaks it."""
-    return frozenset(one.lower().removeprefix("https://") for one in address.origins if one.lower().startswith("https"))
-
-
-def _hosts(address: ServeAddress, port: int) -> frozenset[str]:
-    """Return the Host headers to answer: the address itself, the names of this machine for itself, and those given."""
-    names = {_named(address.host), "localhost", "127.0.0.1", "[::1]"}
-    return frozenset(f"{name}:{port}" for name in names) | {one.lower() for one in address.hosts}
-
-
-def _named(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-@asynccontextmanager
-async def hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
-    """Run the team's queued tasks while the body runs, and let them finish afterwards."""
-    if team is None:
-        yield
-        return
-    working = asyncio.create_task(team.serve())
-    try:
-        yield
-        await team.drain(drain)
-        await working
-    finally:
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
+    say(f"token: {opened.token}")
+    say(f"dashboard: {opened.dashboard}")
+    aside().print(Text(f"commands on this machine find the token in {opened.file}", "dim"), soft_wrap=True)
 
 
 async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: Interrupts) -> None:
@@ -252,4 +159,4 @@ async def _warnings(workspace: Workspace, team: Runtime | None) -> list[str]:
 def _greeting(workspace: Workspace, address: ServeAddress, team: Runtime | None) -> str:
     where = f"{workspace.where}, workspace {workspace.name}"
     hands = "no workers" if team is None else f"up to {count(team.concurrency, 'task')} at a time"
-    return f"serving http://{_named(address.host)}:{address.port} on {where}, {hands}; Ctrl-C ends it"
+    return f"serving {address.url} on {where}, {hands}; Ctrl-C ends it"

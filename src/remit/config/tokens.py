@@ -3,6 +3,8 @@
 import hmac
 import os
 import stat
+from contextlib import suppress
+from html import escape
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -53,6 +55,22 @@ def kept_token(port: int) -> str:
         return token_file(port).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError, BadInput):
         return ""
+
+
+def keep_page(address: str) -> Path:
+    """Write a page that leads a browser to an address with a key, readable by its user only, and return the file."""
+    leading = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(address)}">'
+    return _keep(_page_file(), leading)
+
+
+def forget_page() -> None:
+    """Remove the page that this process has written, if any."""
+    with suppress(OSError, BadInput):
+        _page_file().unlink(missing_ok=True)
+
+
+def _page_file() -> Path:
+    return _folder() / f"open-{os.getpid()}.html"
 
 
 def session_secret(use: str) -> bytes | None:
