@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -74,7 +75,7 @@ class OpenPage(Protocol):
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
     """Run the test in the browser's thread."""
     run = cast("BrowserThread", pyfuncitem.funcargs["in_browser"])
-    names = pyfuncitem._fixtureinfo.argnames
+    names = signature(pyfuncitem.obj).parameters
     run(lambda: pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
 
