@@ -1,6 +1,7 @@
 """The blocks of code on our pages, as the tests that run and check them read them."""
 
 import re
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -39,15 +40,21 @@ class Block(NamedTuple):
 
 
 def blocks(language: str) -> list[Block]:
+    return [block for page in PAGES for block in _all_on(page) if block.language == language]
+
+
+@cache
+def _all_on(page: Path) -> tuple[Block, ...]:
+    """Every worker asks for the blocks of every page while it collects, so each page is read once."""
     found: list[Block] = []
-    for page in PAGES:
-        text = page.read_text()
-        fences = [*FENCE.finditer(text)]
-        for fence, after in zip_longest(fences, fences[1:]):
-            shown = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
-            skipped = SKIP.search(text, 0, fence.start())
-            if fence[1] == language:
-                number = text.count("\n", 0, fence.start()) + 1
-                output, why = after[2] if shown else "", skipped[1] if skipped else ""
-                found.append(Block(page, number, language, fence[2], output, why))
-    return found
+    text = page.read_text()
+    fences = [*FENCE.finditer(text)]
+    end = 0  # of the fence before
+    for fence, after in zip_longest(fences, fences[1:]):
+        shown = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
+        skipped = SKIP.search(text, end, fence.start())
+        number = text.count("\n", 0, fence.start()) + 1
+        output, why = after[2] if shown else "", skipped[1] if skipped else ""
+        found.append(Block(page, number, fence[1], fence[2], output, why))
+        end = fence.end()
+    return tuple(found)
