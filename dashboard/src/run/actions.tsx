@@ -7,6 +7,7 @@ import { many } from "../parts/money";
 import { say } from "../parts/toast";
 import { may } from "../session";
 import { cancel, fork, retry } from "./acts";
+import { useFocus } from "./hooks";
 import type { RunModel } from "./model";
 
 const NEEDS_RUN = "This needs a key with the scope run";
@@ -14,7 +15,6 @@ const NEEDS_RUN = "This needs a key with the scope run";
 /** Cancel a task and all below it; asks once, with the true number. */
 export function CancelTree({ task }: { task: Task }) {
   const [asked, setAsked] = useState(false);
-  const [why, setWhy] = useState("");
   const open = task.below + 1;
   if (isOver(task.state) && task.below === 0) return null;
   if (task.state === "cancelling" || (isOver(task.state) && task.below > 0))
@@ -29,24 +29,24 @@ export function CancelTree({ task }: { task: Task }) {
         Cancel tree
       </button>
     );
-  const send = () => {
-    setAsked(false);
+  return <Confirm task={task} open={open} stop={() => setAsked(false)} />;
+}
+
+function Confirm({ task, open, stop }: { task: Task; open: number; stop: () => void }) {
+  const [why, setWhy] = useState("");
+  const focus = useFocus<HTMLInputElement>();
+  const send = (event: Event) => {
+    event.preventDefault();
+    stop();
     void cancel(task, why);
   };
   return (
-    <form
-      class="confirm"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-      onKeyDown={(event) => event.key === "Escape" && setAsked(false)}
-    >
-      <input class="field" aria-label="Reason, for the journal" placeholder="Reason (optional)" value={why} autofocus onInput={(event) => setWhy(event.currentTarget.value)} />
+    <form class="confirm" onSubmit={send} onKeyDown={(event) => event.key === "Escape" && stop()}>
+      <input class="field" aria-label="Reason, for the journal" placeholder="Reason (optional)" value={why} ref={focus} onInput={(event) => setWhy(event.currentTarget.value)} />
       <button class="button no full" type="submit">
         Cancel {many(open, "task")}
       </button>
-      <button class="button" type="button" onClick={() => setAsked(false)}>
+      <button class="button" type="button" onClick={stop}>
         Keep
       </button>
       <CopyAsCli command={cli("cancel", task.id, ...(why ? ["--why", why] : []))} say={say} />
@@ -70,32 +70,32 @@ export function RetryTask({ task }: { task: Task }) {
 /** Start a new run that has everything up to the moment that is shown. */
 export function ForkHere({ model }: { model: RunModel }) {
   const [asked, setAsked] = useState(false);
-  const root = model.root.value;
+  if (model.root.value === undefined) return null;
+  if (asked) return <ForkForm model={model} stop={() => setAsked(false)} />;
+  return (
+    <button type="button" class="button small" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => setAsked(true)}>
+      Fork from here
+    </button>
+  );
+}
+
+function ForkForm({ model, stop }: { model: RunModel; stop: () => void }) {
   const seq = model.state.value.seq;
   const [text, setText] = useState("");
-  if (root === undefined) return null;
+  const focus = useFocus<HTMLInputElement>();
   const words = text === "" ? [] : ["--task", text];
-  if (!asked)
-    return (
-      <button type="button" class="button small" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => setAsked(true)}>
-        Fork from here
-      </button>
-    );
+  const send = (event: Event) => {
+    event.preventDefault();
+    stop();
+    void fork(model, seq, text);
+  };
   return (
-    <form
-      class="confirm"
-      onSubmit={(event) => {
-        event.preventDefault();
-        setAsked(false);
-        void fork(model, seq, text);
-      }}
-      onKeyDown={(event) => event.key === "Escape" && setAsked(false)}
-    >
-      <input class="field" aria-label="Another task text" placeholder="The same task, or another text" value={text} autofocus onInput={(event) => setText(event.currentTarget.value)} />
+    <form class="confirm" onSubmit={send} onKeyDown={(event) => event.key === "Escape" && stop()}>
+      <input class="field" aria-label="Another task text" placeholder="The same task, or another text" value={text} ref={focus} onInput={(event) => setText(event.currentTarget.value)} />
       <button class="button small" type="submit">
         Fork at event {seq}
       </button>
-      <button class="button small" type="button" onClick={() => setAsked(false)}>
+      <button class="button small" type="button" onClick={stop}>
         No
       </button>
       <CopyAsCli command={cli("fork", model.id, "--at", String(seq), ...words)} say={say} />

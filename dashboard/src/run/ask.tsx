@@ -8,6 +8,7 @@ import { left } from "../parts/time";
 import { say } from "../parts/toast";
 import { may } from "../session";
 import { decide, decideCommand, type Decision } from "./acts";
+import { useFocus } from "./hooks";
 import type { RunModel } from "./model";
 
 const NEEDS_APPROVE = "This needs a key with the scope approve";
@@ -126,6 +127,7 @@ function Buttons({ model, question, editable, send, sent }: PartOf & { model: Ru
 function Edit({ question, editable, send, stop }: PartOf & { editable: string; stop: () => void }) {
   const [text, setText] = useState(() => editedPart(question, editable));
   const [wrong, setWrong] = useState("");
+  const focus = useFocus<HTMLTextAreaElement>();
   const approve = () => {
     try {
       send({ verdict: "approve", value: editedValue(text, editable) });
@@ -137,7 +139,7 @@ function Edit({ question, editable, send, stop }: PartOf & { editable: string; s
     <form class="change" onSubmit={(event) => (event.preventDefault(), approve())} onKeyDown={(event) => event.key === "Escape" && stop()}>
       <label>
         <span class="cap">The {editable}, as you approve it</span>
-        <textarea class="field mono" rows={Math.min(10, Math.max(2, text.split("\n").length))} value={text} autofocus onInput={(event) => setText(event.currentTarget.value)} />
+        <textarea class="field mono" rows={Math.min(10, Math.max(2, text.split("\n").length))} value={text} ref={focus} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       {wrong !== "" && (
         <p class="er" role="alert">
@@ -167,11 +169,12 @@ function valueOr(text: string, editable: string): unknown {
 
 function Reject({ question, send, stop }: PartOf & { stop: () => void }) {
   const [why, setWhy] = useState("");
+  const focus = useFocus<HTMLInputElement>();
   return (
     <form class="change" onSubmit={(event) => (event.preventDefault(), send({ verdict: "reject", why }))} onKeyDown={(event) => event.key === "Escape" && stop()}>
       <label>
         <span class="cap">Why not; the agent reads it</span>
-        <input class="field" value={why} autofocus onInput={(event) => setWhy(event.currentTarget.value)} />
+        <input class="field" value={why} ref={focus} onInput={(event) => setWhy(event.currentTarget.value)} />
       </label>
       <div class="acts">
         <button type="submit" class="button no full">

@@ -62,7 +62,7 @@ function Saw({ model, task, receipt }: { model: RunModel; task: Task; receipt: R
           <i key={at} class={`t-${whyOf(slice)[0]}`} style={{ flexGrow: Math.max(1, slice.tokens) }} />
         ))}
       </div>
-      <ul class="slices">
+      <ul class="seen">
         {saw.map((slice, at) => (
           <SliceRow key={at} model={model} slice={slice} />
         ))}
@@ -71,9 +71,9 @@ function Saw({ model, task, receipt }: { model: RunModel; task: Task; receipt: R
       {withheld.length > 0 && (
         <>
           <h3 class="cap">Withheld</h3>
-          <ul class="slices">
+          <ul class="seen">
             {withheld.map(([what, why]) => (
-              <li key={what} class="withheld">
+              <li key={what} class="notpassed">
                 <span class="k">{what}</span>
                 <span>{why}</span>
               </li>
@@ -117,9 +117,9 @@ function AskerSaw({ model, task, receipt }: { model: RunModel; task: Task; recei
       {more.length === 0 ? (
         <p class="none">nothing more</p>
       ) : (
-        <ul class="slices">
+        <ul class="seen">
           {more.map((slice) => (
-            <li key={slice.what} class="withheld">
+            <li key={slice.what} class="notpassed">
               <span class="k">{slice.what}</span>
               <span>{many(slice.tokens, "token")}</span>
             </li>

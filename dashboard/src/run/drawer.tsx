@@ -10,6 +10,7 @@ import { say } from "../parts/toast";
 import { CancelTree, RetryTask } from "./actions";
 import { Ask, written } from "./ask";
 import { ContextTab } from "./context";
+import { narrow } from "./hooks";
 import { elapsed, signOf, titleOf, toneOf, wordOf } from "./look";
 import { mixOf, mixText } from "./node";
 import type { RunModel } from "./model";
@@ -20,7 +21,7 @@ export function Drawer({ model }: { model: RunModel }) {
   const chosen = model.chosen.value;
   if (chosen.startsWith("stack ")) return <StackDrawer model={model} chosen={chosen} />;
   if (task === undefined) return <aside class="drawer" aria-label="About a task" />;
-  const others = model.questions.value.filter(([other]) => other.id !== task.id);
+  const others = narrow.value ? [] : model.questions.value.filter(([other]) => other.id !== task.id);
   return (
     <aside class="drawer" aria-label={`About ${task.agent}`}>
       {others.slice(0, 3).map(([other, question]) => (
@@ -51,7 +52,7 @@ function About({ model, task }: { model: RunModel; task: Task }) {
         <Pill tone={toneOf(task)}>{wordOf(task)}</Pill>
       </div>
       <Chain model={model} task={task} />
-      {question !== undefined && <Ask model={model} question={question} />}
+      {question !== undefined && !narrow.value && <Ask model={model} question={question} />}
       <Quote label="Task">{task.text}</Quote>
       {said !== undefined && said !== "" && (
         <Quote label="Is saying" live>
@@ -77,12 +78,12 @@ function Chain({ model, task }: { model: RunModel; task: Task }) {
     task.attempts === 0 ? "queued" : took(elapsed(task, model.now.value)),
   ].filter((one) => one !== "");
   return (
-    <p class="chain">
+    <p class="askers">
       {task.chain.slice(0, -1).map((name, at) => (
         <span key={at}>{name} › </span>
       ))}
       <b>{holders(task).join(" → ")}</b>
-      <span> · {facts.join(" · ")}</span>
+      {` · ${facts.join(" · ")}`}
     </p>
   );
 }
@@ -91,7 +92,7 @@ function Quote({ label, children, live = false, bad = false }: { label: string; 
   return (
     <div class="quoted">
       <h3 class="cap">{label}</h3>
-      <pre class={`quote${live ? " live" : ""}${bad ? " er" : ""}`} tabIndex={0} aria-label={label} role="region">
+      <pre class={`quote${live ? " saying" : ""}${bad ? " er" : ""}`} tabIndex={0} aria-label={label} role="region">
         {children}
       </pre>
     </div>
@@ -156,7 +157,7 @@ function Tabs({ model, task }: { model: RunModel; task: Task }) {
   };
   return (
     <>
-      <div class="tabs" role="tablist" aria-label="About this task" onKeyDown={walk}>
+      <div class="sheets" role="tablist" aria-label="About this task" onKeyDown={walk}>
         {rows.map((row) => (
           <button
             key={row[0]}
@@ -198,7 +199,7 @@ function StackDrawer({ model, chosen }: { model: RunModel; chosen: string }) {
             {members[0]?.agent ?? ""} ×{count(members.length)}
           </h2>
         </div>
-        <p class="chain">
+        <p class="askers">
           {mixText(mix)}
           {mix.spent > 0 && `, ${money(mix.spent)} in all`}
         </p>

@@ -15,7 +15,7 @@ function pathOf(box: Box): string {
   const x2 = box.x - END;
   const y2 = box.y + box.height / 2;
   if (Math.abs(y1 - y2) < 1) return `M${x1} ${y1}H${x2}`;
-  return `M${x1} ${y1}C${x1 + 24} ${y1} ${x1 + 2} ${y2} ${x1 + 38} ${y2}H${x2}`;
+  return `M${x1} ${y1}C${x1 + 22} ${y1} ${x1 - 2} ${y2} ${x1 + 32} ${y2}H${x2}`;
 }
 
 interface EdgeOf<B extends Box> {
@@ -54,6 +54,17 @@ export function labelOf(task: Task, shows: "context" | "money"): [text: string, 
 const LETTER = 6.35; // the width of a letter of the label
 const LONGEST = 15;
 
+/** The label of an edge. Labels are drawn after all edges, so that no edge crosses one. */
+export function LabelView({ model, box }: EdgeOf<NodeBox | StackBox>) {
+  const id = box.kind === "node" ? box.task : (box.members[0] as string);
+  const task = useComputed(() => model.state.value.tasks.get(id)).value;
+  if (task === undefined || box.from === undefined) return null;
+  const { band, core } = widthsOf(task, wholeOf(model));
+  return <Label task={task} model={model} box={box} core={Math.max(core, band)} />;
+}
+
+const wholeOf = (model: RunModel): number => model.root.value?.granted ?? Math.max(1, model.root.value?.total ?? 1);
+
 function Label({ task, model, box, core }: { task: Task; model: RunModel; box: Box; core: number }) {
   const [whole, less, cash] = labelOf(task, model.labels.value);
   const text = whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1)}…` : whole;
@@ -76,7 +87,7 @@ function Label({ task, model, box, core }: { task: Task; model: RunModel; box: B
 
 function Grant({ model, box, task }: EdgeOf<NodeBox | StackBox> & { task: Task }) {
   const d = pathOf(box);
-  const { band, core, hot } = widthsOf(task, model.root.value?.granted ?? Math.max(1, model.root.value?.total ?? 1));
+  const { band, core, hot } = widthsOf(task, wholeOf(model));
   const colour = colourOf(task);
   const y = box.y + box.height / 2;
   const paid = hot ? "var(--bad-m)" : "var(--cash-m)";
@@ -86,7 +97,6 @@ function Grant({ model, box, task }: EdgeOf<NodeBox | StackBox> & { task: Task }
       <path d={d} stroke={colour} stroke-width="1.5" />
       {core > 0 && <path class="core" d={d} stroke={paid} stroke-width={core} opacity=".85" />}
       <circle cx={box.x - 4} cy={y} r="3.5" fill="var(--surface)" stroke={core > 0 ? paid : colour} stroke-width="1.6" />
-      <Label task={task} model={model} box={box} core={Math.max(core, band)} />
     </g>
   );
 }

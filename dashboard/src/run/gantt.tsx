@@ -39,7 +39,7 @@ export function Gantt({ model, axis, rows, ticks, left, width, grab }: GanttOf) 
           row.kind === "task" ? (
             <Bars key={row.task.id} model={model} id={row.task.id} x={x} y={(first + at) * ROW_HEIGHT + 2} left={left} />
           ) : (
-            <text key={row.text} class="more" x={labelX(row.depth)} y={(first + at) * ROW_HEIGHT + 11}>
+            <text key={row.text} class="rowmore" x={labelX(row.depth)} y={(first + at) * ROW_HEIGHT + 11}>
               {row.text}
             </text>
           ),
@@ -101,7 +101,7 @@ function Bars({ model, id, x, y, left }: BarsOf) {
   const on = model.task.value?.id === id;
   return (
     <g>
-      <text class={on ? "name on" : "name"} x={labelX(task.depth)} y={y + 8.5}>
+      <text class={on ? "rowname on" : "rowname"} x={labelX(task.depth)} y={y + 8.5}>
         {shortened(holders(task).join(" → "), left - labelX(task.depth) - 8)}
       </text>
       <Queued task={task} x={x} y={y} end={model.end.value} />

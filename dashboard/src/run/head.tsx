@@ -15,12 +15,16 @@ export function Head({ model }: { model: RunModel }) {
   if (root === undefined) return null;
   return (
     <header class="head">
-      <div class="what">
+      <div class="runwhat">
         <h1>
-          <span class="title" title={titleOf(root)}>
+          <span class="runtitle" title={titleOf(root)}>
             {titleOf(root)}
           </span>
-          <Pill tone={toneOf(root)}>{wordOf(root)}</Pill>
+          {model.questions.value.length > 0 ? (
+            <Pill tone="you">waits for you</Pill>
+          ) : (
+            <Pill tone={toneOf(root)}>{wordOf(root)}</Pill>
+          )}
         </h1>
         <Meta model={model} root={root} />
       </div>

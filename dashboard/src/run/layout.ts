@@ -5,7 +5,7 @@ import type { Refusal, RunState, Task } from "../fold/state";
 
 export const WIDTH = 192;
 export const HEIGHT = 52;
-export const GAP = 104;
+export const GAP = 118;
 export const ROW = 12;
 export const CHIP_WIDTH = 156;
 export const CHIP_HEIGHT = 28;

@@ -1,11 +1,12 @@
 // The page of a run: a live delegation tree in which each edge is a grant.
 import { useEffect, useMemo } from "preact/hooks";
-import { many } from "../parts/money";
+import { listed, many } from "../parts/money";
 import { setQuery } from "../router";
 import { titleOf } from "./look";
 import { Ask } from "./ask";
 import { Drawer } from "./drawer";
 import { Head } from "./head";
+import { narrow } from "./hooks";
 import { useRunKeys } from "./keys";
 import { RunModel } from "./model";
 import { Nested } from "./nested";
@@ -42,7 +43,11 @@ function Whole({ model }: { model: RunModel }) {
   return (
     <>
       <Head model={model} />
-      <div class="first">{first !== undefined && <Ask model={model} question={first} />}</div>
+      {first !== undefined && narrow.value && (
+        <div class="first">
+          <Ask model={model} question={first} />
+        </div>
+      )}
       <div class="body">
         <div class="left">
           <Tree model={model} />
@@ -60,13 +65,16 @@ function Removed({ model }: { model: RunModel }) {
   if (model.root.value === undefined || model.gaps.value.length === 0) return null;
   return (
     <div class="removed" role="status">
-      {model.gaps.value.map(removed).join(" ")}
+      {removedIn(model.gaps.value)}
     </div>
   );
 }
 
-const removed = ({ first, last }: { first: number; last: number }): string =>
-  first === last ? `Event ${first} was removed.` : `Events ${first}-${last} were removed.`;
+/** "events 11-65 were removed"; of very many stretches the last ones. */
+function removedIn(gaps: readonly { first: number; last: number }[]): string {
+  const told = gaps.slice(-3).map(({ first, last }) => (first === last ? `event ${first}` : `events ${first}-${last}`));
+  return `${gaps.length > 3 ? `${gaps.length - 3} earlier stretches, ` : ""}${listed(told)} were removed`;
+}
 
 /** There is nothing to show: not yet, not any more, or not for this key. */
 function Nothing({ model }: { model: RunModel }) {
@@ -88,7 +96,7 @@ function Nothing({ model }: { model: RunModel }) {
       <h1>There is nothing of this run</h1>
       <p class="quiet">
         {gaps.length > 0
-          ? `It may have been pruned: ${gaps.map((gap) => (gap.first === gap.last ? `event ${gap.first} was` : `events ${gap.first}-${gap.last} were`)).join(", ")} removed.`
+          ? `It may have been pruned: ${removedIn(gaps)}.`
           : "The journal has no events of it. Is the id right?"}
       </p>
       <p class="quiet">

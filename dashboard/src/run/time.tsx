@@ -117,7 +117,7 @@ function BurnDown({ model, axis: line, left, width, grab }: PartOf) {
   const now = left + line.x(model.now.value);
   return (
     <svg height={MONEY} width={width} onPointerDown={grab} role="img" aria-label={`Money left: ${money(rest)}`}>
-      <text class="name" x="16" y="17">
+      <text class="rowname" x="16" y="17">
         Money left
       </text>
       <text class="n" x="16" y="31">

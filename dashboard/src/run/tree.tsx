@@ -1,6 +1,6 @@
 // The tree as a picture.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Arcs, EdgeView, RefusedEdge, StackEdge } from "./edges";
+import { Arcs, EdgeView, LabelView, RefusedEdge, StackEdge } from "./edges";
 import type { Box, Layout } from "./layout";
 import type { RunModel } from "./model";
 import { ChipView, NodeView, StackView } from "./node";
@@ -64,7 +64,7 @@ export function Tree({ model }: { model: RunModel }) {
   };
   return (
     <div class="tree">
-      <div class="scroll" ref={ref} onClick={choose} aria-hidden="true">
+      <div class="treescroll" ref={ref} onClick={choose} aria-hidden="true">
         <div class="room" style={{ width: `${all.width * scale + 2 * MARGIN}px`, height: `${all.height * scale + MARGIN + FOOT}px` }}>
           <div class="stage" style={{ width: `${all.width}px`, height: `${all.height}px`, transform: `scale(${scale})` }}>
             <Drawn model={model} boxes={inSight(all.boxes, sight, scale)} />
@@ -89,6 +89,7 @@ function Drawn({ model, boxes }: { model: RunModel; boxes: readonly Box[] }) {
             <RefusedEdge key={box.key} model={model} box={box} />
           ),
         )}
+        {boxes.map((box) => box.kind !== "chip" && <LabelView key={box.key} model={model} box={box} />)}
         <Arcs model={model} boxes={boxes} />
       </svg>
       {boxes.map((box) =>

@@ -1,0 +1,16 @@
+// Small hooks of the run page.
+import { signal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+const small = matchMedia("(max-width: 720px)");
+
+/** Whether the page is as narrow as a phone: then the question comes first, and the tree is a list. */
+export const narrow = signal(small.matches);
+small.addEventListener("change", () => (narrow.value = small.matches));
+
+/** Give the focus to a field when it appears. */
+export function useFocus<E extends HTMLElement>() {
+  const ref = useRef<E>(null);
+  useLayoutEffect(() => ref.current?.focus(), []);
+  return ref;
+}
