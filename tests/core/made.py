@@ -325,6 +325,7 @@ MADE = [
     schedule_skipped(NIGHTLY, NOW, "no worker ran", NOW),
     schedule_skipped(NIGHTLY._replace(next=None, last=NOW, last_task="t1", runs=1), NOW, "no worker ran", NOW),
     hook_added(HOOK, NOW),
+    hook_added(HOOK._replace(id="h2", run="r1", task="t1"), NOW),
     hook_added(HOOK._replace(run="r1", added_by=""), NOW),
     hook_rotated("h1", 2, "ann", NOW),
     hook_removed("h1", "", NOW),

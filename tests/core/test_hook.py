@@ -48,6 +48,11 @@ def test_a_hook_wants_kinds_families_and_the_events_of_its_run():
     of_run = HOOK._replace(run="r1")
     assert of_run.wants("task.completed", "r1")
     assert not of_run.wants("task.completed", "r2")
+    of_task = HOOK._replace(run="r1", task="t1")
+    assert of_task.wants("task.completed", "r1", "t1")
+    assert not of_task.wants("task.completed", "r1", "t2")
+    assert not of_task.wants("question.asked", "r1", "t2")
+    assert of_task._replace(task="r1").wants("question.asked", "r1", "t2")
 
 
 @pytest.mark.rule("hook.kinds")

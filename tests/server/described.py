@@ -22,7 +22,13 @@ PHASES = ("coverage", "fuzzing", "stateful")
 # is for which Accept header.
 BEYOND = ("/v1/schedules/{name}", "/v1/plans", "/v1/teams")
 WORDS = ("printable", "since must be before until", "'*' stands alone", "is a session's board", "letter or a digit")
-WORDS += ("at most 100 hooks", "has no answer to replace", "come in a stream only")
+WORDS += (
+    "at most 100 hooks",
+    "has no answer to replace",
+    "is not one of run",
+    "is before run",
+    "come in a stream only",
+)
 
 
 @contextmanager

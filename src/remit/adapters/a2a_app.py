@@ -37,18 +37,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from remit.adapters.a2a_call import A2ACall
 from remit.adapters.a2a_parts import CHAIN
-from remit.adapters.a2a_server import A2ACall, AgentRequests
+from remit.adapters.a2a_server import AgentRequests
 from remit.core import allow
 from remit.core.card import Card
 from remit.core.values import canonical
 from remit.errors import BadInput
+from remit.runtime.pushes import Pushes
+from remit.runtime.workspace import opening_of
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
 KEY: Final = "REMIT_A2A_KEY"
 _VERSION: Final = re.compile(r"[0-9.]{1,10}", re.ASCII)
 _INTERNAL: Final = -32603  # JSON-RPC: an internal error
-_MODES: Final = ("text/plain", "application/json")
+_MODES: Final = ("text/plain", "application/json", "application/octet-stream")  # the last for files of all kinds
 
 
 class A2ASettings(NamedTuple):
@@ -69,8 +72,9 @@ class CardMaker:
         self._settings = settings
         self._sign = signer(settings.key) if settings.key else None
 
-    def card(self, card: Card, address: str) -> AgentCard:
-        """Return the A2A card of an agent on a server with this address."""
+    def card(self, card: Card, address: str, *, pushes: bool = False) -> AgentCard:
+        """Return the A2A card of an agent on a server with this address. `pushes` says whether clients can be told of
+        their tasks."""
         place = f"{self._settings.address or address}{self._settings.prefix}/{card.name}"
         bindings = (("JSONRPC", "/rpc"), ("HTTP+JSON", "/rest"))
         made = AgentCard(
@@ -83,7 +87,7 @@ class CardMaker:
             ],
             capabilities=AgentCapabilities(
                 streaming=True,
-                push_notifications=False,
+                push_notifications=pushes,
                 extensions=[AgentExtension(uri=CHAIN, description="The task that a request is a part of.")],
             ),
             default_input_modes=_MODES,
@@ -219,7 +223,7 @@ class Cards:
 
     async def one(self, request: Request) -> Response:
         call = call_in(request)
-        return self._answer(request, (await _askable(call)).get(call.agent))
+        return self._answer(request, (await _askable(call)).get(call.agent), call)
 
     async def front(self, request: Request) -> Response:
         """Answer with the card of the front agent: the one in the settings, or the only one there is."""
@@ -229,13 +233,14 @@ class Cards:
         found = cards.get(canonical(self._front)) if self._front else None
         if found is None and not self._front and len(cards) == 1:
             (found,) = cards.values()
-        return self._answer(request, found)
+        return self._answer(request, found, call)
 
-    def _answer(self, request: Request, card: Card | None) -> Response:
+    def _answer(self, request: Request, card: Card | None, call: A2ACall) -> Response:
         if card is None:
             problem = {"title": "Not Found", "status": 404, "detail": "there is no such agent that this key may ask"}
             return JSONResponse(problem, 404, media_type="application/problem+json")
-        made = self._maker.card(card, f"{request.url.scheme}://{request.headers.get('host', '')}")
+        address = f"{request.url.scheme}://{request.headers.get('host', '')}"
+        made = self._maker.card(card, address, pushes=Pushes(opening_of(call.workspace)).are_possible)
         content = MessageToDict(made)
         unsigned = {name: value for name, value in content.items() if name != "signatures"}
         tag = f'W/"{sha256(repr(unsigned).encode()).hexdigest()[:32]}"'

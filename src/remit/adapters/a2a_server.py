@@ -5,10 +5,10 @@ workspace has the only state, so any server on the same store answers for a task
 """
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from secrets import token_hex
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
+from typing import Any, Final, NamedTuple, cast
 
 import anyio
 from a2a.server.context import ServerCallContext
@@ -21,7 +21,11 @@ from a2a.types.a2a_pb2 import (
     AgentCard,
     Artifact,
     CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse,
     ListTasksRequest,
     ListTasksResponse,
     Message,
@@ -40,12 +44,14 @@ from a2a.utils.errors import (
     ExtendedAgentCardNotConfiguredError,
     InternalError,
     InvalidParamsError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
 )
 
+from remit.adapters.a2a_call import A2ACall, call_of
+from remit.adapters.a2a_configs import check_config, configs_of, remove_config, set_config
+from remit.adapters.a2a_files import files_of, named_file
 from remit.adapters.a2a_parts import (
     ABOVE,
     HANDLE,
@@ -65,7 +71,6 @@ from remit.core.values import Json
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError, Unauthorised
 from remit.runtime.handles import held
 from remit.runtime.tasks import Status
-from remit.runtime.workspace import Workspace
 
 HOLD: Final = 300.0  # seconds that a request waits for the end of its task
 LOOK: Final = 2.0  # seconds between two looks at a task of which nothing is heard
@@ -74,7 +79,6 @@ PAGE, MOST = 50, 100  # tasks on a page
 _LISTED: Final = 1_000
 _ID: Final = re.compile(r"[a-z2-7]{16}", re.ASCII)
 _CONTEXT: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
-_PREFIX: Final = "a2a-"
 
 _STATES: Final[dict[str, int]] = {
     "pending": TaskState.TASK_STATE_SUBMITTED,
@@ -86,39 +90,6 @@ _STATES: Final[dict[str, int]] = {
     "dead": TaskState.TASK_STATE_FAILED,
     "cancelled": TaskState.TASK_STATE_CANCELED,
 }
-
-
-class A2ACaller(Protocol):
-    """Who makes a request. All of it comes from the key."""
-
-    @property
-    def access(self) -> str: ...
-    @property
-    def agent(self) -> str: ...
-    @property
-    def bounds(self) -> Bounds: ...
-    @property
-    def by(self) -> str: ...
-    def may(self, scope: str) -> bool: ...
-
-
-class A2ACall(NamedTuple):
-    """A request: who makes it, in which workspace, and for which agent. `check` raises an error once its key does not
-    count any more."""
-
-    caller: A2ACaller
-    workspace: Workspace
-    agent: str
-    check: Callable[[], Awaitable[object]]
-
-    @property
-    def sessions(self) -> str:
-        """What the names of its sessions begin with: no request reaches the session of another key."""
-        return f"{_PREFIX}{self.caller.access or 'token'}-"
-
-    def key(self, given: str) -> str:
-        """Return the key of a request, which only requests with the same access share."""
-        return f"{self.caller.access or 'token'}/a2a/{given}"
 
 
 class Seen(NamedTuple):
@@ -159,7 +130,7 @@ class AgentRequests(RequestHandler):
     @validate_request_params
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
         call = call_of(context)
-        return _task(call, await _looked(call, params.id), _history(params))
+        return await task_of(call, await looked_at(call, params.id), _history(params))
 
     @validate_request_params
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
@@ -176,21 +147,22 @@ class AgentRequests(RequestHandler):
             looks = [one for one in looks if one.state == params.status]
         rest = [one for one in looks if before is None or one.status.began < before]
         shown = rest[:size]
-        tasks = [_task(call, one, _history(params), with_result=params.include_artifacts) for one in shown]
+        result = "data" if params.include_artifacts else ""
+        tasks = [await task_of(call, one, _history(params), result=result) for one in shown]
         following = str(shown[-1].status.began) if len(rest) > size else ""
         return ListTasksResponse(tasks=tasks, next_page_token=following, page_size=size, total_size=len(looks))
 
     @validate_request_params
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task | None:
         call = call_of(context)
-        look = await _looked(call, params.id)
+        look = await looked_at(call, params.id)
         if look.is_over:
             raise TaskNotCancelableError
         task = call.workspace.tasks.get(look.status.id)
         await task.cancel("cancelled by its asker", by=call.caller.by)
         with anyio.move_on_after(STOP):
             await task.wait()
-        return _task(call, await _looked(call, params.id))
+        return await task_of(call, await looked_at(call, params.id))
 
     @validate_request_params
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task | Message:
@@ -203,7 +175,7 @@ class AgentRequests(RequestHandler):
                 async with aclosing(_watched(call, taken)) as events:
                     async for _ in events:
                         pass
-        return _task(call, await _looked(call, taken), _history(params.configuration))
+        return await task_of(call, await looked_at(call, taken), _history(params.configuration))
 
     @validate_request_params
     async def on_message_send_stream(
@@ -223,33 +195,47 @@ class AgentRequests(RequestHandler):
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         call = call_of(context)
-        if (await _looked(call, params.id)).is_over:
+        if (await looked_at(call, params.id)).is_over:
             raise UnsupportedOperationError("the task has ended; get it instead")
         async with aclosing(_watched(call, params.id, stays=True)) as events:
             async for event in events:
                 yield event
 
-    async def on_create_task_push_notification_config(self, params: Any, context: ServerCallContext) -> NoReturn:
-        raise PushNotificationNotSupportedError
-
-    async def on_get_task_push_notification_config(
-        self, params: Any, context: ServerCallContext
+    @validate_request_params
+    async def on_create_task_push_notification_config(
+        self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        raise PushNotificationNotSupportedError
+        call = call_of(context)
+        return await set_config(call, (await looked_at(call, params.task_id)).status, params)
 
-    async def on_list_task_push_notification_configs(self, params: Any, context: ServerCallContext) -> NoReturn:
-        raise PushNotificationNotSupportedError
+    @validate_request_params
+    async def on_get_task_push_notification_config(
+        self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> TaskPushNotificationConfig:
+        call = call_of(context)
+        found = await configs_of(call, (await looked_at(call, params.task_id)).status)
+        for one in found:
+            if one.id == params.id:
+                return one
+        raise TaskNotFoundError
 
-    async def on_delete_task_push_notification_config(self, params: Any, context: ServerCallContext) -> NoReturn:
-        raise PushNotificationNotSupportedError
+    @validate_request_params
+    async def on_list_task_push_notification_configs(
+        self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> ListTaskPushNotificationConfigsResponse:
+        call = call_of(context)
+        found = await configs_of(call, (await looked_at(call, params.task_id)).status)
+        return ListTaskPushNotificationConfigsResponse(configs=found)
+
+    @validate_request_params
+    async def on_delete_task_push_notification_config(
+        self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        call = call_of(context)
+        await remove_config(call, (await looked_at(call, params.task_id)).status, params.id)
 
     async def on_get_extended_agent_card(self, params: Any, context: ServerCallContext) -> AgentCard:
         raise ExtendedAgentCardNotConfiguredError
-
-
-def call_of(context: ServerCallContext) -> A2ACall:
-    """Return the call that the routes have put into the context of the SDK."""
-    return context.state["remit.call"]
 
 
 def _history(params: Any) -> bool:
@@ -274,7 +260,7 @@ def _page(params: ListTasksRequest) -> tuple[int, int | None]:
 # -- looking --------------------------------------------------------------------------------------------------------
 
 
-async def _looked(call: A2ACall, task: str) -> Seen:
+async def looked_at(call: A2ACall, task: str) -> Seen:
     """Return a task of the caller as it is now. An unknown one, one of somebody else and an impossible id look the
     same."""
     status = None
@@ -307,26 +293,27 @@ async def _watched(
 ) -> AsyncGenerator[Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
     """Yield a task, and then what happens to it, until it ends or the key does not count any more; unless `stays`,
     until it asks something."""
-    run = (await _looked(call, task)).status.run
+    run = (await looked_at(call, task)).status.run
     async with call.workspace.journal.follow(run=run) as follow:
-        look = await _looked(call, task)
-        yield _task(call, look, history)
+        look = await looked_at(call, task)
+        yield await task_of(call, look, history)
         while not look.is_over and (stays or look.question is None):
             await follow.next(LOOK)
             try:
                 await call.check()
             except Unauthorised:
                 return
-            before, look = look, await _looked(call, task)
+            before, look = look, await looked_at(call, task)
             if not look.is_over and look.question is None:
                 look = look._replace(progress=await _progress(call, task, before.progress))
             if look.status.state == "completed":
+                made = await _artifact(call, look)
                 yield TaskArtifactUpdateEvent(
-                    task_id=task, context_id=_context(call, look.status), artifact=_artifact(look), last_chunk=True
+                    task_id=task, context_id=call.context_of(look.status), artifact=made, last_chunk=True
                 )
             if (look.state, look.said) != (before.state, before.said):
                 yield TaskStatusUpdateEvent(
-                    task_id=task, context_id=_context(call, look.status), status=_status(call, look)
+                    task_id=task, context_id=call.context_of(look.status), status=status_of(call, look)
                 )
 
 
@@ -335,11 +322,12 @@ async def _progress(call: A2ACall, task: str, before: str) -> str:
     return before if found is None else found.text
 
 
-def _task(call: A2ACall, look: Seen, history: bool = True, *, with_result: bool = True) -> Task:
+async def task_of(call: A2ACall, look: Seen, history: bool = True, *, result: str = "files") -> Task:
+    """Return a task as A2A has it; `result` says how: with the files that it names, only as "data", or not at all."""
     status = look.status
-    task = Task(id=status.id, context_id=_context(call, status), status=_status(call, look))
-    if with_result and status.state == "completed":
-        task.artifacts.append(_artifact(look))
+    task = Task(id=status.id, context_id=call.context_of(status), status=status_of(call, look))
+    if result and status.state == "completed":
+        task.artifacts.append(await _artifact(call, look, with_files=result == "files"))
     if history:
         said = Message(
             message_id=f"{status.id}-1",
@@ -352,7 +340,7 @@ def _task(call: A2ACall, look: Seen, history: bool = True, *, with_result: bool 
     return task
 
 
-def _status(call: A2ACall, look: Seen) -> TaskStatus:
+def status_of(call: A2ACall, look: Seen) -> TaskStatus:
     made = TaskStatus(state=cast("Any", look.state))
     status = look.status
     made.timestamp.FromMicroseconds(status.ended_at or status.claimed_at or status.asked_at)
@@ -362,15 +350,18 @@ def _status(call: A2ACall, look: Seen) -> TaskStatus:
                 message_id=f"{status.id}-{status.state}-{status.attempt}",
                 role=Role.ROLE_AGENT,
                 task_id=status.id,
-                context_id=_context(call, status),
+                context_id=call.context_of(status),
                 parts=[text_part(look.said)],
             )
         )
     return made
 
 
-def _artifact(look: Seen) -> Artifact:
-    return Artifact(artifact_id=f"{look.status.id}-result", name="result", parts=parts_of(look.status.result))
+async def _artifact(call: A2ACall, look: Seen, *, with_files: bool = True) -> Artifact:
+    parts, status = parts_of(look.status.result), look.status
+    if with_files:
+        parts += await files_of(call.workspace, status.id, status.result)
+    return Artifact(artifact_id=f"{status.id}-result", name="result", parts=parts)
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------
@@ -378,13 +369,16 @@ def _artifact(look: Seen) -> Artifact:
 
 async def _taken(call: A2ACall, params: SendMessageRequest) -> str | Task:
     """Take a message: a new task, or the answer to a question. Return the task's id, or a rejected task."""
-    message = params.message
-    if params.configuration.HasField("task_push_notification_config"):
-        raise PushNotificationNotSupportedError
-    if any(part.HasField("raw") or part.HasField("url") for part in message.parts):
-        raise ContentTypeNotSupportedError("files are not taken here; send text and data")
+    message, config = params.message, params.configuration.task_push_notification_config
+    if any(part.HasField("url") for part in message.parts):
+        raise ContentTypeNotSupportedError("files are not fetched from elsewhere; send their content")
+    if message.task_id and any(part.HasField("raw") for part in message.parts):
+        raise ContentTypeNotSupportedError("a question is answered with text, without files")
+    tells = params.configuration.HasField("task_push_notification_config")
+    if tells:
+        check_config(call, config)
     try:
-        return await (_answered if message.task_id else _submitted)(call, message)
+        task = await (_answered if message.task_id else _submitted)(call, message)
     except (Refused, NotFound) as no:
         context = message.context_id if _CONTEXT.fullmatch(message.context_id) else token_hex(8)
         sentence = str(no) if isinstance(no, Refused) else "there is no such agent that this key may ask"
@@ -397,6 +391,10 @@ async def _taken(call: A2ACall, params: SendMessageRequest) -> str | Task:
         raise InvalidParamsError(
             "the message cannot be taken: a text or a value is too long, empty or too deep"
         ) from None
+    if tells:
+        look = await looked_at(call, task)
+        await set_config(call, look.status, config, now=look.is_over)
+    return task
 
 
 def _rejected(sentence: str, context: str) -> Task:
@@ -417,6 +415,7 @@ async def _submitted(call: A2ACall, message: Message) -> str:
         how["within"] = _narrower(chain)
     if values:
         how["data"] = values[0] if len(values) == 1 else values
+    text = "\n\n".join([texts_in(message.parts), *await _saved(call, message, how["key"])]).strip()
     under = await _parent(call, chain)
     if caller.agent:
         how |= {"asker": caller.agent, "under": under, "trust": await _trust(call)}
@@ -424,7 +423,22 @@ async def _submitted(call: A2ACall, message: Message) -> str:
         how["session"] = _session(call, message.context_id or chain.key or token_hex(8))
         if handles := " ".join(one for one in (chain.handle, *chain.above) if one).split()[:MOST_ABOVE]:
             how["meta"] = {ABOVE: " ".join(handles)}
-    return (await call.workspace.submit(call.agent, texts_in(message.parts), **how)).id
+    return (await call.workspace.submit(call.agent, text, **how)).id
+
+
+async def _saved(call: A2ACall, message: Message, key: str) -> list[str]:
+    """Save the files of a message, and return the references to them, which go into the text of the task."""
+    files = [part for part in message.parts if part.HasField("raw")]
+    if not files:
+        return []
+    if call.agent not in {card.name for card in await call.workspace.agents.list()}:
+        raise NotFound("there is no such agent")  # before anything is kept
+    save, by = call.workspace.artifacts.save, call.caller.by
+    saved = [
+        await save(part.raw, *named_file(part), trust="untrusted", op=f"{key}/{number}", by=by)
+        for number, part in enumerate(files)
+    ]
+    return [str(one) for one in saved]
 
 
 def _narrower(chain: ChainData) -> Bounds:
@@ -461,8 +475,8 @@ async def _parent(call: A2ACall, chain: ChainData) -> str:
 
 async def _answered(call: A2ACall, message: Message) -> str:
     """Answer the open question of a task with a message."""
-    look = await _looked(call, message.task_id)
-    if message.context_id and message.context_id != _context(call, look.status):
+    look = await looked_at(call, message.task_id)
+    if message.context_id and message.context_id != call.context_of(look.status):
         raise InvalidParamsError("the task belongs to another context")
     question = look.question
     if question is None:
@@ -489,10 +503,6 @@ def _session(call: A2ACall, context: str) -> str:
     if not _CONTEXT.fullmatch(context):
         raise InvalidParamsError("contextId has 1 to 64 characters: letters, digits, and . _ : -")
     return f"{call.sessions}{context}"
-
-
-def _context(call: A2ACall, status: Status) -> str:
-    return status.session.removeprefix(call.sessions)
 
 
 _STORE: Final = "the store does not answer; try again later"

@@ -265,7 +265,7 @@ class Telemetry:
         story.add(event)
         if event.kind in ENDS:
             self._stories.pop(event.task, None)
-            task = EndedTask(story.events, story.trace)
+            task = EndedTask([*story.events], story.trace)  # a question of it may still be closed
             self._pump.put(lambda: self._each(lambda one: one.ended(task, self._agents)))
 
     def _load(self, story: _Story, event: Event) -> None:

@@ -370,7 +370,8 @@ class Hook(NamedTuple):
 
     `kinds` are the wanted kinds of events, separated by spaces: `task.completed`, or `task.*` for a family. With `run`,
     only events of that run are sent. `generation` counts the secrets: the secret itself is derived, and in no table.
-    `began` and `moved` are the numbers of the events that added it and that changed it last.
+    `began` and `moved` are the numbers of the events that added it and that changed it last. With `task`, the address
+    is sent that task of A2A as it is, each time that it changes.
     """
 
     id: str
@@ -383,10 +384,13 @@ class Hook(NamedTuple):
     added_at: int
     began: int
     moved: int
+    task: str = ""
 
-    def wants(self, kind: str, run: str) -> bool:
-        """Whether an event of this kind and run is sent."""
+    def wants(self, kind: str, run: str, task: str = "") -> bool:
+        """Whether an event of this kind, run and task is sent. What a part of a run asks concerns the run, too."""
         if self.run not in ("", run):
+            return False
+        if self.task not in ("", task) and not (self.task == run and kind.startswith("question.")):
             return False
         wanted = self.kinds.split()
         return kind in wanted or f"{kind.partition('.')[0]}{FAMILY}" in wanted

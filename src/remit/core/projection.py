@@ -401,6 +401,7 @@ def _hook_added(event: Event) -> list[Change]:
         "added_at": event.at,
         "began": event.seq,
         "moved": event.seq,
+        "task": data.get("task", ""),
     }
     return [Change("hook", "put", (data["hook"],), row)]
 

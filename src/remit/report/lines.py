@@ -279,6 +279,8 @@ def _next(planned: int | None) -> str:
 def _hook_added(event: Event) -> str:
     """Return text such as ": 0123, https://example.com/hook, task.completed task.failed of run 4567"."""
     data = read(event, HookAdded)
+    if "task" in data:
+        return f": {data['hook']}, {data['url']}, task {data['task']} of A2A"
     of_run = f" of run {data['run']}" if "run" in data else ""
     return f": {data['hook']}, {data['url']}, {data['kinds']}{of_run}"
 

@@ -9,8 +9,9 @@ its retries, its limit of tasks at once and its log are those of an agent.
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -28,8 +29,9 @@ from remit.ports import Span, View
 from remit.ports.services import Down, Undeliverable
 from remit.ports.turn import TurnLike
 from remit.report import wire
-from remit.runtime.hooks import RETRY, SLOTS, TIMEOUT, DeliveryLog, client, hook_card
+from remit.runtime.hooks import RETRY, SLOTS, TIMEOUT, DeliveryLog, client, hook_card, sender_of
 from remit.runtime.opening import Opening
+from remit.runtime.pushes import Pushes
 from remit.runtime.workspace import Workspace
 
 PAGE: Final = 200
@@ -70,7 +72,7 @@ class Taken(Protocol):
 class Sender(Protocol):
     """What sends a message to an address."""
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Taken: ...
+    async def post(self, url: str, content: bytes, headers: Mapping[str, str]) -> Taken: ...
 
 
 class Carries(Protocol):
@@ -143,6 +145,9 @@ class HookCarrier:
     async def send(self, hook: Hook, secrets: Sequence[bytes], message_id: str, body: bytes) -> Taken:
         """Send a message to a hook, signed with each secret."""
         headers = signed_headers(secrets, message_id, self._clock.now() // SECOND, body)
+        return await self.post(hook, body, headers)
+
+    async def post(self, hook: Hook, body: bytes, headers: Mapping[str, str]) -> Taken:
         return await self._sends.post(hook.url, body, headers)
 
 
@@ -208,7 +213,7 @@ class Follower:
         count = 0
         async with anyio.create_task_group() as group:
             for event in found.events:
-                wanting = [one for one in found.hooks if event.seq > one.began and one.wants(event.kind, event.run)]
+                wanting = [one for one in found.hooks if _wants(one, event)]
                 if wanting:
                     body, meta = message(self._name, event), {"event": event.seq, "kind": event.kind}
                     count += len(wanting)
@@ -217,7 +222,7 @@ class Follower:
             for gap in found.gaps:
                 body = encode({"type": _GAP, "data": {"first": gap.first, "last": gap.last}})
                 for hook in found.hooks:
-                    if gap.last > hook.began:
+                    if gap.last > hook.began and not hook.task:
                         count += 1
                         group.start_soon(self._queue, hook, body, {"kind": _GAP}, f"gap-{gap.first}-{gap.last}")
         return count
@@ -225,7 +230,7 @@ class Follower:
     async def _queue(self, hook: Hook, body: str, meta: dict[str, Any], name: str) -> None:
         """Submit a delivery, unless it was submitted before, perhaps by another version with other words."""
         try:
-            await self._log.submit(hook.id, body, meta, f"{hook.id}/{name}")
+            await self._log.submit(hook, body, meta, f"{hook.id}/{name}", self._name)
         except Conflict:
             _log.debug("the delivery %s to hook %s was queued before, with other words", name, hook.id)
 
@@ -238,18 +243,21 @@ class Follower:
             _log.debug("another process follows workspace %s, too", self._name)
 
     def _be_agent(self, hook: Hook) -> None:
-        if hook.id in self._known:
+        name = sender_of(hook, self._name)
+        if name in self._known:
             return
-        self._known.add(hook.id)
+        self._known.add(name)
         runtime = self._carrier.runtime
-        if hook.id not in {card.name for card in runtime.cards()}:
-            runtime.add(hook_card(hook.id), self._deliver, retry=RETRY, timeout=TIMEOUT)
+        if name not in {card.name for card in runtime.cards()}:
+            runtime.add(hook_card(name), self._deliver, retry=RETRY, timeout=TIMEOUT)
 
     async def _deliver(self, turn: TurnLike) -> str:
         """Send one message: the task of a hook."""
-        hook = await self._opening.records.read(lambda view: view.hook(turn.agent))
+        hook = await self._opening.records.read(lambda view: view.hook(turn.remit.session))
         if hook is None:
             raise self._failed(turn, "the hook was removed")
+        if hook.task:
+            return await self._push(turn, hook)
         said = json.loads(turn.task)
         if said["type"] == _GAP:
             first, last = said["data"]["first"], said["data"]["last"]
@@ -257,10 +265,32 @@ class Follower:
         secrets = [
             derived_secret(self._root, self._name, hook.id, one) for one in hook.generations(self._opening.clock.now())
         ]
+        number = delivery_id(self._name, said["data"]["seq"])
+        return await self._taken(turn, self._carrier.send(hook, secrets, number, turn.task.encode()))
+
+    async def _push(self, turn: TurnLike, hook: Hook) -> str:
+        """Send a task of A2A as it is now. Afterwards, an address that was told of its end is forgotten; so is one
+        whose key does not count any more, or that cannot be reached."""
+        pushes = Pushes(self._opening)
+        target = await pushes.target(hook)
         try:
-            answer = await self._carrier.send(
-                hook, secrets, delivery_id(self._name, said["data"]["seq"]), turn.task.encode()
-            )
+            if target is None or not await pushes.is_active(target):
+                raise self._failed(turn, "the key does not count any more with which the address was given")
+            made = await import_module("remit.adapters.a2a_push").pushed(self._opening, hook.task, target)
+            headers = {**made.headers, "webhook-id": f"{hook.id}-{json.loads(turn.task)['data']['seq']}"}
+            said = await self._taken(turn, self._carrier.post(hook, made.body, headers))
+        except NotDelivered as error:
+            if not error.retryable:
+                await pushes.drop(hook.id)
+            raise
+        if made.is_last:
+            await pushes.drop(hook.id)
+        return said
+
+    async def _taken(self, turn: TurnLike, sending: Awaitable[Taken]) -> str:
+        """Return that a message was taken. Raise `NotDelivered` if it was not."""
+        try:
+            answer = await sending
         except Undeliverable as error:
             raise self._failed(turn, str(error)) from None
         except Down as error:
@@ -274,6 +304,10 @@ class Follower:
 
     def _failed(self, turn: TurnLike, why: str, *, again: bool = False) -> NotDelivered:
         return NotDelivered(why, agent=turn.agent, task=turn.remit.id, retryable=again)
+
+
+def _wants(hook: Hook, event: Event) -> bool:
+    return event.seq > hook.began and hook.wants(event.kind, event.run, event.task)
 
 
 def _look(view: View, after: int) -> _Found:

@@ -20,7 +20,7 @@ from remit.core.hook import derived_secret, secret_text, wanted_kinds
 from remit.core.kinds import SHAPES
 from remit.core.lifecycle import TERMINAL
 from remit.core.secret import Secret
-from remit.core.values import NAME_LIMIT, RESERVED, line, shown
+from remit.core.values import NAME_LIMIT, RESERVED, digest, line, shown
 from remit.engine import asking
 from remit.engine.acts import ActContent, act_of
 from remit.engine.directory import Agent, Directory
@@ -42,6 +42,7 @@ AT_ONCE: Final = 4  # deliveries to one hook; those to others do not wait for th
 TIMEOUT: Final = 30.0  # of one try, its request and its records
 KEEP_DAYS: Final = 30.0  # of the log of deliveries
 SLOTS: Final = 256  # deliveries of one process at once
+PUSH_SENDERS: Final = 16  # agents of a workspace that send tasks of A2A
 _SIGNING: Final = "signing"  # the name of the key that all secrets are derived from
 _KEY_BYTES: Final = 32
 _NOT_DELIVERED: Final = "NotDelivered: "
@@ -146,14 +147,14 @@ class WorkspaceHooks:
         that are still tried; `before` is the id of the last delivery on the previous page. The log keeps 30 days."""
         found = await self._hook(hook)
         start = (await self._delivery(before)).began if before else None
-        given = {"agent": found.id, "state": state, "limit": limit, "before": start}
+        given = {"session": found.id, "state": state, "limit": limit, "before": start}
         return await self._deliveries.deliveries(cast("TaskFilter", given))
 
     async def replay(self, delivery: str, *, hook: str = "", op: str = "", by: str = "") -> str:
         """Send a delivery again that has ended, whether it arrived or not, with the same `webhook-id`. With `hook`, it
         must be a delivery of that hook. Return the id of the new delivery."""
         one = await self._delivery(delivery)
-        if hook and one.agent != _id(hook):
+        if hook and one.session != _id(hook):
             raise no_hook(hook)
         if one.state not in TERMINAL:
             raise Conflict(f"the delivery {shown(delivery)} is still being tried; it can be replayed after that")
@@ -178,7 +179,7 @@ class WorkspaceHooks:
             status = await self._deliveries.tasks.get(named).status()
         except NotFound:
             raise unknown from None
-        if await self._opening.records.read(lambda view: view.hook(status.agent)) is None:
+        if await self._opening.records.read(lambda view: view.hook(status.session)) is None:
             raise unknown
         return status
 
@@ -223,9 +224,12 @@ class DeliveryLog:
             await keys.rotate()
         return b64decode(found.reveal())
 
-    async def submit(self, hook: str, body: str, meta: Mapping[str, Any], key: str) -> str:
+    async def submit(self, hook: Hook, body: str, meta: Mapping[str, Any], key: str, workspace: str) -> str:
         """Queue a delivery once for a key, and return its id."""
-        submission, session = asking.submitted(hook, body, {"session": hook, "meta": meta, "key": key})
+        return await self._submit(sender_of(hook, workspace), hook.id, body, {"meta": meta, "key": key})
+
+    async def _submit(self, sender: str, hook: str, body: str, how: dict[str, Any]) -> str:
+        submission, session = asking.submitted(sender, body, cast("Any", {"session": hook, **how}))
         return (await self.opening.engine.queue.begin(submission, _CEILING, session)).id
 
     async def replay(self, one: Status, key: str, by: str) -> str:
@@ -234,7 +238,7 @@ class DeliveryLog:
             self.opening.directory.add(Agent(hook_card(one.agent), _sent_elsewhere, RETRY))
         if one.state != "completed":
             return (await self.tasks.retry(one.id, op=key, by=by)).id
-        return await self.submit(one.agent, one.task, dict(one.meta), key)
+        return await self._submit(one.agent, one.session, one.task, {"meta": dict(one.meta), "key": key})
 
     async def deliveries(self, which: TaskFilter) -> list[Delivery]:
         """Return deliveries, newest first; for those that are still tried, why the last try failed."""
@@ -252,15 +256,29 @@ class DeliveryLog:
     async def info(self, hook: Hook) -> HookInfo:
         """Return a hook with the state of its deliveries."""
         tasks = self.tasks
-        waiting = await tasks.list(agent=hook.id, state="open", limit=_COUNTED)
-        lost = [one for state in ("failed", "dead") for one in await tasks.list(agent=hook.id, state=state, limit=1)]
-        arrived = await tasks.list(agent=hook.id, state="completed", limit=_RECENT)
+        waiting = await tasks.list(session=hook.id, state="open", limit=_COUNTED)
+        lost = [one for state in ("failed", "dead") for one in await tasks.list(session=hook.id, state=state, limit=1)]
+        arrived = await tasks.list(session=hook.id, state="completed", limit=_RECENT)
         last = max(lost, key=lambda one: one.ended_at or 0, default=None)
         if last is not None and any((one.ended_at or 0) > (last.ended_at or 0) for one in arrived):
             last = None
         why, since = (_why(last.error), last.ended_at) if last is not None else ("", None)
         facts = (hook.id, hook.url, tuple(hook.kinds.split()), hook.run, hook.added_by, hook.added_at, hook.rotated_at)
         return HookInfo(*facts, len(waiting), why, since)
+
+
+def sender_of(hook: Hook, workspace: str) -> str:
+    """Return the agent that makes the deliveries of a hook. Each hook has its own; of the many that are sent one task,
+    those whose addresses are on the same host share one."""
+    if not hook.task:
+        return hook.id
+    host = hook.url.partition("://")[2].partition("/")[0]
+    return f"push-{digest(workspace)[:12]}-{int(digest(host)[:8], 16) % PUSH_SENDERS}"
+
+
+def hook_key(hook: str) -> str:
+    """Return the name under which it is kept what is sent along to a hook."""
+    return f"push-{hook}"
 
 
 def hook_card(hook: str) -> Card:
@@ -276,7 +294,7 @@ def _delivery(one: Status, error: str) -> Delivery:
     event, kind = one.meta.get("event", 0), one.meta.get("kind", "")
     next_at = None if one.state in TERMINAL else max(one.asked_at, one.ready_at)
     facts = (one.state, one.attempt, one.asked_at, one.ended_at, next_at, _why(error))
-    return Delivery(one.id, one.agent, int(event or 0), str(kind), *facts)
+    return Delivery(one.id, one.session, int(event or 0), str(kind), *facts)
 
 
 def _why(error: str) -> str:

@@ -282,19 +282,21 @@ def schedule_skipped(after: Schedule, planned: int, why: str, now: int) -> Unsea
 
 
 class HookAdded(TypedDict):
-    """The data of `hook.added`: an address that is sent the events of these kinds, of one run if `run` is there. The
-    secret is in no event."""
+    """The data of `hook.added`: an address that is sent the events of these kinds, of one run if `run` is there; with
+    `task`, one task of A2A as it is. The secret is in no event."""
 
     hook: str
     url: str
     kinds: str
     run: NotRequired[str]
+    task: NotRequired[str]
     by: str
 
 
 def hook_added(hook: Hook, now: int) -> Unsealed:
     data: dict[str, Json] = {"hook": hook.id, "url": hook.url, "kinds": hook.kinds, "by": hook.added_by}
-    return Unsealed("hook.added", now, {**data, "run": hook.run} if hook.run else data)
+    about = {name: value for name, value in (("run", hook.run), ("task", hook.task)) if value}
+    return Unsealed("hook.added", now, {**data, **about})
 
 
 class HookRemoved(TypedDict):

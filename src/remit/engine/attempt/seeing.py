@@ -87,12 +87,14 @@ def _handed_over(live: LiveTask) -> list[Json]:
 
 def _had_asker(view: View, task: str, digest: str) -> bool:
     """Whether the one who wrote the text of a task saw this artifact. A person sees all of them, and a caller that acts
-    as a card, without a task of its own, none."""
+    as a card, without a task of its own, those that it saved."""
     record = view.record(task)
     first = view.event(record.began) if record is not None else None
     if first is None:
         return False
     data = read(first, FirstData)
+    if _sent_by(view, digest, str(first.data.get("by", ""))):
+        return True
     if not data["parent"]:
         return not data["asker"]
     parent, asker = data["parent"], data["asker"]
@@ -107,6 +109,14 @@ def _had_asker(view: View, task: str, digest: str) -> bool:
     began = view.event(above.began) if above is not None else None
     return (
         began is not None and digest in digests_in(task_of(read(began, FirstData))) and _had_asker(view, parent, digest)
+    )
+
+
+def _sent_by(view: View, digest: str, caller: str) -> bool:
+    """Whether a caller from outside has saved this artifact, in no task."""
+    rows = [row for row in view.artifact_rows(digest) if row.kind == _SAVED and not row.task] if caller else []
+    return any(
+        event is not None and event.data.get("by") == caller for event in map(view.event, (row.seq for row in rows))
     )
 
 

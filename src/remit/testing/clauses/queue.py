@@ -330,7 +330,7 @@ async def a_hook_is_kept_with_its_latest_secret_until_it_is_removed(database: Da
     await sound(store)
 
 
-_OF_RUN: Final = hooking("c", run="r1")
+_OF_RUN: Final = hooking("c", run="r1")._replace(task="t1")
 
 
 CLAUSES: Final = (
