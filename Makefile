@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pins fmt clean
+.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -129,6 +129,9 @@ conformance: $(READY)  ## the conformance suite of MCP, fetched by npx; about a 
 
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/draw.py
+
+pictures: $(PAGE)  ## take the pictures of the dashboard again
+	$(BIN)/python docs/pictures.py
 
 fmt: $(READY)  ## format, and apply automatic fixes
 	$(BIN)/ruff check --fix .
