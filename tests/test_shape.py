@@ -52,6 +52,12 @@ def definitions(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:
             yield from definitions(child, where)
 
 
+@cache
+def defined(path: Path) -> list[tuple[str, ast.AST]]:
+    """Every class and function of a module with its dotted name. Three tests need them, and finding them takes long."""
+    return [*definitions(tree(path), "")]
+
+
 def lines(node: ast.AST) -> int:
     """How many lines there are to read besides the docstring, which for a command is its help."""
     assert isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -70,7 +76,7 @@ def sizes(kind: type | tuple[type, ...]) -> dict[str, int]:
     return {
         f"{name(path)}:{dotted}": lines(node)
         for path in MODULES
-        for dotted, node in definitions(tree(path), "")
+        for dotted, node in defined(path)
         if isinstance(node, kind)
     }
 
@@ -90,7 +96,7 @@ def test_functions_are_small():
 def test_a_class_name_means_one_thing():
     homes: dict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for dotted, node in definitions(tree(path), ""):
+        for dotted, node in defined(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(f"{name(path)}:{dotted}")
     assert {word: places for word, places in homes.items() if len(places) > 1} == {}
