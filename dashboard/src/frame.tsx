@@ -73,7 +73,8 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <button class="icon" onClick={toggleTheme} aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}>
             {theme.value === "dark" ? <Moon /> : <Sun />}
           </button>
-          <button class="icon wide" onClick={() => (palette.value = true)} aria-label="Commands">
+          <button class="icon wide" onClick={() => (palette.value = true)} title="Find a page, a run, an agent">
+            <span class="unseen">Commands </span>
             <kbd>{/Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘K" : "Ctrl K"}</kbd>
           </button>
         </div>

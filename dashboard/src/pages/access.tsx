@@ -5,7 +5,7 @@ import { cli } from "../parts/copycli";
 import { Dialog, FormDialog } from "../parts/dialog";
 import { useLoad } from "../parts/load";
 import { Pill } from "../parts/pill";
-import { Act, Command, CopyCli, Empty, Shown } from "../parts/shown";
+import { Act, Command, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
 import { ago, ahead, moment } from "../parts/said";
 import { useNow } from "../parts/ticking";
 import { say } from "../parts/toast";
@@ -65,7 +65,7 @@ function Rows({ access }: { access: AccessRow[] }) {
   const time = useNow();
   const [revokes, setRevokes] = useState<AccessRow>();
   return (
-    <div class="card scroll">
+    <Scroll label="Accesses">
       <table class="table">
         <thead>
           <tr>
@@ -76,7 +76,9 @@ function Rows({ access }: { access: AccessRow[] }) {
             <th>Bounds</th>
             <th class="num">Expires</th>
             <th class="num">Used</th>
-            <th />
+            <th>
+                      <span class="unseen">What can be done</span>
+                    </th>
           </tr>
         </thead>
         <tbody>
@@ -126,7 +128,7 @@ function Rows({ access }: { access: AccessRow[] }) {
           <p class="quiet">Every server refuses its key within a second, and its streams end. This cannot be taken back.</p>
         </FormDialog>
       )}
-    </div>
+    </Scroll>
   );
 }
 

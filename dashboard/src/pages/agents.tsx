@@ -7,8 +7,9 @@ import { useKeys } from "../parts/keys";
 import { useLoad } from "../parts/load";
 import { many } from "../parts/money";
 import { Glyph, Pill } from "../parts/pill";
-import { Act, CopyCli, Empty, Shown } from "../parts/shown";
-import { ahead, dollars, figure, percent, span } from "../parts/said";
+import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
+import { ahead, dollars, figure, now, percent, span } from "../parts/said";
+import { SECOND } from "../parts/time";
 import { say } from "../parts/toast";
 import { toneOf } from "../parts/tone";
 import { Field, Said, Words } from "../parts/value";
@@ -20,6 +21,7 @@ import { names, unused } from "./permissions";
 import "../styles/agents.css";
 
 const ENDS = new Set(["task.completed", "task.failed", "task.cancelled", "task.died", "hop.refused", "cards.published", "task.handed"]);
+const FOREVER = 365 * 86_400 * SECOND; // a breaker that a person tripped stays open until it is reset
 const changes = (event: Event) => ENDS.has(event.kind);
 
 /** One agent: its card if a worker has published one, and what it did. */
@@ -28,6 +30,7 @@ interface Known {
   card: AgentCard | undefined;
   figures: AgentFigures | undefined;
   breaker: Breaker | undefined;
+  calls: number;
   refused: number;
 }
 
@@ -60,6 +63,7 @@ function known(cards: AgentCard[], figures: Figures, edges: AskEdge[]): Known[] 
     card: cards.find((card) => card.name === name),
     figures: figures.agents[name],
     breaker: breakers.value?.find((one) => one.agent === name),
+    calls: edges.filter((edge) => edge.agent === name).reduce((sum, edge) => sum + edge.asked, 0),
     refused: edges.filter((edge) => edge.asker === name).reduce((sum, edge) => sum + edge.refused, 0),
   }));
 }
@@ -82,7 +86,7 @@ function All({ cards, figures, edges, chosen }: { cards: AgentCard[]; figures: F
   const shown = all.find((one) => one.name === chosen);
   return (
     <>
-      <div class="card scroll">
+      <Scroll label="Agents">
         <table class="table">
           <thead>
             <tr>
@@ -95,7 +99,9 @@ function All({ cards, figures, edges, chosen }: { cards: AgentCard[]; figures: F
               <th class="num">Tokens</th>
               <th class="num">Refused</th>
               <th>Breaker</th>
-              <th />
+              <th>
+                      <span class="unseen">What can be done</span>
+                    </th>
             </tr>
           </thead>
           <tbody>
@@ -104,7 +110,7 @@ function All({ cards, figures, edges, chosen }: { cards: AgentCard[]; figures: F
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       <Matrix cards={cards} edges={edges} />
       <Unused cards={cards} edges={edges} />
       {chosen && (shown ? <Card one={shown} edges={edges} /> : <NoCard name={chosen} />)}
@@ -121,7 +127,7 @@ function Row({ one, isAt }: { one: Known; isAt: boolean }) {
         <a href={`/agents/${encodeURIComponent(one.name)}`}>{one.name}</a>
         <span class="sub one-line">{one.card ? one.card.role || one.card.can.join(", ") : "no worker has it now"}</span>
       </td>
-      <td class="num">{told ? figure(told.turns) : "–"}</td>
+      <td class="num">{figure(Math.max(one.calls, told?.turns ?? 0)) || "–"}</td>
       <td class="num">
         {told && ended ? (
           <span class={told.failed ? "bad-text" : undefined} title={`${told.completed} completed, ${told.failed} failed, ${told.cancelled} cancelled`}>
@@ -158,7 +164,7 @@ function BreakerState({ breaker }: { breaker: Breaker | undefined }) {
   return (
     <span title={breaker.why}>
       <Pill tone={toneOf(breaker.state)}>{breaker.state === "open" ? "out of service" : breaker.state}</Pill>
-      <span class="sub one-line breaker-why">{breaker.until ? `tried again ${ahead(breaker.until)}` : breaker.why}</span>
+      <span class="sub one-line breaker-why">{breaker.until - now() < FOREVER ? `tried again ${ahead(breaker.until)}` : breaker.why}</span>
     </span>
   );
 }
@@ -214,7 +220,7 @@ function Unused({ cards, edges }: { cards: AgentCard[]; edges: AskEdge[] }) {
         <ul class="card unused">
           {found.map((one) => (
             <li key={one.asker}>
-              <b>{one.asker}</b>
+              <b>{one.asker}</b>{" "}
               {one.every ? (
                 <span>
                   may ask everyone, and asked {one.asked.length ? <Words words={one.asked} /> : "nobody"}

@@ -1,10 +1,7 @@
-// Money by day as bars. Plain SVG; the table beside it has the same figures.
+// Money by day as bars; the tables beside it have the same figures.
+import { many } from "../parts/money";
 import { dollars } from "../parts/said";
 import type { SpendLine } from "../shapes";
-
-const HEIGHT = 150;
-const WIDTH = 1_000;
-const TOP = 18;
 
 /** Return the days from the first line to the last, those without spending too; at most `most` of them, the latest. */
 export function everyDay(lines: SpendLine[], most: number): SpendLine[] {
@@ -23,35 +20,25 @@ export function everyDay(lines: SpendLine[], most: number): SpendLine[] {
 export function DayChart({ lines }: { lines: SpendLine[] }) {
   const days = everyDay(lines, 60);
   const most = Math.max(1, ...days.map((day) => day.credits));
-  const step = Math.min(80, WIDTH / Math.max(days.length, 1));
-  const bar = Math.max(3, step * 0.66);
-  const high = (amount: number) => ((HEIGHT - TOP) * amount) / most;
+  const every = Math.ceil(days.length / 15); // labels that fit
+  const high = (amount: number) => ({ height: `${(100 * amount) / most}%` });
   return (
-    <figure class="chart">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 20}`} role="img" aria-label={`Spending by day, at most ${dollars(most)} a day`}>
-        {[0, 0.5, 1].map((share) => (
-          <g key={share}>
-            <line x1="0" x2={WIDTH} y1={HEIGHT - high(most * share)} y2={HEIGHT - high(most * share)} />
-            <text x={WIDTH} y={HEIGHT - high(most * share) - 4} text-anchor="end">
-              {dollars(Math.round(most * share))}
-            </text>
-          </g>
-        ))}
+    <figure class="chart" role="img" aria-label={`Spending by day, at most ${dollars(most)} a day`}>
+      <div class="chart-scale" aria-hidden="true">
+        <span>{dollars(most)}</span>
+        <span>{dollars(Math.round(most / 2))}</span>
+        <span>$0</span>
+      </div>
+      <div class="chart-days">
         {days.map((day, at) => (
-          <g key={day.name} class="bar">
-            <title>{`${day.name}: ${dollars(day.credits)}, ${day.calls} calls`}</title>
-            <rect x={at * step + (step - bar) / 2} y={HEIGHT - high(day.credits)} width={bar} height={high(day.credits)} rx="2" />
-            {day.uncertain > 0 && (
-              <rect class="uncertain" x={at * step + (step - bar) / 2} y={HEIGHT - high(day.credits)} width={bar} height={high(day.uncertain)} rx="2" />
-            )}
-            {at % Math.ceil(days.length / 12) === 0 && (
-              <text x={at * step + step / 2} y={HEIGHT + 15} text-anchor="middle">
-                {day.name.slice(5)}
-              </text>
-            )}
-          </g>
+          <div key={day.name} class="chart-day" title={`${day.name}: ${dollars(day.credits)}, ${many(day.calls, "call")}`}>
+            <div class="chart-bar">
+              <i style={high(day.credits)}>{day.uncertain > 0 && <i style={{ height: `${(100 * day.uncertain) / day.credits}%` }} />}</i>
+            </div>
+            <span>{at % every === 0 ? day.name.slice(5) : ""}</span>
+          </div>
         ))}
-      </svg>
+      </div>
     </figure>
   );
 }

@@ -7,7 +7,7 @@ import { FormDialog } from "../parts/dialog";
 import { useKeys } from "../parts/keys";
 import { useLoad } from "../parts/load";
 import { Pill } from "../parts/pill";
-import { Act, CopyCli, Empty, Shown } from "../parts/shown";
+import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
 import { ago, moment, written } from "../parts/said";
 import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
@@ -92,7 +92,7 @@ function Entries({ namespace, chosen }: { namespace: string; chosen: string }) {
       <Shown of={loaded}>
         {({ entries: all }) =>
           all.length ? (
-            <div class="card scroll">
+            <Scroll label="Entries">
               <table class="table">
                 <thead>
                   <tr>
@@ -123,7 +123,7 @@ function Entries({ namespace, chosen }: { namespace: string; chosen: string }) {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           ) : (
             <Empty title={prefix ? "No key begins like this" : "This namespace is empty"} />
           )
@@ -326,12 +326,15 @@ function VersionRow({ one, before }: { one: Version; before: Version | undefined
           <b>{one.removed ? "removed" : `v${one.version}`}</b>
           <span class="one-line">{one.by || one.agent || "people"}</span>
           <span class="faint">{moment(one.at)}</span>
-          {one.run && (
+        </summary>
+        {one.run && (
+          <p class="faint">
+            in run{" "}
             <a class="mono" href={`/runs/${one.run}`}>
               {one.run}
             </a>
-          )}
-        </summary>
+          </p>
+        )}
         {one.removed ? (
           <p class="quiet">{one.removed}</p>
         ) : before && !before.removed ? (

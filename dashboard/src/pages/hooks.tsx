@@ -6,7 +6,7 @@ import { Dialog, FormDialog } from "../parts/dialog";
 import { useLoad } from "../parts/load";
 import { many } from "../parts/money";
 import { Pill } from "../parts/pill";
-import { Act, Command, CopyCli, Empty, Shown } from "../parts/shown";
+import { Act, Command, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
 import { ago, ahead, moment } from "../parts/said";
 import { useNow } from "../parts/ticking";
 import { say } from "../parts/toast";
@@ -67,7 +67,7 @@ export function Hooks() {
 function Rows({ hooks, chosen, onSecret }: { hooks: HookRow[]; chosen: string; onSecret: (secret: string) => void }) {
   const [asks, setAsks] = useState<{ hook: HookRow; act: "rotate" | "remove" }>();
   return (
-    <div class="card scroll">
+    <Scroll label="Hooks">
       <table class="table">
         <thead>
           <tr>
@@ -75,7 +75,9 @@ function Rows({ hooks, chosen, onSecret }: { hooks: HookRow[]; chosen: string; o
             <th>Events</th>
             <th>State</th>
             <th class="num">Waiting</th>
-            <th />
+            <th>
+                      <span class="unseen">What can be done</span>
+                    </th>
           </tr>
         </thead>
         <tbody>
@@ -123,7 +125,7 @@ function Rows({ hooks, chosen, onSecret }: { hooks: HookRow[]; chosen: string; o
             await call("DELETE", route("hooks", asks.hook.id));
             say("The hook is removed");
           }}
-          aside={<CopyCli text={cli("hooks", "remove", asks.hook.id)} />}
+          aside={<CopyCli text={cli("hooks", "rm", asks.hook.id)} />}
         >
           <p class="quiet">Nothing more is sent to {asks.hook.url}.</p>
         </FormDialog>
@@ -142,7 +144,7 @@ function Rows({ hooks, chosen, onSecret }: { hooks: HookRow[]; chosen: string; o
           <p class="quiet">For 24 hours, the secret before signs too, so that the receiver can change over.</p>
         </FormDialog>
       )}
-    </div>
+    </Scroll>
   );
 }
 
@@ -195,7 +197,7 @@ function Deliveries({ hook }: { hook: string }) {
       <Shown of={loaded}>
         {({ deliveries, next }) =>
           deliveries.length ? (
-            <div class="card scroll">
+            <Scroll label="Deliveries">
               <table class="table">
                 <thead>
                   <tr>
@@ -204,7 +206,9 @@ function Deliveries({ hook }: { hook: string }) {
                     <th class="num">Tries</th>
                     <th class="num">Asked</th>
                     <th class="num">Next try</th>
-                    <th />
+                    <th>
+                      <span class="unseen">What can be done</span>
+                    </th>
                   </tr>
                 </thead>
                 <tbody>
@@ -232,7 +236,7 @@ function Deliveries({ hook }: { hook: string }) {
                 </tbody>
               </table>
               {next && <p class="faint more-note">{many(deliveries.length, "delivery", "deliveries")}, the latest; the CLI lists earlier ones</p>}
-            </div>
+            </Scroll>
           ) : (
             <p class="quiet">Nothing was sent yet.</p>
           )

@@ -1,4 +1,5 @@
 // Who asks whom: rows ask, columns are asked. What the cards allow against what happened.
+import { Scroll } from "../parts/shown";
 import type { AgentCard, AskEdge } from "../shapes";
 import { allows } from "./permissions";
 
@@ -39,7 +40,7 @@ export function Matrix({ cards, edges }: { cards: AgentCard[]; edges: AskEdge[] 
           ))}
         </ul>
       </div>
-      <div class="card scroll matrix-box">
+      <Scroll label="Who asks whom" class="matrix-box">
         <table class="matrix">
           <thead>
             <tr>
@@ -74,7 +75,7 @@ export function Matrix({ cards, edges }: { cards: AgentCard[]; edges: AskEdge[] 
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   );
 }

@@ -1,5 +1,4 @@
 // What needs a person, before everything else: questions, stalled runs, runs that are nearly out of money, breakers.
-import { many } from "../parts/money";
 import { ago, dollars, firstLine } from "../parts/said";
 import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
@@ -9,7 +8,7 @@ import { open, sending, subtitle, title } from "./questions";
 import { type Listed, OVER } from "./runlist";
 
 const TIGHT = 0.8; // of its money is spent or held
-const MOST = 6;
+const MOST = 8; // cards, half of them at least for questions
 
 interface Need {
   id: string;
@@ -63,15 +62,17 @@ export function NeedsYou({ rows }: { rows: Listed[] }) {
       sub: one.why,
       when: one.state,
     }));
-  const all = [...questions, ...stalled, ...tight, ...tripped];
+  const others = [...stalled, ...tripped, ...tight];
+  const all = [...questions.slice(0, Math.max(MOST / 2, MOST - others.length)), ...others].slice(0, MOST);
+  const whole = questions.length + others.length;
   if (!all.length) return null;
   return (
     <section class="needs" aria-label="Needs you">
       <h2>
-        Needs you <small>{all.length}</small>
+        Needs you <small>{whole}</small>
       </h2>
       <ul>
-        {all.slice(0, MOST).map((one) => (
+        {all.map((one) => (
           <li key={one.id}>
             <a class={`need t-${one.tone}`} href={one.href}>
               <Glyph sign={one.tone} />
@@ -82,10 +83,12 @@ export function NeedsYou({ rows }: { rows: Listed[] }) {
           </li>
         ))}
       </ul>
-      {all.length > MOST && (
-        <a class="link" href="/approvals">
-          and {many(all.length - MOST, "more", "more")}
-        </a>
+      {whole > all.length && (
+        <p>
+          <a class="link" href="/approvals">
+            and {whole - all.length} more
+          </a>
+        </p>
       )}
     </section>
   );

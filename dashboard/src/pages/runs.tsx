@@ -268,7 +268,7 @@ function depthOf(row: Listed): number {
   const depths = new Map<string, number>();
   let most = 0;
   for (const dot of row.dots) {
-    const depth = (depths.get(parents.get(dot.id) ?? "") ?? -1) + 1;
+    const depth = (depths.get(parents.get(dot.id) ?? "") ?? 0) + 1;
     depths.set(dot.id, depth);
     most = Math.max(most, depth);
   }
@@ -310,7 +310,7 @@ function Row({ row, isAt, isChosen, onChoose }: { row: Listed; isAt: boolean; is
       </span>
       <span role="cell" class="c-tokens">{row.tokens ? figure(row.tokens) : "–"}</span>
       <span role="cell" class="c-agents">{agents || "–"}</span>
-      <span role="cell" class="c-depth">{row.depth ?? (row.dots.length ? depthOf(row) : "–")}</span>
+      <span role="cell" class="c-depth">{Math.max(row.depth ?? 0, depthOf(row)) || "–"}</span>
       <span role="cell" class={row.refused ? "c-refused some" : "c-refused"}>
         {row.refused || "–"}
       </span>

@@ -6,12 +6,12 @@ import { FormDialog } from "../parts/dialog";
 import { type Loaded, useLoad } from "../parts/load";
 import { many } from "../parts/money";
 import { BurnLine } from "../parts/pill";
-import { Act, CopyCli, Empty, Shown } from "../parts/shown";
-import { ahead, dollars, figure, now, percent } from "../parts/said";
+import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
+import { ahead, dollars, figure, firstLine, now, percent } from "../parts/said";
 import { SECOND } from "../parts/time";
 import { say } from "../parts/toast";
 import { place, setQuery } from "../router";
-import type { Event, Figures, LimitUse, SpendLine, Spending, UncertainCall } from "../shapes";
+import type { Event, Figures, LimitUse, RunRow, SpendLine, Spending, UncertainCall } from "../shapes";
 import { DayChart } from "./chart";
 import { csv, download } from "./csv";
 import "../styles/spend.css";
@@ -168,7 +168,7 @@ function save(told: Spending): void {
 function Lines({ group, lines, total }: { group: Group; lines: SpendLine[]; total: SpendLine }) {
   const most = Math.max(1, ...lines.map((line) => line.credits));
   return (
-    <div class="card scroll">
+    <Scroll label={`Spending by ${group}`}>
       <table class="table">
         <thead>
           <tr>
@@ -207,11 +207,13 @@ function Lines({ group, lines, total }: { group: Group; lines: SpendLine[]; tota
           </tr>
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
 function Costliest({ loaded }: { loaded: Loaded<Spending> }) {
+  const known = useLoad<{ runs: RunRow[] }>("/v1/runs?limit=1000");
+  const task = (id: string) => firstLine(known.data?.runs.find((run) => run.id === id)?.task ?? "");
   return (
     <section>
       <div class="section-head">
@@ -222,8 +224,8 @@ function Costliest({ loaded }: { loaded: Loaded<Spending> }) {
           <ol class="card ranks">
             {told.lines.slice(0, 8).map((line) => (
               <li key={line.name}>
-                <a class="mono one-line" href={`/runs/${line.name}`}>
-                  {line.name}
+                <a class="one-line" href={`/runs/${line.name}`}>
+                  {task(line.name) || <span class="mono">{line.name}</span>}
                 </a>
                 <span class="faint">{percent(line.credits, told.total.credits)}</span>
                 <b class="cash-text">{dollars(line.credits)}</b>
@@ -365,7 +367,7 @@ function Uncertain() {
       <Shown of={loaded} rows={1}>
         {({ uncertain }) =>
           uncertain.length ? (
-            <div class="card scroll">
+            <Scroll label="Calls of uncertain cost">
               <table class="table">
                 <thead>
                   <tr>
@@ -374,7 +376,9 @@ function Uncertain() {
                     <th>Model</th>
                     <th>Run</th>
                     <th class="num">Charged</th>
-                    <th />
+                    <th>
+                      <span class="unseen">What can be done</span>
+                    </th>
                   </tr>
                 </thead>
                 <tbody>
@@ -403,7 +407,7 @@ function Uncertain() {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           ) : (
             <p class="quiet">None: the cost of every call is known.</p>
           )

@@ -5,7 +5,7 @@ import { cli } from "../parts/copycli";
 import { FormDialog } from "../parts/dialog";
 import { useLoad } from "../parts/load";
 import { Pill } from "../parts/pill";
-import { Act, Command, CopyCli, Empty, Shown } from "../parts/shown";
+import { Act, Command, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
 import { ago, ahead, dollars } from "../parts/said";
 import { useNow } from "../parts/ticking";
 import { say } from "../parts/toast";
@@ -29,7 +29,7 @@ export function Workers() {
       <Shown of={loaded}>
         {({ workers }) =>
           workers.length ? (
-            <div class="card scroll">
+            <Scroll label="Settings">
               <table class="table">
                 <thead>
                   <tr>
@@ -50,7 +50,7 @@ export function Workers() {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           ) : (
             <Empty title="No worker" command="remit worker team.py:rt">
               Queued tasks wait until a worker starts. A server with a team has one inside.
@@ -85,7 +85,7 @@ export function Schedules() {
       <Shown of={loaded}>
         {({ schedules }) =>
           schedules.length ? (
-            <div class="card scroll">
+            <Scroll label="Settings">
               <table class="table">
                 <thead>
                   <tr>
@@ -96,7 +96,9 @@ export function Schedules() {
                     <th class="num">Next</th>
                     <th class="num">Last</th>
                     <th class="num">Runs</th>
-                    <th />
+                    <th>
+                      <span class="unseen">What can be done</span>
+                    </th>
                   </tr>
                 </thead>
                 <tbody>
@@ -133,7 +135,7 @@ export function Schedules() {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           ) : (
             <Empty title="Nothing runs by the clock" command={cli("schedule", "add", "nightly", "0 3 * * *", "AGENT", "a task")}>
               A schedule submits a task at the times of a cron expression.
@@ -151,7 +153,7 @@ export function Schedules() {
             await call("DELETE", route("schedules", removes.name));
             say(`${removes.name} is removed`);
           }}
-          aside={<CopyCli text={cli("schedule", "remove", removes.name)} />}
+          aside={<CopyCli text={cli("schedule", "rm", removes.name)} />}
         >
           <p class="quiet">No more runs of it start. Runs that it has started stay.</p>
         </FormDialog>

@@ -95,6 +95,15 @@ export function Shown<T>({ of, children, rows }: { of: Loaded<T>; children: (dat
   return <Loading {...(rows === undefined ? {} : { rows })} />;
 }
 
+/** A box whose content may be wider than the screen; the keyboard can scroll it. */
+export function Scroll({ label, class: look = "", children }: { label: string; class?: string; children: ComponentChildren }) {
+  return (
+    <div class={`card scroll ${look}`} role="region" aria-label={label} tabIndex={0}>
+      {children}
+    </div>
+  );
+}
+
 interface ActOf {
   scope: string;
   onClick: () => void;
