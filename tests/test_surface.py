@@ -236,8 +236,9 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     assert names_of(remit.types.WorkspaceAgents) == "breakers find list reset trip workers"
     assert names_of(remit.types.WorkspaceContext) == "cleanup namespaces"
     assert names_of(remit.types.WorkspaceArtifacts) == "list open save"
-    looks = "answers below cards detail entries entry has_ended head ledger open_events part prunable question records"
-    assert names_of(remit.types.WorkspaceLooks) == f"{looks} run runs talk task tasks tree uncertain"
+    looks = "answers below cards detail entries entry has_ended head ledger open_events part prunable question readers"
+    looks += " records run runs spend stats talk task tasks tree uncertain versions"
+    assert names_of(remit.types.WorkspaceLooks) == looks
     assert names_of(remit.types.WorkspaceAccess) == "list make revoke"
     assert names_of(remit.types.WorkspaceHooks) == "add deliveries list remove replay rotate"
     assert names_of(remit.types.KeyRing) == "cooling names remove rotate set"

@@ -31,12 +31,13 @@ from remit.engine.turn import Toolset, Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.models import ModelAnswer, TextChunk
 from remit.ports.services import KeyInfo
-from remit.ports.views import RunLine, TaskLine
+from remit.ports.views import RunLine, RunVitals, TaskLine
 from remit.report.detail import Detail, EarlierAttempt
 from remit.report.edges import AskEdge
+from remit.report.entries import EntryReader, EntryVersion
 from remit.report.questions import AskedPerson
-from remit.report.spend import LedgerAudit, Spending, SpendLine
-from remit.report.stats import AgentStats, BreakerStats, Stats, Times
+from remit.report.spend import LedgerAudit, Spending, SpendLine, SpendPoint
+from remit.report.stats import AgentStats, BreakerStats, Stats, StatsPoint, Times
 from remit.report.talk import CalledTool, TalkLine, TaskTalk
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.access import WorkspaceAccess
@@ -50,10 +51,12 @@ from remit.runtime.looks import (
     DetailLook,
     PartLook,
     PublishedCard,
+    ReaderLook,
     RecordLook,
     RunLook,
     TalkLook,
     TaskLook,
+    VersionLook,
     WorkspaceLooks,
 )
 from remit.runtime.money import Account, WorkspaceMoney
@@ -89,6 +92,8 @@ __all__ = [
     "EarlierExchange",
     "End",
     "Entry",
+    "EntryReader",
+    "EntryVersion",
     "Event",
     "Finding",
     "Follow",
@@ -129,6 +134,7 @@ __all__ = [
     "PlanStep",
     "Progress",
     "PublishedCard",
+    "ReaderLook",
     "Record",
     "RecordLook",
     "Refusal",
@@ -139,12 +145,15 @@ __all__ = [
     "RunFacts",
     "RunLine",
     "RunLook",
+    "RunVitals",
     "Schedule",
     "Send",
     "SentBack",
     "SpendLine",
+    "SpendPoint",
     "Spending",
     "Stats",
+    "StatsPoint",
     "Status",
     "StepOutcome",
     "StoredArtifact",
@@ -160,6 +169,7 @@ __all__ = [
     "Turn",
     "TurnArtifacts",
     "Usage",
+    "VersionLook",
     "WantedHop",
     "WorkspaceAccess",
     "WorkspaceAgents",

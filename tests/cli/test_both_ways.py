@@ -30,6 +30,10 @@ MORE: tuple[tuple[str, ...], ...] = (
     ("context", "get", "notes", "nothing"),
     ("prune", "--days", "400", "--dry-run"),
     ("stats", "--edges"),
+    ("stats", "--by", "day"),
+    ("money", "spend", "--by", "day,agent,model"),
+    ("money", "spend", "--by", "agent,model"),
+    ("money", "spend", "--by", "day,model", "--csv"),
     ("money", "spend", "--by", "day", "--csv"),
     ("runs", "--state", "failed"),
 )

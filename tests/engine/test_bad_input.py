@@ -203,6 +203,10 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "entries": ({"namespace": "n"}, ()),
         "entry": ({"namespace": "n", "key": "k"}, ()),
         "prunable": ({"days": 4}, ()),
+        "versions": ({"namespace": "n", "key": "k"}, ()),
+        "readers": ({"namespace": "n", "key": "k"}, ()),
+        "stats": ({"by": "day"}, (StatsFilter,)),
+        "spend": ({}, (StatsFilter,)),
     },
 }
 TAKE_NOTHING = {

@@ -16,7 +16,7 @@ import remit
 from core.histories import AGENTS, HOUR, ended_history, histories, history
 from core.make import NOW, SECOND
 from remit.core.events import Event, Unsealed
-from remit.core.tally import Counting, Figures, Window
+from remit.core.tally import WIDTHS, Counting, Figures, Window
 from remit.engine.upkeep import tallying
 from remit.errors import BadInput, StoreError
 from remit.ports import Database, Decision, Span, Store
@@ -65,6 +65,24 @@ async def asked(store: Store, window: Window = ALWAYS, agent: str | None = None)
 async def everything_agrees(store: Store, events: list[Event], window: Window) -> None:
     for agent in (None, *AGENTS):
         assert await asked(store, window, agent) == expected(events, window, agent)
+        for width in WIDTHS:
+            found = await tallying.figures_by(store, width, window, agent)
+            assert found == by_time(events, width, window, agent)
+            assert [*found] == sorted(found)
+
+
+def by_time(events: list[Event], width: int, window: Window, agent: str | None) -> dict[int, dict[str, Figures]]:
+    """The same for each hour or day."""
+    found: defaultdict[tuple[int, str], Figures] = defaultdict(Figures)
+    elsewhere = Figures()
+    counting = Counting(lambda at, who: found[at - at % width, who] if window.holds(at) else elsewhere)
+    for event in events:
+        counting.add(event)
+    series: defaultdict[int, dict[str, Figures]] = defaultdict(dict)
+    for (start, who), figures in found.items():
+        if agent in (None, who):
+            series[start][who] = figures
+    return series
 
 
 @pytest.fixture(params=["memory", "file", "postgres"])
@@ -355,3 +373,62 @@ async def instructions(database: SqliteDatabase, ask) -> int:
     finally:
         database.writer.connection.set_progress_handler(None, 1)
     return counted
+
+
+# -- series ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("spend.series", "stats.series")
+async def test_spending_and_figures_are_series_that_pruning_keeps(anywhere: remit.Runtime, clock: FakeClock):
+    rt = anywhere
+
+    @rt.agent
+    async def buyer(turn: remit.Turn) -> None:
+        async with turn.paid_call("$0.08", why="a photo", model=turn.task) as call:
+            call.cost("$0.05")
+        await turn.spend("$0.01", why="stamps")
+
+    for model in ("big", "small", "big"):
+        await rt.run("buyer", model)
+    looks = rt.workspace.looks
+    points = await looks.spend()
+    assert [(one.agent, one.model, one.credits, one.calls) for one in points] == [
+        ("buyer", "", 30_000, 3),
+        ("buyer", "big", 100_000, 2),
+        ("buyer", "small", 50_000, 1),
+    ]
+    for by in ("day", "agent", "model"):
+        lines = (await rt.workspace.money.spend(by)).lines
+        series = await looks.spend(by)
+        assert {(getattr(one, by), one.credits, one.tokens, one.calls) for one in series} == {
+            (line.name, line.credits, line.tokens, line.calls) for line in lines
+        }
+    [hour] = await looks.stats()
+    [day] = await looks.stats("day")
+    assert hour.stats == day.stats
+    assert (hour.stats.tasks, hour.stats.runs, hour.stats.credits) == (3, Counter(completed=3), 180_000)
+    assert (hour.start % HOUR, day.start % DAY) == (0, 0)
+    clock.advance(5 * 24 * 3_600)
+    assert await rt.workspace.prune(4) == 3
+    assert await looks.spend() == points
+    assert await looks.stats("day", agent="nobody") == []
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("stats.series")
+async def test_a_series_by_hour_has_a_month_at_most(rt: remit.Runtime, clock: FakeClock):
+    rt.add(remit.Card("echo"), echo)
+    await rt.run("echo", "x")
+    clock.advance(3 * 24 * 3_600)
+    await rt.run("echo", "y")
+    looks, now = rt.workspace.looks, moment(clock.now())
+    assert [point.stats.tasks for point in await looks.stats()] == [1]
+    assert [point.stats.tasks for point in await looks.stats(since=now - timedelta(days=5))] == [1, 1]
+    assert [point.stats.tasks for point in await looks.stats("day")] == [1, 1]
+    with pytest.raises(BadInput, match="covers at most 31 days; give a later since, or say by='day'"):
+        await looks.stats(since=now - timedelta(days=32))
+    with pytest.raises(BadInput, match="by"):
+        await looks.stats("week")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(BadInput, match="by"):
+        await looks.spend("day,run")  # pyright: ignore[reportArgumentType]

@@ -1,22 +1,31 @@
 """Who spent what: lines that add up, whichever way they are cut."""
 
+from collections import defaultdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW, first_remit, journal
 from remit.core.events import Place
+from remit.core.kinds.money import Charge
 from remit.core.kinds.tasks import tokens_used
+from remit.core.tally import Counting, Figures, figures_from
 from remit.core.times import DAY
+from remit.report import wire
 from remit.report.figures import decimal, money
 from remit.report.spend import (
     PRUNED,
     SPEND_BY,
+    SPEND_OVER,
     SpendLine,
+    SpendPoint,
     Spends,
     account_spent,
+    csv_points,
     csv_rows,
     from_account,
+    spend_points,
 )
 from report.money import ACCOUNT, CARVED, T1, T2, lease, reconciled, settled, spent
 
@@ -48,6 +57,37 @@ def test_however_it_is_cut_the_lines_come_to_the_same_total(by):
     assert found.total.charged == 80_000
     for figure in ("credits", "tokens", "calls", "uncertain", "own_key"):
         assert sum(getattr(line, figure) for line in found.lines) == getattr(found.total, figure)
+
+
+@pytest.mark.rule("spend.series")
+@pytest.mark.parametrize("by", SPEND_OVER)
+def test_a_series_has_a_row_for_each_day_agent_and_model_and_adds_up_too(by):
+    days: dict[int, defaultdict[str, Figures]] = defaultdict(lambda: defaultdict(Figures))
+    counting = Counting(lambda at, who: days[at - at % DAY][who])
+    for event in journal(*TOLD):
+        counting.add(event)
+    points = spend_points(days, by)
+
+    names = by.split(",")
+    places = [tuple(getattr(point, name) for name in names) for point in points]
+    assert places == sorted({*places})
+    assert not any(getattr(point, name) for point in points for name in {"day", "agent", "model"} - {*names})
+    figures = ("credits", "tokens", "calls", "uncertain", "own_key")
+    assert tuple(sum(getattr(point, name) for point in points) for name in figures) == (87_000, 57, 4, 50_000, 7_000)
+    rows = wire.spend_series(by, points)["rows"]
+    assert isinstance(rows, list)
+    assert all(isinstance(row, dict) and [*row] == [*names, *figures] for row in rows)
+    assert len(csv_points(points)) == len(points) + 1
+
+
+def test_a_series_as_a_table_for_spreadsheets():
+    point = SpendPoint("2023-11-14", "=lead", "gpt-5", 20_000, 7, 1)
+    assert csv_points([point])[1] == ["2023-11-14", "'=lead", "gpt-5", "0.02", "7", "1", "0.00", "0.00"]
+
+
+def test_amounts_that_were_counted_before_models_were_have_no_model():
+    old = figures_from({"counts": {"credits": 9, "tokens": 4}, "models": {"gpt-5": [5, 1, 1, 0, 0]}})
+    assert old.charges() == {"gpt-5": Charge(5, 1, 1), "": Charge(4, 3)}
 
 
 def test_there_is_a_line_for_each_of_them_and_the_one_that_spent_most_is_first():

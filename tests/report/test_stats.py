@@ -11,6 +11,7 @@ from remit.core.kinds.tasks import handed as handed_event
 from remit.core.kinds.tasks import refused as refused_event
 from remit.core.kinds.workspace import breaker_set
 from remit.core.remit import NO_RIGHTS, Pass, Remit, derive, handed_to
+from remit.core.tally import bucket_of, longest_in
 from remit.core.values import checked
 from remit.report import wire
 from remit.report.stats import Stats, Times, stats
@@ -110,13 +111,21 @@ def test_the_figures_of_a_day():
 
 def took(*durations: int) -> dict[str, int]:
     total = sum(durations)
-    return {"time_total": total, "time_mean": total // len(durations), "time_p95": max(durations)}
+    middle = sorted(durations)[(len(durations) - 1) // 2]
+    return {
+        "time_total": total,
+        "time_mean": total // len(durations),
+        "time_p50": min(longest_in(bucket_of(middle)), max(durations)),
+        "time_p95": max(durations),
+    }
 
 
-def agent(**figures: int) -> dict[str, int]:
+def agent(**figures: int) -> dict[str, float | None]:
     names = ["turns", "completed", "failed", "cancelled", "handed", "tokens", "time_total", "time_mean", "time_p95"]
-    names += ["attempts", "retries", "dead", "queue_mean", "queue_p95", "credits"]
-    return {name: figures.get(name, 0) for name in names}
+    names += ["attempts", "retries", "dead", "queue_mean", "queue_p95", "credits", "credits_mean", "time_p50"]
+    ended = sum(figures.get(name, 0) for name in ("completed", "failed", "dead"))
+    success = figures.get("completed", 0) / ended if ended else None
+    return {**{name: figures.get(name, 0) for name in names}, "success": success}
 
 
 def a_queue() -> list[Event]:

@@ -3,7 +3,7 @@
 import asyncio
 import csv
 import sys
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -14,12 +14,23 @@ from remit.cli.terminal import Rows
 from remit.cli.times import typed_times
 from remit.core.limits import LimitUse
 from remit.core.money import Hold, Lease, spelled
+from remit.core.tally import SpendSeries
 from remit.core.times import aware, iso
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import count, money
 from remit.report.printable import block, escaped, harmless
-from remit.report.spend import LedgerAudit, SpendBy, Spending, SpendLine, csv_rows
+from remit.report.spend import (
+    SPEND_SERIES,
+    LedgerAudit,
+    SpendBy,
+    Spending,
+    SpendLine,
+    SpendPoint,
+    csv_points,
+    csv_rows,
+)
+from remit.runtime.filters import StatsFilter
 from remit.runtime.money import Account
 
 app = App(name="money", help="Show the account; grant money; show spending and limits; reconcile uncertain calls.")
@@ -171,7 +182,7 @@ def _lease_table(leases: list[Lease]) -> Rows:
 @app.command
 def spend(
     *,
-    by: SpendBy = "agent",
+    by: SpendBy | SpendSeries = "agent",
     since: str = "",
     until: str = "",
     place: Where = HERE,
@@ -181,12 +192,12 @@ def spend(
     """Show spending: credits, tokens and calls, uncertain amounts, and amounts paid with the workspace's own keys.
 
     The rows add up to the total. Over all time, the total equals the spending of the account. Pruned runs share one
-    row.
+    row. With several names, such as `--by day,agent,model`, the rows come from the statistics, which pruning keeps.
 
     Parameters
     ----------
     by
-        One row per day, agent, model, session, person or run.
+        One row per day, agent, model, session, person or run; or for each combination of day, agent and model.
     since
         Only spending after this time: 30m, 1h or 2d ago, or a date and time such as 2026-11-15 or 2026-11-15T02:36Z.
     until
@@ -201,7 +212,11 @@ def spend(
     with opened(place) as workspace:
         start, end = typed_times(since, until, now())
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
-        found = asyncio.run(workspace.money.spend(by, **when))
+        if by in SPEND_SERIES:
+            points = asyncio.run(workspace.looks.spend(cast("SpendSeries", by), **cast("StatsFilter", when)))
+            _show_series(by, points, (start, end), as_csv=as_csv, as_json=json)
+            return
+        found = asyncio.run(workspace.money.spend(cast("SpendBy", by), **when))
     if json:
         emit({"since": start, "until": end, **wire.spending(found)})
     elif as_csv:
@@ -209,7 +224,32 @@ def spend(
     elif found.lines or found.pruned is not None:
         out().print(_spend_table(found))
     else:
-        out().print(Text("no spending in that time" if since or until else "no spending yet", "dim"))
+        out().print(_nothing_spent(start, end))
+
+
+def _nothing_spent(start: int | None, end: int | None) -> Text:
+    return Text("no spending yet" if start is None and end is None else "no spending in that time", "dim")
+
+
+def _show_series(
+    by: str, points: list[SpendPoint], part: tuple[int | None, int | None], *, as_csv: bool, as_json: bool
+) -> None:
+    if as_json:
+        emit({"since": part[0], "until": part[1], **wire.spend_series(by, points)})
+    elif as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([*map(harmless, row)] for row in csv_points(points))
+    elif not points:
+        out().print(_nothing_spent(*part))
+    else:
+        names = by.split(",")
+        rows = [_series_row(names, point) for point in points]
+        out().print(Rows([*names, "credits", "tokens", "calls"], rows, left=len(names)))
+
+
+def _series_row(names: list[str], point: SpendPoint) -> list[Text | str]:
+    cells = [(getattr(point, name), _NAMELESS.get(name, "")) for name in names]
+    row: list[Text | str] = [Text(escaped(name or other, 64), "bold" if name else "dim") for name, other in cells]
+    return [*row, money(point.credits) if point.credits else "-", *(f"{x:,}" if x else "-" for x in point.counts)]
 
 
 def _spend_table(found: Spending) -> Rows:

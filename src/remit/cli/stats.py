@@ -12,14 +12,15 @@ from remit.cli.breakers import breaker_state
 from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed
 from remit.cli.terminal import Rows
 from remit.cli.times import typed_times
-from remit.core.times import aware
+from remit.core.times import aware, iso
 from remit.core.values import canonical
 from remit.report import wire
 from remit.report.edges import AskEdge
 from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
-from remit.report.stats import AgentStats, Stats
+from remit.report.stats import AgentStats, Stats, StatsPoint
 from remit.report.words import states
+from remit.runtime.filters import SeriesBy
 
 
 def stats(
@@ -29,6 +30,7 @@ def stats(
     until: str = "",
     agent: str = "",
     edges: Annotated[bool, Parameter(negative="")] = False,
+    by: SeriesBy | None = None,
     json: AsJson = False,
 ) -> None:
     """Show statistics: tasks, durations, handoffs and refusals per agent.
@@ -43,6 +45,8 @@ def stats(
         Only this agent.
     edges
         Show who asks whom: how often, how it ended, and what it cost.
+    by
+        One row for each hour (of the last day, unless --since says otherwise) or for each day.
     json
         Print JSON.
     """
@@ -52,6 +56,10 @@ def stats(
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
         if edges:
             _show_edges(asyncio.run(workspace.edges(**when, agent=who or None)), (start, end, who), as_json=json)
+            return
+        if by is not None:
+            points = asyncio.run(workspace.looks.stats(by, **when, agent=who or None))
+            _show_series(by, points, (start, end, who), as_json=json)
             return
         figures = asyncio.run(workspace.stats(**when, agent=who or None))
     if json:
@@ -72,6 +80,31 @@ def _show_edges(edges: list[AskEdge], part: tuple[int | None, int | None, str], 
     else:
         names = ("asker", "agent", "asked", "completed", "failed", "cancelled", "dead", "refused", "tokens", "spent")
         out().print(Rows(names, [_edge_row(edge) for edge in edges], left=2))
+
+
+def _show_series(by: str, points: list[StatsPoint], part: tuple[int | None, int | None, str], *, as_json: bool) -> None:
+    if as_json:
+        told = dict(zip(("since", "until", "agent"), part, strict=True))
+        emit({**told, "by": by, "series": [wire.stats_point(point) for point in points]})
+    elif not points:
+        out().print(Text("no events in that time", "dim"))
+    else:
+        names = (by, "tasks", "turns", "completed", "failed", "refused", "tokens", "spent")
+        out().print(Rows(names, [_point_row(by, point) for point in points]))
+
+
+def _point_row(by: str, point: StatsPoint) -> list[Text | str]:
+    figures, agents = point.stats, point.stats.agents.values()
+    numbers = (
+        figures.tasks,
+        sum(agent.turns for agent in agents),
+        sum(agent.completed for agent in agents),
+        sum(agent.failed + agent.dead for agent in agents),
+        figures.refusals.total(),
+        figures.tokens,
+    )
+    when = iso(point.start)[:10] if by == "day" else f"{iso(point.start)[:16]}Z"
+    return [when, *(f"{number:,}" if number else "-" for number in numbers), money(figures.credits or 0)]
 
 
 def _edge_row(edge: AskEdge) -> list[Text | str]:

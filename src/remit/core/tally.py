@@ -6,11 +6,11 @@ They are derived: everything can be computed again from the journal.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event, read
-from remit.core.kinds.money import SPENDS, spent_in
+from remit.core.kinds.money import SPENDS, Charge, charge_in
 from remit.core.kinds.tasks import HopRefused
 from remit.core.kinds.upkeep import RunsPruned
 from remit.core.kinds.workspace import BreakerSet
@@ -101,6 +101,9 @@ def times_from(data: Json) -> Times:
 
 HOUR_WIDE: Final = 3_600 * SECOND
 DAY_WIDE: Final = DAY
+# The groups of a series of spending.
+SpendSeries: TypeAlias = Literal["day,agent,model", "day,agent", "day,model", "agent,model"]
+SpendOver: TypeAlias = Literal[SpendSeries, "day", "agent", "model"]
 WIDTHS: Final = (HOUR_WIDE, DAY_WIDE)  # the periods of stored statistics
 _EVER: Final = DAY_WIDE * 1_000_000  # later than any time that is accepted, and a whole number of days
 
@@ -140,6 +143,11 @@ class Window(NamedTuple):
             before, after = Period(HOUR_WIDE, first, first_day), Period(HOUR_WIDE, last_day, last)
             periods = [before, Period(DAY_WIDE, first_day, last_day), after]
         return [period for period in periods if period.start < period.stop]
+
+    def hours(self) -> list[Period]:
+        """Return the whole hours in the window."""
+        period = Period(HOUR_WIDE, _up(self.start, HOUR_WIDE), start_of(self.stop, HOUR_WIDE))
+        return [period] if period.start < period.stop else []
 
     def edges(self) -> list["Window"]:
         """Return the remaining parts of hours: at most one at the beginning and one at the end."""
@@ -188,6 +196,7 @@ class Figures:
     most_passed: int = 0
     most_handed: int = 0
     breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
+    models: dict[str, Charge] = field(default_factory=dict[str, Charge])
 
     def merge(self, other: "Figures") -> None:
         """Add the figures of another object, in any order. For a breaker, the later event wins."""
@@ -201,12 +210,26 @@ class Figures:
         self.most_handed = max(self.most_handed, other.most_handed)
         for name, breaker in other.breakers.items():
             self.told(name, breaker)
+        for model, charge in other.models.items():
+            self.charge(model, charge)
 
     def told(self, name: str, breaker: BreakerStats) -> None:
         """Record the state of an agent's breaker, unless a later state is recorded already."""
         known = self.breakers.get(name)
         if known is None or known.seq <= breaker.seq:
             self.breakers[name] = breaker
+
+    def charge(self, model: str, charge: Charge) -> None:
+        """Add what was spent for a model; "" for what no model was paid."""
+        known = self.models.get(model)
+        self.models[model] = charge if known is None else known.plus(charge)
+
+    def charges(self) -> dict[str, Charge]:
+        """Return the spending by model. Amounts that were counted before models were have none."""
+        known = self.models.values()
+        rest = (self.counts[name] - sum(getattr(one, name) for one in known) for name in ("credits", "tokens"))
+        before = Charge(*rest)
+        return {**self.models, "": self.models.get("", Charge()).plus(before)} if any(before) else dict(self.models)
 
     def data(self) -> dict[str, Json]:
         """Return the figures as JSON. Zero figures are left out, because most are zero in most hours."""
@@ -219,6 +242,7 @@ class Figures:
             "latency": self.latency.data() if self.latency.count else None,
             "most": [self.most_passed, self.most_handed] if self.most_passed else None,
             "breakers": {name: [*breaker] for name, breaker in self.breakers.items()},
+            "models": {model: [*charge] for model, charge in self.models.items()},
         }
         return {name: value for name, value in whole.items() if value}
 
@@ -237,6 +261,7 @@ def figures_from(data: Json) -> Figures:
         most_passed,
         most_handed,
         {name: BreakerStats(*told) for name, told in found.get("breakers", {}).items()},
+        {model: Charge(*told) for model, told in found.get("models", {}).items()},
     )
 
 
@@ -357,9 +382,10 @@ class Counting:
         elif event.kind == "hop.refused":
             figures.refusals[read(event, HopRefused)["rule"]] += 1
         elif event.kind in SPENDS:
-            spent = spent_in(event)
-            figures.counts["tokens"] += spent.tokens
-            figures.counts["credits"] += spent.credits
+            charge = charge_in(event)
+            figures.counts["tokens"] += charge.tokens
+            figures.counts["credits"] += charge.credits
+            figures.charge(cast("str", event.data.get("model", "")), charge)
 
     def _moved(self, event: Event, task: UnderWay, figures: Figures) -> None:
         self.under_way[event.task] = task

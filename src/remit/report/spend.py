@@ -12,17 +12,21 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from remit.core.events import Event
-from remit.core.kinds.money import spent_in
+from remit.core.kinds.money import Charge, charge_in
 from remit.core.ledger import unbalanced
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease, Unit, spelled
+from remit.core.tally import Figures, SpendOver, SpendSeries
 from remit.core.times import iso
 from remit.core.values import decode
 from remit.report.figures import decimal
 
 SpendBy: TypeAlias = Literal["day", "agent", "model", "session", "person", "run"]
 SPEND_BY: Final[tuple[str, ...]] = get_args(SpendBy)
+SPEND_SERIES: Final[tuple[str, ...]] = get_args(SpendSeries)
+SPEND_OVER: Final[tuple[str, ...]] = get_args(SpendOver)
 PRUNED: Final = "pruned runs"
 TOTAL: Final = "total"
+_NOTHING: Final = Charge()
 
 # Whether the last lease of a charge got its money from the account; called only for other leases than the account.
 Backed: TypeAlias = Callable[[str, Unit], bool]
@@ -63,27 +67,54 @@ class Spending:
         return [*self.lines, *([self.pruned] if self.pruned is not None else []), self.total]
 
 
+@dataclass(frozen=True, slots=True)
+class SpendPoint:
+    """The spending of one day, agent and model, or of those of them by which a series is grouped; the others are
+    empty. `day` is in UTC. The figures are those of `SpendLine`."""
+
+    day: str
+    agent: str
+    model: str
+    credits: int = 0
+    tokens: int = 0
+    calls: int = 0
+    uncertain: int = 0
+    own_key: int = 0
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Its tokens and calls."""
+        return self.tokens, self.calls
+
+
+def spend_points(days: Mapping[int, Mapping[str, Figures]], by: SpendOver) -> list[SpendPoint]:
+    """Return the spending in the statistics of agents by day, in order."""
+    chosen, sums = by.split(","), dict[tuple[str, str, str], Charge]()
+    for start, agents in days.items():
+        for agent, figures in agents.items():
+            for model, charge in figures.charges().items():
+                day = iso(start)[:10] if "day" in chosen else ""
+                place = (day, agent if "agent" in chosen else "", model if "model" in chosen else "")
+                sums[place] = sums.get(place, _NOTHING).plus(charge)
+    return [SpendPoint(*place, *charge) for place, charge in sorted(sums.items()) if any(charge)]
+
+
 class Spends:
     """Adds up charges; feed it the events of `SPENDS`, in any order."""
 
     def __init__(self, by: SpendBy, backed: Backed) -> None:
         self._by: SpendBy = by
         self._backed = backed
-        self._sums: dict[str, list[int]] = {}
+        self._sums: dict[str, Charge] = {}
         self._told: dict[Unit, int] = dict.fromkeys(UNITS, 0)
 
     def add(self, event: Event) -> None:
         if event.kind == "hold.reconciled" and not event.run:
             return  # a charge of a pruned run: part of the row for pruned runs
-        spent = spent_in(event)
-        data = cast("dict[str, Any]", event.data)
-        called = event.kind in ("hold.settled", "credits.spent")
-        own = spent.credits if data.get("own_key") else 0
-        parts = (*spent, int(called), _uncertain(event.kind, data), own)
-        sums = self._sums.setdefault(_group(self._by, event), [0] * len(parts))
-        for place, part in enumerate(parts):
-            sums[place] += part
-        for unit, amount in zip(UNITS, spent, strict=True):
+        charge, data = charge_in(event), cast("dict[str, Any]", event.data)
+        name = _group(self._by, event)
+        self._sums[name] = self._sums.get(name, _NOTHING).plus(charge)
+        for unit, amount in zip(UNITS, charge, strict=False):
             if amount and self._charges_account(data, unit):
                 self._told[unit] += amount
 
@@ -143,6 +174,16 @@ def from_account(lease: Lease, known: Mapping[tuple[str, Unit], Lease]) -> bool:
     return False
 
 
+def csv_points(points: Sequence[SpendPoint]) -> list[list[str]]:
+    """Return a series as rows of a table, the column names first. Money is in US dollars."""
+    rows = [["day", "agent", "model", "credits_usd", "tokens", "calls", "uncertain_usd", "own_key_usd"]]
+    for point in points:
+        money = [decimal(amount) for amount in (point.credits, point.uncertain, point.own_key)]
+        names = [_cell(name) for name in (point.day, point.agent, point.model)]
+        rows.append([*names, money[0], str(point.tokens), str(point.calls), *money[1:]])
+    return rows
+
+
 def csv_rows(spending: Spending) -> list[list[str]]:
     """Return the spending as rows of a table: column names, lines, total. Money is in US dollars."""
     rows = [[spending.by, "credits_usd", "tokens", "calls", "uncertain_usd", "own_key_usd"]]
@@ -159,13 +200,6 @@ def _group(by: SpendBy, event: Event) -> str:
     if by == "day":
         return iso(event.at)[:10]
     return cast("str", event.data.get(by, "")) if by in ("model", "person") else getattr(event, by)
-
-
-def _uncertain(kind: str, data: Mapping[str, Any]) -> int:
-    """Return the amount that an event adds to the uncertain cost; a correction subtracts it."""
-    if kind == "hold.reconciled":
-        return -data["charged"].get("credits", 0)
-    return data["costs"].get("credits", 0) if data.get("uncertain") else 0
 
 
 def _charged_last(data: Mapping[str, Any], unit: Unit) -> str:

@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from remit.core.events import Event
 from remit.core.tally import BreakerStats, Counting, Figures, Times
 
-__all__ = ["AgentStats", "BreakerStats", "Stats", "Times", "stats", "sum_of_agents"]
+__all__ = ["AgentStats", "BreakerStats", "Stats", "StatsPoint", "Times", "stats", "sum_of_agents"]
 
 _DEADLOCK: Final = "deadlock"
 # An agent with one of these counts is listed.
@@ -87,6 +87,14 @@ class Stats:
     @property
     def mean_handoffs(self) -> float:
         return self.total_handoffs / self.tasks if self.tasks else 0.0
+
+
+class StatsPoint(NamedTuple):
+    """The statistics of the hour or day that began at `start`, in microseconds since 1970. A run counts when it ends;
+    `runs` has no open ones."""
+
+    start: int
+    stats: Stats
 
 
 def stats(events: Iterable[Event], agent: str = "") -> Stats:

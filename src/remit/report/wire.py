@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from remit.ports import KeyInfo, RunLine, RunVitals
     from remit.report.detail import Detail, Failure
     from remit.report.edges import AskEdge
-    from remit.report.spend import Spending
-    from remit.report.stats import AgentStats, BreakerStats, Stats
+    from remit.report.spend import Spending, SpendPoint
+    from remit.report.stats import AgentStats, BreakerStats, Stats, StatsPoint
     from remit.report.summary import Subtotal
     from remit.report.talk import TaskTalk
     from remit.report.tree import Node
@@ -310,6 +310,13 @@ def spending(spending: Spending) -> Data:
     return object_of(spending)
 
 
+def spend_series(by: str, points: Iterable[SpendPoint]) -> Data:
+    """Return a series of spending; each row has the names by which it is grouped."""
+    left_out = {"day", "agent", "model"} - {*by.split(",")}
+    rows = [object_of(point) for point in points]
+    return {"by": by, "rows": [{name: one for name, one in row.items() if name not in left_out} for row in rows]}
+
+
 # -- figures -------------------------------------------------------------------------------------------------
 
 
@@ -342,6 +349,10 @@ def stats(stats: Stats) -> Data:
     }
 
 
+def stats_point(point: StatsPoint) -> Data:
+    return {"start": point.start, **stats(point.stats)}
+
+
 def _breaker(breaker: BreakerStats) -> Data:
     told = object_of(breaker)
     del told["seq"]
@@ -349,6 +360,7 @@ def _breaker(breaker: BreakerStats) -> Data:
 
 
 def _agent(agent: AgentStats) -> Data:
+    ended = agent.completed + agent.failed + agent.dead
     return {
         "turns": agent.turns,
         "completed": agent.completed,
@@ -357,8 +369,11 @@ def _agent(agent: AgentStats) -> Data:
         "handed": agent.handed,
         "tokens": agent.tokens,
         "credits": agent.credits,
+        "success": round(agent.completed / ended, 3) if ended else None,
+        "credits_mean": agent.credits // agent.turns if agent.turns else 0,
         "time_total": agent.times.total,
         "time_mean": agent.times.mean,
+        "time_p50": agent.times.percentile(50),
         "time_p95": agent.times.percentile(95),
         "attempts": agent.attempts,
         "retries": agent.retries,

@@ -36,8 +36,9 @@ from remit.ports import KeyInfo, RunLine
 from remit.report import wire
 from remit.report.detail import Detail
 from remit.report.edges import AskEdge
-from remit.report.spend import LedgerAudit, Spending
-from remit.report.stats import Stats
+from remit.report.entries import EntryReader, EntryVersion
+from remit.report.spend import LedgerAudit, Spending, SpendPoint
+from remit.report.stats import Stats, StatsPoint
 from remit.report.talk import TaskTalk
 from remit.runtime.artifacts import StoredArtifact
 from remit.runtime.hooks import Delivery, HookInfo
@@ -45,10 +46,12 @@ from remit.runtime.looks import (
     DetailLook,
     PartLook,
     PublishedCard,
+    ReaderLook,
     RecordLook,
     RunLook,
     TalkLook,
     TaskLook,
+    VersionLook,
 )
 from remit.runtime.money import Account
 from remit.runtime.workers import Crew
@@ -118,6 +121,8 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "looks.run": RemoteCall("read", Record),
     "looks.tasks": RemoteCall("read", TaskLook),
     "looks.runs": RemoteCall("read", RunLook),
+    "looks.stats": RemoteCall("read", list[StatsPoint]),
+    "looks.spend": RemoteCall("read", list[SpendPoint]),
     "looks.detail": RemoteCall("read", DetailLook),
     "looks.records": RemoteCall("read", RecordLook),
     "looks.below": RemoteCall("read", list[Record]),
@@ -134,6 +139,8 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "looks.ledger": RemoteCall("read", LedgerAudit),
     "looks.entries": RemoteCall("read", list[Entry], agents=True),
     "looks.entry": RemoteCall("read", Entry | None, agents=True),
+    "looks.versions": RemoteCall("read", VersionLook),
+    "looks.readers": RemoteCall("read", ReaderLook),
     "looks.prunable": RemoteCall("read"),
     "questions.get": RemoteCall("read", Inquiry),
     "questions.list": RemoteCall("read", list[Inquiry]),
@@ -181,7 +188,7 @@ CALLS: Final[dict[str, RemoteCall]] = {
 }
 
 # Names in annotations that are imported for type checkers only.
-_NAMES: Final = {"Crew": Crew, "Detail": Detail, "TaskTalk": TaskTalk}
+_NAMES: Final = {kind.__name__: kind for kind in (Crew, Detail, EntryReader, EntryVersion, TaskTalk)}
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------

@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from remit.core import checks
 from remit.core.events import tag_given
 from remit.core.kinds import SHAPES
 from remit.core.lifecycle import TRANSITIONS
-from remit.core.tally import Window
-from remit.core.times import moment
+from remit.core.tally import DAY_WIDE, HOUR_WIDE, Window
+from remit.core.times import DAY, moment
 from remit.core.values import INT_LIMIT, NAME_LIMIT, TASK_LIMIT, canonical, plain
 from remit.errors import BadInput
 from remit.ports import Span, Which
 
+SeriesBy: TypeAlias = Literal["hour", "day"]
+SERIES_BY: Final[tuple[str, ...]] = get_args(SeriesBy)
+WIDE: Final[dict[SeriesBy, int]] = {"hour": HOUR_WIDE, "day": DAY_WIDE}
+_HOURS: Final = 31 * DAY
 MOST: Final = 100_000  # tasks or runs on one page
 _STATES: Final = ("open", *filter(None, TRANSITIONS))
 _TEXTS: Final = {
@@ -144,6 +148,18 @@ def which_figures(given: StatsFilter) -> tuple[Window, str | None]:
     if since is not None and until is not None and since >= until:
         raise BadInput("since must be before until")
     return Window(since, until), wanted.get("agent") or None
+
+
+def which_series(by: str, given: StatsFilter, now: int) -> tuple[Window, str | None]:
+    """Return the period and the agent of a series. Raise `BadInput` if it would have too many hours."""
+    window, agent = which_figures(given)
+    if by == "hour":
+        stop = now if window.until is None else window.until
+        since = stop - DAY if window.since is None else window.since
+        if stop - since > _HOURS:
+            raise BadInput("a series by hour covers at most 31 days; give a later since, or say by='day'")
+        window = Window(since, window.until)
+    return window, agent
 
 
 def page(before: object) -> int | None:

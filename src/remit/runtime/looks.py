@@ -4,7 +4,7 @@ The commands and the server both show what these methods return; neither of them
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, Unpack
 
@@ -17,22 +17,38 @@ from remit.core.events import Event, is_blob
 from remit.core.lifecycle import TERMINAL, Record
 from remit.core.question import Inquiry
 from remit.core.scope import Scope
+from remit.core.tally import DAY_WIDE, SpendOver
 from remit.core.times import DAY, SECOND, span
 from remit.core.values import INT_LIMIT, TASK_LIMIT, Json, plain
 from remit.errors import NotFound
 from remit.ports import RunLine, RunVitals, Span, TaskLine, View, Which
-from remit.runtime.filters import RunFilter, TaskFilter, which_runs, which_tasks
+from remit.runtime.filters import (
+    SERIES_BY,
+    WIDE,
+    RunFilter,
+    SeriesBy,
+    StatsFilter,
+    TaskFilter,
+    page,
+    which_figures,
+    which_runs,
+    which_series,
+    which_tasks,
+)
 from remit.runtime.finding import MANY, hold_of, question_of, run_of, task_of
 from remit.runtime.opening import Opening
 
 if TYPE_CHECKING:
     from remit.report.detail import Detail
-    from remit.report.spend import LedgerAudit
+    from remit.report.entries import EntryReader, EntryVersion
+    from remit.report.spend import LedgerAudit, SpendPoint
+    from remit.report.stats import StatsPoint
     from remit.report.talk import TaskTalk
     from remit.runtime.workers import Crew
 
 T = TypeVar("T")
 
+_PAGE, _PAGES = 1_000, 20  # events per page, and pages, that one look at an entry's history reads
 UNDELIVERED: Final = 100  # result messages that nobody read, in a look at the tasks
 
 
@@ -83,6 +99,20 @@ class TalkLook(NamedTuple):
 
     task: str
     talks: "list[TaskTalk]"
+
+
+class VersionLook(NamedTuple):
+    """Versions of an entry, and where the next page begins; None if there is no more."""
+
+    versions: "list[EntryVersion]"
+    next: int | None
+
+
+class ReaderLook(NamedTuple):
+    """Turns that read an entry, and where the next page begins; None if there is no more."""
+
+    readers: "list[EntryReader]"
+    next: int | None
 
 
 class PublishedCard(NamedTuple):
@@ -228,6 +258,59 @@ class WorkspaceLooks:
         found = await self._read(lambda view: view.entry(namespace, key))
         return found if found is not None and found.alive(now) else None
 
+    @keywords(StatsFilter)
+    async def stats(self, by: SeriesBy = "hour", **which: Unpack[StatsFilter]) -> "list[StatsPoint]":
+        """Return the statistics of each hour or day in which something happened, the first one first. Hours are those
+        of at most 31 days; without `since`, those of the last day. Their cost hardly depends on the length of the
+        journal, and pruning keeps them."""
+        from remit.engine.upkeep.tallying import figures_by
+        from remit.report.stats import StatsPoint, sum_of_agents
+
+        window, agent = which_series(checks.one_of(by, SERIES_BY, "by"), which, self._now())
+        found = await figures_by(self._opening.records, WIDE[by], window, agent)
+        return [StatsPoint(start, sum_of_agents(some, {}, agent or "")) for start, some in found.items()]
+
+    @keywords(StatsFilter)
+    async def spend(self, by: SpendOver = "day,agent,model", **which: Unpack[StatsFilter]) -> "list[SpendPoint]":
+        """Return the spending by day, agent and model, or by some of them, in order. It is read from the statistics:
+        the cost hardly depends on the length of the journal, and pruned runs are included."""
+        from remit.engine.upkeep.tallying import figures_by
+        from remit.report.spend import SPEND_OVER, spend_points
+
+        checks.one_of(by, SPEND_OVER, "by")
+        window, agent = which_figures(which)
+        return spend_points(await figures_by(self._opening.records, DAY_WIDE, window, agent), by)
+
+    async def versions(self, namespace: str, key: str, *, limit: int = 100, before: int | None = None) -> VersionLook:
+        """Return the versions of an entry, the latest first: value, writer, time, and removals. One look reads a
+        limited number of events; `next` is the `before` of the next one."""
+        from remit.report.entries import VERSION_KINDS, versions_in
+
+        entries.address(namespace, key)
+        about = partial(versions_in, namespace=namespace, key=key)
+        return VersionLook(*await self._search(VERSION_KINDS, about, checks.limit(limit), page(before)))
+
+    async def readers(
+        self, namespace: str, key: str, *, version: int | None = None, limit: int = 100, before: int | None = None
+    ) -> ReaderLook:
+        """Return the turns that read an entry, or one version of it, the latest first, in the same way. A turn is known
+        to have read it when the turn has ended."""
+        from remit.report.entries import READER_KINDS, readers_in
+
+        entries.address(namespace, key)
+        wanted = checks.whole(version, "version")
+
+        def about(event: Event) -> "Iterator[EntryReader]":
+            found = readers_in(event, namespace, key)
+            return (one for one in found if wanted in (None, one.version))
+
+        return ReaderLook(*await self._search(READER_KINDS, about, checks.limit(limit), page(before)))
+
+    async def _search(
+        self, kinds: frozenset[str], about: Callable[[Event], Iterator[T]], limit: int, before: int | None
+    ) -> tuple[list[T], int | None]:
+        return await self._browse(lambda view: _searched(view, kinds, about, limit, before))
+
     async def prunable(self, days: float) -> int:
         """Return the number of runs that ended more than `days` ago, and that `prune` would delete."""
         from remit.engine.upkeep.prune import old_runs
@@ -258,6 +341,23 @@ def _crew(view: View, now: int) -> "Crew":
     from remit.runtime.workers import crew_of
 
     return crew_of(view.workers(), now)
+
+
+def _searched(
+    view: View, kinds: frozenset[str], about: Callable[[Event], Iterator[T]], limit: int, before: int | None
+) -> tuple[list[T], int | None]:
+    """Read events backwards, page by page, until there are enough."""
+    found: list[T] = []
+    for _ in range(_PAGES):
+        events = view.events(Span(kinds=kinds, latest=True, limit=_PAGE, before=before))
+        for event in reversed(events):
+            found += about(event)
+            before = event.seq
+            if len(found) >= limit:
+                return found, before
+        if len(events) < _PAGE:
+            return found, None
+    return found, before
 
 
 def _here(vitals: dict[str, RunVitals], now: int) -> "Crew":

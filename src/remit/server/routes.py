@@ -138,6 +138,20 @@ ROWS: Final = (
         agents=True,
     ),
     _get("/v1/context/{namespace}/{key}", context.look, "Show an entry", answers=_SAME, agents=True),
+    _get(
+        "/v1/context/{namespace}/{key}/versions",
+        context.versions,
+        "List the versions of an entry",
+        page_of("versions"),
+        query=context.HistoryQuery,
+    ),
+    _get(
+        "/v1/context/{namespace}/{key}/readers",
+        context.readers,
+        "List who read an entry",
+        page_of("readers"),
+        query=context.ReadersQuery,
+    ),
     Row(
         "PUT",
         "/v1/context/{namespace}/{key}",
@@ -232,7 +246,7 @@ ROWS: Final = (
         answers={200: shape(refund=_OBJECT)},
     ),
     # figures
-    _get("/v1/analytics", money.analytics, "Show statistics", query=money.FiguresQuery),
+    _get("/v1/analytics", money.analytics, "Show statistics", query=money.AnalyticsQuery),
     _get("/v1/edges", money.edges, "Show who asks whom", rows_of("edges"), query=money.FiguresQuery),
     # schedules, keys
     _get("/v1/schedules", schedules.listing, "List schedules", rows_of("schedules")),

@@ -165,6 +165,31 @@ def spent_in(event: Event) -> Spent:
     return Spent(credits_ - charged.get("credits", 0), tokens - charged.get("tokens", 0))
 
 
+class Charge(NamedTuple):
+    """What an event of `SPENDS` adds to the spending: amounts, paid calls, the part with unknown cost (a correction
+    subtracts it), and the part paid with a key of the workspace."""
+
+    credits: int = 0
+    tokens: int = 0
+    calls: int = 0
+    uncertain: int = 0
+    own_key: int = 0
+
+    def plus(self, other: "Charge") -> "Charge":
+        """Return the sum of both."""
+        return Charge(*(one + more for one, more in zip(self, other, strict=True)))
+
+
+def charge_in(event: Event) -> Charge:
+    """Return what an event adds to the spending."""
+    spent, data = spent_in(event), cast("dict[str, Any]", event.data)
+    uncertain = data["costs"].get("credits", 0) if data.get("uncertain") else 0
+    if event.kind == "hold.reconciled":
+        uncertain = -data["charged"].get("credits", 0)
+    called = event.kind in ("hold.settled", "credits.spent")
+    return Charge(*spent, int(called), uncertain, spent.credits if data.get("own_key") else 0)
+
+
 SHAPES: Final[dict[str, type]] = {
     "account.granted": AccountGranted,
     "account.set": AccountSet,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from remit.core.events import Event
 from remit.core.tally import HOUR_WIDE, WIDTHS, Counting, Figures, Into, Period, Recall, UnderWay, Window, start_of
@@ -34,6 +34,9 @@ class Sum(NamedTuple):
 
     figures: dict[str, Figures]
     open_runs: Counter[str]
+
+
+Series: TypeAlias = dict[int, dict[str, Figures]]  # of each hour or day, by its start, and of each agent
 
 
 class _Slice(NamedTuple):
@@ -102,11 +105,21 @@ async def keep_figures(store: Store) -> None:
 async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
     """Return the statistics of a window, of one agent or of all. Missing slices are processed first; in a read-only
     store they are counted each time."""
+    await _catch_up(store)
+    return await store.browse(lambda view: _asked(view, window, agent))
+
+
+async def figures_by(store: Store, width: int, window: Window, agent: str | None = None) -> Series:
+    """Return the same for each hour or day of the window in which something happened, by its start."""
+    await _catch_up(store)
+    return await store.browse(lambda view: _series(view, width, window, agent))
+
+
+async def _catch_up(store: Store) -> None:
     try:
         await roll_up_all(store, ENOUGH)
     except StoreError as error:
         _log.info("the figures of '%s' are counted and not kept: %s", store.workspace, error)
-    return await store.browse(lambda view: _asked(view, window, agent))
 
 
 # -- processing events ---------------------------------------------------------------------------------------
@@ -161,24 +174,41 @@ def _asked(view: View, window: Window, agent: str | None) -> Sum:
     for period in window.whole():
         for row in view.tally(period, agent):
             found[row.agent].merge(row.figures)
+    into: Into = lambda _at, who: found[who]  # noqa: E731 - one figure for the whole window
     for edge in window.edges():
-        _add_edge(view, edge, found)
-    return Sum(found, _add_rest(view, window, agent, found))
+        _add_edge(view, edge, into)
+    return Sum(found, _add_rest(view, window, agent, into))
 
 
-def _add_edge(view: View, edge: Window, found: defaultdict[str, Figures]) -> None:
+def _series(view: View, width: int, window: Window, agent: str | None) -> Series:
+    found: defaultdict[int, defaultdict[str, Figures]] = defaultdict(lambda: defaultdict(Figures))
+
+    def into(at: int, who: str) -> Figures:
+        return found[start_of(at, width)][who]
+
+    for period in window.hours() if width == HOUR_WIDE else window.whole():
+        for row in view.tally(period, agent):
+            into(row.start, row.agent).merge(row.figures)
+    for edge in window.edges():
+        _add_edge(view, edge, into)
+    _add_rest(view, window, agent, into)
+    chosen = {start: {who: one for who, one in some.items() if agent in (None, who)} for start, some in found.items()}
+    return {start: some for start, some in sorted(chosen.items()) if some}
+
+
+def _add_edge(view: View, edge: Window, into: Into) -> None:
     """Count a part of an hour from its events. All events between the first and the last of that hour are read: a task
     is followed even if a clock was wrong in between. Its earlier state is read from its run."""
     start = start_of(edge.start, HOUR_WIDE)
     rows = view.tally(Period(HOUR_WIDE, start, start + HOUR_WIDE))
     if rows:
         first, last = min(row.first for row in rows), max(row.last for row in rows)
-        counting = Counting(_within(edge, found), _from_journal(view, first))
+        counting = Counting(_within(edge, into), _from_journal(view, first))
         for event in _events(view, first - 1, last):
             _count(counting, event)
 
 
-def _add_rest(view: View, window: Window, agent: str | None, found: defaultdict[str, Figures]) -> Counter[str]:
+def _add_rest(view: View, window: Window, agent: str | None, into: Into) -> Counter[str]:
     """Count the events that are newer than the statistics. Return the number of open runs by state."""
     runs = view.open_runs(window, agent)
 
@@ -188,16 +218,16 @@ def _add_rest(view: View, window: Window, agent: str | None, found: defaultdict[
             runs[known.root.state] -= agent in (None, known.root.agent)
         return known
 
-    counting = Counting(_within(window, found), recall)
+    counting = Counting(_within(window, into), recall)
     for event in _events(view, view.tallied(), _EVER):
         _count(counting, event)
     runs.update(run.state for run in counting.open_runs() if window.holds(run.at) and agent in (None, run.agent))
     return +runs
 
 
-def _within(window: Window, found: defaultdict[str, Figures]) -> Into:
+def _within(window: Window, into: Into) -> Into:
     elsewhere = Figures()
-    return lambda at, who: found[who] if window.holds(at) else elsewhere
+    return lambda at, who: into(at, who) if window.holds(at) else elsewhere
 
 
 def _events(view: View, after: int, upto: int) -> Iterator[Event]:

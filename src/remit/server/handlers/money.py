@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import cast
 
 from pydantic import ConfigDict
 
+from remit.core.tally import SpendSeries
 from remit.core.times import aware
 from remit.errors import BadInput
 from remit.report import wire
-from remit.runtime.filters import StatsFilter
+from remit.report.spend import SPEND_SERIES, SpendBy
+from remit.runtime.filters import SeriesBy, StatsFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
 from remit.server.fields import AgentName, Amount, Granted, QueryMoment, Tokens, Why
 
@@ -26,10 +28,17 @@ class FiguresQuery(QueryModel):
         return {"since": since, "until": until, "agent": self.agent}
 
 
-class SpendQuery(QueryModel):
-    """How spending is grouped, and its period."""
+class AnalyticsQuery(FiguresQuery):
+    """The period and the agent of statistics, and whether they are for each hour or day. By hour, the period has at
+    most 31 days; without `since`, it is the last day."""
 
-    by: Literal["day", "agent", "model", "session", "person", "run"] = "agent"
+    by: SeriesBy | None = None
+
+
+class SpendQuery(QueryModel):
+    """How spending is grouped, and its period. Several names, with commas, are a series from the statistics."""
+
+    by: SpendBy | SpendSeries = "agent"
     since: QueryMoment | None = None
     until: QueryMoment | None = None
 
@@ -77,7 +86,10 @@ async def spend(call: HttpCall[SpendQuery, NoBody]) -> HttpAnswer:
     """Show what was spent."""
     query = call.query
     since, until = (None if at is None else aware(at) for at in (query.since, query.until))
-    found = await call.workspace.money.spend(query.by, since=since, until=until)
+    if query.by in SPEND_SERIES:
+        by = cast("SpendSeries", query.by)
+        return HttpAnswer(wire.spend_series(by, await call.workspace.looks.spend(by, since=since, until=until)))
+    found = await call.workspace.money.spend(cast("SpendBy", query.by), since=since, until=until)
     return HttpAnswer(wire.spending(found))
 
 
@@ -123,8 +135,12 @@ async def unfreeze(call: HttpCall[NoQuery, UnfreezeBody]) -> HttpAnswer:
     return HttpAnswer({"changed": changed})
 
 
-async def analytics(call: HttpCall[FiguresQuery, NoBody]) -> HttpAnswer:
-    """Show statistics of agents, durations, handoffs and refusals."""
+async def analytics(call: HttpCall[AnalyticsQuery, NoBody]) -> HttpAnswer:
+    """Show statistics of agents, durations, handoffs and refusals: of a period, or of each hour or day of it."""
+    by = call.query.by
+    if by is not None:
+        points = await call.workspace.looks.stats(by, **call.query.filters())
+        return HttpAnswer({"by": by, "series": [wire.stats_point(point) for point in points]})
     return HttpAnswer(wire.stats(await call.workspace.stats(**call.query.filters())))
 
 
