@@ -22,6 +22,7 @@
         ├── NotAStore   the file is not a remit store
         ├── NewerStore  the file was written by a newer version of remit
         ├── StoreBusy   another process held the file for too long
+        ├── Moved       the workspace lives in another database, or is on its way there
         └── NoServer    no server answers at the address
 
 Each class defines its addressee, its HTTP status, and whether a retry can help.
@@ -205,6 +206,10 @@ class StoreBusy(StoreError):
     """Another process held the file for longer than remit waits."""
 
     retryable = True
+
+
+class Moved(StoreError):
+    """The workspace lives in another database, or is on its way there; `retryable` while it is on its way."""
 
 
 class NoServer(StoreError):

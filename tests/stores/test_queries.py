@@ -111,6 +111,7 @@ def test_every_query_is_used():
     sources = Path(tables.__file__).parent.glob("*.py")
     changes = re.findall(r'Change\(\s*"(\w+)",\s*"(\w+)"', "".join(path.read_text() for path in sources))
     used |= {f"{table}_{verb}" for table, verb in changes}
+    assert set(queries.queries("?", "places")) - used == set()
     assert set(NAMED) - used == set()
 
 
@@ -125,7 +126,7 @@ def test_every_statement_of_postgresql_is_used_and_has_no_percent_sign():
 
 def test_every_query_that_is_asked_for_is_there():
     names = {str(argument.value) for _, argument in calls() if isinstance(argument, ast.Constant)}
-    known = set(NAMED) | set(queries.queries("%s", "postgres"))
+    known = set(NAMED) | set(queries.queries("%s", "postgres")) | set(queries.queries("%s", "places"))
     assert {name for name in names if re.fullmatch(r"[a-z_]+", name)} <= known
 
 

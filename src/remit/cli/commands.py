@@ -68,6 +68,7 @@ _COMMANDS: Final = (
     ),
     (MAINTAIN, "trust", "trust:trust", "Trust a folder: let commands import its modules and connect to its server."),
     (MAINTAIN, "prune", "prune:prune", "Delete old runs and their events."),
+    (MAINTAIN, "move", "move:move", "Move a workspace to another database while others work."),
     (MAINTAIN, "backup", "backup:backup", "Back up a SQLite store while it is in use."),
     (MAINTAIN, "doctor", "doctor:doctor", "Verify the integrity of a store."),
 )

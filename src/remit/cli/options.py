@@ -6,14 +6,14 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypedDict, cast
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
@@ -24,15 +24,15 @@ from remit.engine.system import SystemClock
 from remit.errors import BadInput
 from remit.report.printable import block, escaped, harmless
 from remit.runtime.workspace import Workspace
-from remit.stores.addresses import is_server
+from remit.stores.addresses import each_address, is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
 _QUOTED: Final = re.compile(r"`(remit [a-z][^`\n]*)`")
 _WITHOUT_STORE: Final = frozenset(("check", "demo", "init", "trust"))
-_WITHOUT_WORKSPACE: Final = frozenset(("backup", "chat", "db", "run", "worker"))
+_WITHOUT_WORKSPACE: Final = frozenset(("backup", "chat", "db", "move", "run", "worker"))
 # Commands that work on a store itself, or run a team in their own process: they have no --server.
-LOCAL: Final = frozenset(("backup", "chat", "db", "doctor", "run", "serve", "worker"))
+LOCAL: Final = frozenset(("backup", "chat", "db", "doctor", "move", "run", "serve", "worker"))
 TOML: Final = ".toml"
 STORE_NAMES: Final = ("--store", "--database", "-s")
 
@@ -42,7 +42,31 @@ def _stores(_: object) -> list[str]:
     return sorted(str(file) for file in Path().glob("*.db"))
 
 
-OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE", completer=_stores)]
+def _lines(_: object, given: Sequence[Token]) -> str:
+    """Return the addresses of several databases as one text, a line each."""
+    return "\n".join(one.value for one in given)
+
+
+def _whole(_: object, value: str, **__: object) -> list[str]:
+    """Return a variable of the environment as it is: a path may contain spaces."""
+    return [value]
+
+
+if TYPE_CHECKING:
+    OwnStore: TypeAlias = str | None  # the converter below makes one text of all that were given
+else:
+    OwnStore = Annotated[
+        list[str] | str | None,
+        Parameter(
+            name=STORE_NAMES,
+            env_var="REMIT_STORE",
+            env_var_split=_whole,
+            completer=_stores,
+            converter=_lines,
+            consume_multiple=False,
+            negative="",
+        ),
+    ]
 InWorkspace: TypeAlias = Annotated[str | None, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
 AtServer: TypeAlias = Annotated[str | None, Parameter(env_var="REMIT_SERVER")]
 # A shell may turn "$0.50" into `-bash.50`, see `with_unit`.
@@ -57,7 +81,7 @@ class Where:
     """The store and the workspace of a command."""
 
     store: OwnStore = None
-    """SQLite file or postgresql:// URL. [default: from remit.toml, else remit.db]"""
+    """SQLite file or postgresql:// URL. Repeat it for several databases. [default: from remit.toml, else remit.db]"""
 
     workspace: InWorkspace = None
     """Workspace in the store. [default: from remit.toml, else "default"]"""
@@ -256,7 +280,8 @@ def _stay_at(workspace: Workspace, store: str) -> None:
 def _store_option(workspace: Workspace, store: str) -> str:
     if store == (os.environ.get("REMIT_STORE") or usual_store()):
         return ""
-    return f" --store {shlex.quote(workspace.where if is_server(store) else store)}"
+    addresses = workspace.where.split(", ") if is_server(store) else each_address(store)  # without passwords
+    return "".join(f" --store {shlex.quote(one)}" for one in addresses)
 
 
 def forget_place() -> None:

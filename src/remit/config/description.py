@@ -99,14 +99,16 @@ def _models(value: list[str]) -> None:
         _script_or_model(one)
 
 
-def _file(value: str) -> None:
-    if is_server(value):
-        raise BadInput("this is the address of a server; say address = ... instead")
+def _file(value: str | list[str]) -> None:
+    for one in [value] if isinstance(value, str) else value:
+        if is_server(one):
+            raise BadInput("this is the address of a server; say address = ... instead")
 
 
-def _server(value: str) -> None:
-    if not is_server(value):
-        raise BadInput("an address begins with postgresql://; for a file say path = ...")
+def _server(value: str | list[str]) -> None:
+    for one in [value] if isinstance(value, str) else value:
+        if not is_server(one):
+            raise BadInput("an address begins with postgresql://; for a file say path = ...")
 
 
 def _classify(value: str) -> None:
@@ -571,8 +573,10 @@ TABLES: Final[Mapping[str, TableKind]] = {
     "store": TableKind(
         "The store [default: in memory].",
         {
-            "path": Setting("A file, relative to the folder of this one.", TEXT, _file),
-            "address": Setting("A server: postgresql://user@host/database.", TEXT, _server),
+            "path": Setting("A file, relative to the folder of this one; a list for several.", NAMES, _file),
+            "address": Setting(
+                "A server: postgresql://user@host/database; a list for several databases.", NAMES, _server
+            ),
             "workspace": Setting("The workspace within it.", TEXT, workspace_name),
         },
     ),

@@ -22,7 +22,7 @@ from remit.core.toolgroups import GROUP, GROUPS, VERB_GROUPS
 from remit.core.values import canonical, shown
 from remit.errors import BadInput
 from remit.ports import Prices
-from remit.stores.addresses import is_server
+from remit.stores.addresses import each_address, is_server
 
 # -- names within the file -----------------------------------------------------------------------------------
 
@@ -277,8 +277,8 @@ def _limits_money(tables: Mapping[str, Any]) -> bool:
 
 def _folder(read: Document) -> None:
     store = store_in(read.tables.get("store", {}), read.file.parent)
-    if store and not is_server(str(store)):
-        folder = (read.file.parent / str(store)).parent
+    for one in each_address(store) if store and not is_server(store) else ():
+        folder = (read.file.parent / one).parent
         if not folder.is_dir():
             read.problems.add(
                 ("store", "path"), f"there is no folder {folder}; make it: mkdir -p {folder}", warning=True

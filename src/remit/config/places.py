@@ -26,8 +26,16 @@ class TeamPlace(NamedTuple):
 
 
 def store_in(table: Mapping[str, Any], folder: Path) -> str:
-    """Return the store that a `[store]` table names: an address, or a file next to the team's file; "" for none."""
-    return table.get("address") or (str(folder / table["path"]) if "path" in table else "")
+    """Return the store that a `[store]` table names: an address, or a file next to the team's file; "" for none. A list
+    names several databases, which are on a line each."""
+    paths = [str(folder / path) for path in _listed(table.get("path"))]
+    return "\n".join(_listed(table.get("address")) or paths)
+
+
+def _listed(given: object) -> list[str]:
+    """Return one text or a list of texts as a list; other values are reported when the file is checked."""
+    found = cast("list[object]", given) if isinstance(given, list) else [given] if given else []
+    return [one for one in found if isinstance(one, str)]
 
 
 def text_in(file: Path) -> str:
@@ -84,7 +92,9 @@ def place_of(file: Path) -> TeamPlace:
     except BadInput as error:
         raise BadInput(f"there is no finding the store: {error}; `remit check`, or say --store") from error
     table = cast("dict[str, object]", found) if isinstance(found, dict) else {"path": found}
-    said = [table.get(name, "") for name in ("address", "path", "workspace")]
-    if not all(isinstance(one, str) for one in said):
+    said = [table.get(name, "") for name in ("address", "path")]
+    places = [each for one in said for each in (cast("list[object]", one) if isinstance(one, list) else [one])]
+    workspace = table.get("workspace", "")
+    if not all(isinstance(one, str) for one in (*places, workspace)):
         raise BadInput(f"{file} does not say in [store] where its store is: `remit check` says why, or say --store")
-    return TeamPlace(store_in(table, file.parent), str(said[2]))
+    return TeamPlace(store_in(table, file.parent), str(workspace))

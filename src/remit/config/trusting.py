@@ -19,7 +19,7 @@ from remit.config.linking import tables_of, tables_or_texts, texts
 from remit.config.places import store_in, tables_in
 from remit.core.values import shown
 from remit.errors import BadInput
-from remit.stores.addresses import is_server, redacted
+from remit.stores.addresses import each_address, is_server, redacted
 
 VARIABLE: Final = "REMIT_TRUSTED"
 
@@ -43,7 +43,7 @@ class Powers(NamedTuple):
 def powers_of(file: Path) -> Powers:
     """Return the powers of a file. Raise `BadInput` if the file cannot be read; a missing file has none."""
     tables = tables_in(file)
-    said_of_store = texts_of(tables.get("store"))
+    said_of_store = texts_in_store(tables.get("store"))
     store = store_in(said_of_store, file.parent)
     servers = tables_of(tables, "mcp")
     modules = tuple(sorted(set(_modules(tables))))
@@ -97,8 +97,10 @@ def trusted_folders() -> list[str]:
 
 
 def server_shown(store: str) -> str:
-    """Return a server's address without its password. If the password cannot be separated from the rest, return only
-    the end."""
+    """Return a server's address without its password, or those of several. If the password cannot be separated from the
+    rest, return only the end."""
+    if "\n" in store:
+        return ", ".join(server_shown(one) for one in each_address(store))
     text = redacted(store)
     head, at, tail = text.rpartition("@")
     return f"***@{tail}" if at and ":" in head.partition("://")[2].replace(":***", "") else text
@@ -133,10 +135,10 @@ def _modules(tables: Mapping[str, Any]) -> Iterator[str]:
             yield from (one for one in texts(table.get(key)) if ":" in one)
 
 
-def texts_of(given: object) -> dict[str, str]:
-    """Return the texts of a table; empty if it is not a table."""
+def texts_in_store(given: object) -> dict[str, object]:
+    """Return the texts and lists of texts of a table; empty if it is not a table."""
     table = cast("dict[str, object]", given) if isinstance(given, dict) else {}
-    return {key: one for key, one in table.items() if isinstance(one, str)}
+    return {key: one if isinstance(one, str) else texts(one) for key, one in table.items() if texts(one)}
 
 
 def _reached(table: Mapping[str, Any]) -> str:

@@ -67,6 +67,7 @@ class Contents(Protocol):
         """Return the number of contents that are being written, or were when their process died."""
         ...
 
-    def clearing(self) -> Clearing | None:
-        """Begin to remove contents. Return None if a process is saving one: then try again later."""
+    def clearing(self, *, make: bool = False) -> Clearing | None:
+        """Begin to remove contents. Return None if a process is saving one: then try again later. With `make`, nobody
+        saves meanwhile even if there was no content before."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
 from importlib import import_module
@@ -285,22 +285,32 @@ class Opening:
 
 
 def open_database(
-    store: str | Path, *, create: bool = True, journal_key: str = "", keep_events: int | None = KEEP_EVENTS
+    store: str | Path | Sequence[str | Path],
+    *,
+    create: bool = True,
+    journal_key: str = "",
+    keep_events: int | None = KEEP_EVENTS,
 ) -> Database:
     """Open a file, `:memory:` or a PostgreSQL server once, for any number of workspaces and runtimes:
     `Workspace(database, "one")`, `Runtime(database, workspace="two")`. They cost no thread, file or connection each,
     and closing one leaves the database open. `database.close()` closes it, as does `with open_database(...)`.
 
+    A list of addresses opens several databases as one: each workspace lives in one of them, and the first of the list
+    keeps where.
+
     Without `create`, no new file is created and nothing is migrated. With `journal_key`, or `REMIT_JOURNAL_KEY`, its
     journals are signed. In memory, each workspace keeps its newest `keep_events` events.
     """
-    kinds = str | Path
-    if not isinstance(store, kinds):  # do not show the value: it may contain a password
-        kind = type(store).__name__
-        raise BadInput(f"open_database takes a path or a postgresql:// address, not a value of type {kind}")
+    given: object = [store] if isinstance(store, str | Path) else store
+    listed = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
+    wrong = next((one for one in listed if not isinstance(one, str | Path)), None)
+    if not listed or wrong is not None:  # do not show the value: it may contain a password
+        kind = type(given if wrong is None else wrong).__name__
+        raise BadInput(f"open_database takes a path or a postgresql:// address, or a list, not a value of type {kind}")
     checks.yes_or_no(create, "create")
     checks.whole(keep_events, "keep_events", least=1)
-    return database_at(store, create=create, key=_seal_key(journal_key), keep_events=keep_events)
+    address = "\n".join(map(str, listed))
+    return database_at(address, create=create, key=_seal_key(journal_key), keep_events=keep_events)
 
 
 def own_opening(store: StoreGiven, name: str, serving: Serving | None = None, system: System | None = None) -> Opening:

@@ -27,9 +27,21 @@ _PASSWORDS: Final = (
 )
 
 
+def each_address(where: str | Path) -> list[str]:
+    """Return the addresses of a store: those of several databases are on a line each."""
+    text = str(where)
+    if "\n" not in text:
+        return [text]
+    return [line.strip() for line in text.splitlines() if line.strip()] or [text]
+
+
 def is_server(where: str | Path) -> bool:
-    """Whether an address means a PostgreSQL server. Raise `BadInput` for an unknown kind of address."""
+    """Whether an address means a PostgreSQL server, or one of several addresses does. Raise `BadInput` for an unknown
+    kind of address."""
     text = str(where).strip()
+    if "\n" in text:
+        kinds = [is_server(one) for one in each_address(text)]  # all are checked
+        return any(kinds)
     if text == ":memory:" or _DRIVE.match(text) or _EXPLICIT.match(text):
         return False
     if _SETTING.match(text):

@@ -120,7 +120,7 @@ _REFUSALS: Final = (
 
 STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes, which psycopg uses unchanged
     name: query.sql.encode()
-    for folder in ("sql", "postgres")  # PostgreSQL's own statements override the shared ones
+    for folder in ("sql", "places", "postgres")  # PostgreSQL's own statements override the shared ones
     for name, query in queries("%s", folder).items()
 }
 

@@ -46,7 +46,7 @@ class PostgresContents:
         """Return 0: an unfinished content is a transaction that the server rolls back."""
         return 0
 
-    def clearing(self) -> "PostgresClearing | None":
+    def clearing(self, *, make: bool = False) -> "PostgresClearing | None":
         connection = _connected(self._address, self._workspace)
         try:
             with _told(self._address):

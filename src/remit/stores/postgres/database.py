@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from remit.core.events import SealKey
+from remit.core.placement import Membership, MoveMark
 from remit.errors import NewerStore, StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
@@ -34,6 +35,7 @@ except ImportError as missing:  # pragma: no cover - in a process of its own in 
 
 if TYPE_CHECKING:
     from remit.stores.postgres.contents import PostgresContents
+    from remit.stores.postgres.moving import PostgresEnd
 
 T = TypeVar("T")
 
@@ -104,6 +106,24 @@ class PostgresDatabase:
     async def opened_by(self, access: str) -> str | None:
         rows = await self._reader.ask("opens_apart" if self._confined else "opens", (access,))
         return rows[0][0] if len(rows) == 1 else None
+
+    # -- several databases ----------------------------------------------------------------------------
+
+    def membership(self) -> Membership | None:
+        rows = self._reader.rows("member_of")
+        return Membership(*rows[0]) if rows else None
+
+    def placed(self, workspace: str) -> str | None:
+        rows = self._reader.rows("place_of", (workspace,))
+        return rows[0][0] if rows else None
+
+    def marks(self) -> dict[str, MoveMark]:
+        return {name: MoveMark(*mark) for name, *mark in self._reader.rows("moving_all")}
+
+    def end(self) -> "PostgresEnd":
+        from remit.stores.postgres.moving import PostgresEnd  # noqa: PLC0415 - few programs have several databases
+
+        return PostgresEnd(self._address, self._patience)
 
     def secure(self, role: str) -> int:
         """Turn on row-level security, and let this role serve the store: it sees only the rows of the workspaces that

@@ -9,11 +9,12 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 SELECT pg_advisory_xact_lock(key) FROM unnest(:keys::bigint[]) AS key;
 
 -- name: start
--- The end of the journal, and the present schema number: a newer remit may have migrated the store meanwhile.
-SELECT coalesce((SELECT number FROM remit.version), 0), e.seq, e.hash
+-- The end of the journal, the present schema number, because a newer remit may have migrated the store meanwhile, and
+-- the mark of a workspace that is being moved.
+SELECT coalesce((SELECT number FROM remit.version), 0), e.seq, e.hash, m.state, m.place, m.address, m.generation
 FROM (VALUES (1)) AS always LEFT JOIN LATERAL (
     SELECT seq, hash FROM event WHERE workspace = :workspace ORDER BY seq DESC LIMIT 1
-) e ON true;
+) e ON true LEFT JOIN moving m ON m.name = :workspace;
 
 -- name: done_of
 -- The operations of this list that were done, with their answers.
@@ -348,3 +349,27 @@ SELECT pg_advisory_lock_shared(:key);
 
 -- name: contents_lock_alone
 SELECT pg_try_advisory_lock(:key);
+
+-- name: tables_apart
+-- The tables with rows of workspaces, their columns, and those of their keys after the workspace. The contents of
+-- artifacts are copied in another way.
+SELECT c.relname, array_agg(a.attname::text ORDER BY a.attname), coalesce((
+    SELECT array_agg(k.attname::text ORDER BY at.place) FROM pg_index i
+    CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS at (number, place)
+    JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = at.number
+    WHERE i.indrelid = c.oid AND i.indisprimary AND k.attname <> 'workspace'
+), '{}')
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'remit'::regnamespace AND c.relkind = 'r' AND c.relname <> 'content'
+GROUP BY c.oid, c.relname HAVING bool_or(a.attname = 'workspace') ORDER BY 1;
+
+-- name: jobs_later
+-- A job is due when its task is, by the server's clock: that much later than now, which is our time.
+UPDATE procrastinate_jobs j
+SET scheduled_at = clock_timestamp() + greatest(0, t.ready_at - :now) * interval '1 microsecond'
+FROM task t WHERE t.workspace = :workspace AND t.state = 'pending' AND t.ready_at > 0
+  AND j.queueing_lock = job_place(t.workspace, t.id) AND j.status = 'todo';
+
+-- name: jobs_gone
+DELETE FROM procrastinate_jobs WHERE queue_name = :queue AND status = 'todo'
+  AND NOT EXISTS (SELECT FROM task WHERE workspace = :workspace AND state = 'pending');

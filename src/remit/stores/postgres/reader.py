@@ -89,9 +89,9 @@ class Reader:
             raise StoreError(self._closed) from None
         return await asyncio.wrap_future(answer)
 
-    def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
+    def rows(self, name: str, row: Sequence[Any] | None = None) -> Sequence[tuple[Any, ...]]:
         """Run one of our own statements, on this thread."""
-        return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall(), _LONG)
+        return self._retried(lambda connection: connection.execute(STATEMENTS[name], row).fetchall(), _LONG)
 
     def _must_be_open(self) -> None:
         if not self._is_open:

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import psycopg
 
 from remit.core.events import Event, Head, SealKey
+from remit.core.placement import MoveMark, moved
 from remit.errors import StoreError
 from remit.ports import Beat, Decide, Decided, Fault, Wants
 from remit.stores import forks
@@ -70,6 +71,7 @@ class Transactions:
         self._done: dict[tuple[str, str], Recorded | None] = {}  # the operations of this transaction
         self._heads: dict[str, Head] = {}  # the last known end of each journal
         self._changed: set[str] = set()
+        self._marks: dict[str, MoveMark] = {}  # of the workspaces of this transaction that are being moved
         self.writes = 0  # in this transaction
         self.confined = False
 
@@ -85,7 +87,8 @@ class Transactions:
             self._send("confine", ("\n".join(wanted),))
         self._send("lock", (sorted(map(lock_key, wanted)),))
         asked = [self._ask(workspace, operations) for workspace, operations in wanted.items()]
-        self._notice_others({each.workspace: self._head(each.start) for each in asked})
+        self._marks.clear()
+        self._notice_others({each.workspace: self._head(each.workspace, each.start) for each in asked})
         for each in asked:
             self._done.update({(each.workspace, op): None for op in each.ops})
             self._done.update({(each.workspace, op): Recorded(text, seal) for op, text, seal in each.done.fetchall()})
@@ -108,7 +111,7 @@ class Transactions:
             ops,
             same,
             keys,
-            self._send("start", (workspace,)),
+            self._send("start", (workspace, workspace)),
             self._send("done_of", (workspace, ops)),
             self._send("standings", (workspace, standings)) if standings else None,
             self._send("same_requests_of", (workspace, same)) if same else None,
@@ -120,10 +123,12 @@ class Transactions:
             self._send("holds_disputed_of", (workspace, agents)) if agents else None,
         )
 
-    def _head(self, cursor: _Cursor) -> Head:
+    def _head(self, workspace: str, cursor: _Cursor) -> Head:
         """Return the journal's head. Raise `NewerStore` for a schema that is newer than ours."""
-        number, seq, seal = cursor.fetchall()[0]
+        number, seq, seal, *mark = cursor.fetchall()[0]
         self._known.saw(number)
+        if mark[0] is not None:
+            self._marks[workspace] = MoveMark(*mark)
         return Head() if seq is None else Head(seq, seal)
 
     def _notice_others(self, heads: Mapping[str, Head]) -> None:
@@ -137,6 +142,9 @@ class Transactions:
         self._heads.clear()
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
+        """Apply an operation. Raise `Moved` if its workspace may not be written here."""
+        if self._marks and workspace in self._marks:
+            raise moved(workspace, self._marks[workspace])
         return self._journal.apply(workspace, op, decide)
 
     def commit(self) -> None:

@@ -21,7 +21,7 @@ from remit.stores.views import SqlView
 
 T = TypeVar("T")
 
-_STATEMENTS: Final = {name: query.sql for name, query in queries().items()}
+_STATEMENTS: Final = {name: query.sql for folder in ("sql", "places") for name, query in queries("?", folder).items()}
 _APPEND: Final = _STATEMENTS["append"]
 
 
@@ -49,6 +49,7 @@ class WritingConnection:
         self._changes = 0  # rows changed before the open transaction began
         self._seen = 0  # the last data_version without changes by others
         self._erased = False  # something was erased, and the write-ahead log may still have it
+        self._living: set[str] = set()  # workspaces that are known to live here, and not to be on their way elsewhere
         self.use(connection)
 
     def use(self, connection: sqlite3.Connection) -> None:
@@ -58,6 +59,7 @@ class WritingConnection:
         # One cursor for all statements, because each result is read completely at once.
         self._execute = connection.cursor().execute
         self._journal.forget()
+        self._living.clear()
 
     def rest(self, seconds: float) -> bool:
         """Wait until no transaction is open and let none begin. Return False if one takes longer than that."""
@@ -98,17 +100,30 @@ class WritingConnection:
             self._known.saw(self._execute("PRAGMA user_version").fetchone()[0])
             self._seen = version
             self._journal.forget()
+            self._living.clear()
 
     def changed(self) -> bool:
         """Whether there is anything to commit."""
         return self.connection.total_changes != self._changes
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
-        """Apply an operation. Raise `StoreError` if the database fails; any other error is the operation's own."""
+        """Apply an operation. Raise `StoreError` if the database fails, or the workspace lives elsewhere; any other
+        error is the operation's own."""
         try:
+            if workspace not in self._living:
+                self._must_live_here(workspace)
             return self._journal.apply(workspace, op, decide)
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
+
+    def _must_live_here(self, workspace: str) -> None:
+        """Raise `Moved` if the workspace may not be written here. It is looked up once, and again after another
+        connection has written: so each transaction knows all marks that were set before it."""
+        if marks := self.query("moving_of", (workspace,)):
+            from remit.core.placement import MoveMark, moved  # noqa: PLC0415 - hardly any workspace is moved
+
+            raise moved(workspace, MoveMark(*marks[0]))
+        self._living.add(workspace)
 
     def restore(self, events: list[Event]) -> None:
         """Write events again that a rollback removed."""

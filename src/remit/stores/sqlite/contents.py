@@ -46,8 +46,7 @@ class FileContents:
 
     def begin(self) -> "FileSaving":
         with _told(self.folder):
-            for folder in (self._root, self.folder, self.folder / _DRAFTS):
-                _make(folder)
+            self._make_folders()
             lock = _Lock(self.folder / _LOCK, shared=True)
             try:
                 return FileSaving(self.folder, lock, durable=self._durable)
@@ -74,8 +73,14 @@ class FileContents:
         with _told(self.folder):
             return len(_listed(self.folder / _DRAFTS))
 
-    def clearing(self) -> "FileClearing | None":
+    def _make_folders(self) -> None:
+        for folder in (self._root, self.folder, self.folder / _DRAFTS):
+            _make(folder)
+
+    def clearing(self, *, make: bool = False) -> "FileClearing | None":
         with _told(self.folder):
+            if make:
+                self._make_folders()
             if not self.folder.is_dir():
                 return FileClearing(self.folder, None)
             try:

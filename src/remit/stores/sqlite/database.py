@@ -44,7 +44,9 @@ from remit.stores.sqlite.schema import recognised, set_up
 from remit.stores.views import SqlView
 
 if TYPE_CHECKING:
+    from remit.core.placement import Membership, MoveMark
     from remit.stores.sqlite.contents import FileContents, TemporaryFolder
+    from remit.stores.sqlite.moving import SqliteEnd
 
 QUICK_SECONDS: Final = 0.02
 SLOW_SECONDS: Final = 0.2
@@ -508,6 +510,28 @@ class SqliteDatabase:
         self._carry_out()
         rows = self.reader.rows(OPENS, (access,))
         return rows[0][0] if len(rows) == 1 else None
+
+    # -- several databases ----------------------------------------------------------------------------
+
+    def membership(self) -> "Membership | None":
+        from remit.core.placement import Membership  # noqa: PLC0415 - few programs have several databases
+
+        rows = self.reader.rows(queries("?", "places")["member_of"].sql)
+        return Membership(*rows[0]) if rows else None
+
+    def placed(self, workspace: str) -> str | None:
+        rows = self.reader.rows(queries("?", "places")["place_of"].sql, (workspace,))
+        return rows[0][0] if rows else None
+
+    def marks(self) -> "dict[str, MoveMark]":
+        from remit.core.placement import MoveMark  # noqa: PLC0415
+
+        return {name: MoveMark(*mark) for name, *mark in self.reader.rows(queries("?", "places")["moving_all"].sql)}
+
+    def end(self) -> "SqliteEnd":
+        from remit.stores.sqlite.moving import SqliteEnd  # noqa: PLC0415
+
+        return SqliteEnd(self.where, self._busy_seconds)
 
     @property
     def key(self) -> SealKey | None:

@@ -1,0 +1,60 @@
+"""`remit move`: move a workspace to another database."""
+
+from contextlib import closing
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from remit.cli.options import AsJson, OwnStore, emit, now, out, store_at
+from remit.core.values import workspace_name
+from remit.errors import BadInput
+from remit.report.figures import count
+from remit.report.printable import escaped
+from remit.stores.addresses import each_address
+from remit.stores.moving import MoveSummary, WorkspaceMove
+from remit.stores.opening import members_at
+from remit.stores.several import SeveralDatabases
+
+
+def move(
+    workspace: str, *, to: Annotated[str, Parameter(required=True)], store: OwnStore = None, json: AsJson = False
+) -> None:
+    """Move a workspace to another database, with its journal, money, artifacts and open questions.
+
+    Other workspaces go on. This one can be read meanwhile; writes wait, or are refused with a sentence that says so.
+    Running tasks go on at the new place if their worker was given both databases; otherwise others take them over. If
+    the command is killed, run it again: it goes on, or starts over. To give a move up, move the workspace to where it
+    is.
+
+    Parameters
+    ----------
+    workspace
+        Workspace to move.
+    to
+        Database to move it to: a SQLite file or a postgresql:// URL. It is created or migrated if needed.
+    store
+        Databases that are used together, the one that keeps their placement first. [default: from remit.toml]
+    json
+        Print JSON.
+    """
+    name = workspace_name(workspace)
+    given = each_address(store_at(store))
+    addresses = given if to in given else [*given, to]
+    if len(addresses) == 1:
+        raise BadInput("--to is the store itself; name another database to move the workspace to")
+    with closing(SeveralDatabases(members_at(addresses, create=to))) as several:
+        target = [*several.members][addresses.index(to)]
+        summary = WorkspaceMove(several, name, now).move(target)
+    if json:
+        emit(summary._asdict())
+    else:
+        out().print(Text(_sentence(summary)))
+
+
+def _sentence(summary: MoveSummary) -> str:
+    name = escaped(summary.workspace, 64)
+    if summary.source == summary.target:
+        return f"workspace {name} is in {summary.target}; nothing was moved"
+    rows, contents = count(summary.rows, "row"), count(summary.contents, "artifact")
+    return f"workspace {name} moved from {summary.source} to {summary.target}: {rows} and {contents}"

@@ -1,0 +1,77 @@
+"""Databases that share workspaces: what one tells about their placement, and how a workspace is moved between two."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self
+
+from remit.core.events import SealKey
+from remit.core.placement import Membership, MoveMark
+from remit.ports.store import Database
+
+
+class TableColumns(NamedTuple):
+    """A table with rows of workspaces: its columns, and those of its key after the workspace."""
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+class MoveEnd(Protocol):
+    """One end of a move: a connection of its own, with one transaction for each call. Every call may wait for a disk or
+    a server."""
+
+    def join(self, home: str) -> Membership:
+        """Give the database a name, if it has none, and this home; its own name if `home` is empty. Return what it
+        then has: a home that it had stays."""
+        ...
+
+    def place(self, workspace: str, place: str, *, moves: bool = False) -> str:
+        """In the home, note where a workspace lives, unless that is known; with `moves`, in any case. Return where it
+        lives."""
+        ...
+
+    def has(self, workspace: str) -> bool:
+        """Whether a workspace has events here."""
+        ...
+
+    def mark(self, workspace: str, mark: MoveMark | None) -> None:
+        """Set the mark of a workspace, or remove it, after all writes to the workspace that have begun. Raise
+        `BadInput` if it would arrive where there is another workspace of that name."""
+        ...
+
+    def tables(self) -> Mapping[str, TableColumns]:
+        """Return all tables with rows of workspaces, except the contents of artifacts."""
+        ...
+
+    def pages(self, table: str, has: TableColumns, workspace: str) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Yield the rows of a workspace in a table, some at a time, in the order of the key."""
+        ...
+
+    def add(self, table: str, has: TableColumns, rows: Sequence[Sequence[Any]]) -> None: ...
+    def clear(self, table: str, has: TableColumns, workspace: str) -> None:
+        """Delete the rows of a workspace in a table, some at a time."""
+        ...
+
+    def wake(self, workspace: str, now: int) -> None:
+        """Let the workers here look at a workspace, now and when its tasks are due; `now` is our time."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Member(Database, Protocol):
+    """A database that can be one of several."""
+
+    where: str
+
+    def membership(self) -> Membership | None: ...
+    def placed(self, workspace: str) -> str | None:
+        """Return the database in which a workspace lives, as this one knows if it is the home."""
+        ...
+
+    def marks(self) -> dict[str, MoveMark]:
+        """Return the workspaces that may not be written here."""
+        ...
+
+    def end(self) -> MoveEnd: ...
+    def seal_with(self, key: SealKey | None) -> None: ...

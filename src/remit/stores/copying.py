@@ -1,0 +1,56 @@
+"""The statements that copy the rows of a workspace from one database to another, for any table that has some.
+
+They are put together from the names of tables and columns, which come from the catalogue of a database that remit has
+created: a table that a migration adds is copied without another line here.
+"""
+
+import re
+from functools import cache
+from typing import Final, NamedTuple
+
+from remit.errors import BadInput, StoreError
+from remit.ports.placing import TableColumns
+
+PAGE: Final = 500  # rows of one transaction, so that other workspaces wait only for a moment
+_NAME: Final = re.compile(r"[a-z][a-z_]*", re.ASCII)
+
+
+class CopyStatements(NamedTuple):
+    """The first page of a table and the pages after a row, in the order of the key; a new row; and the removal of some
+    rows."""
+
+    first: str
+    following: str
+    add: str
+    clear: str
+
+
+@cache
+def copy_statements(table: str, has: TableColumns, mark: str) -> CopyStatements:
+    """Return the statements for a table; `mark` is how the database writes a placeholder."""
+    for name in (table, *has.columns):
+        if not _NAME.fullmatch(name):
+            raise StoreError(f"{name!r} is no name of a table or column that remit has created; run `remit doctor`")
+    columns, keys = ", ".join(has.columns), ", ".join(has.key)
+    workspace = ("WHERE workspace =", mark)
+    order = ("ORDER BY", keys) if keys else ()
+    after = ("AND (", keys, ") > (", ", ".join([mark] * len(has.key)), ")") if keys else ()
+    whole = ", ".join(("workspace", *has.key))
+    some = ("SELECT", whole, "FROM", table, *workspace, "LIMIT", mark)
+    return CopyStatements(
+        " ".join(("SELECT", columns, "FROM", table, *workspace, *order, "LIMIT", mark)),
+        " ".join(("SELECT", columns, "FROM", table, *workspace, *after, *order, "LIMIT", mark)),
+        " ".join(("INSERT INTO", table, "(", columns, ") VALUES (", ", ".join([mark] * len(has.columns)), ")")),
+        " ".join(("DELETE FROM", table, "WHERE (", whole, ") IN (", *some, ")")),
+    )
+
+
+def after_row(has: TableColumns, row: tuple[object, ...]) -> list[object]:
+    """Return the key of a row, without the workspace."""
+    values = dict(zip(has.columns, row, strict=True))
+    return [values[name] for name in has.key]
+
+
+def taken(workspace: str, where: str) -> BadInput:
+    """Return the error for a move to where there is a workspace of that name."""
+    return BadInput(f"{where} already has a workspace '{workspace}' of its own; two cannot become one")

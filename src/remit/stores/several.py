@@ -1,0 +1,482 @@
+"""Several databases as one. Each workspace lives in one of them, and may move while this process uses it.
+
+The first database is the home: it keeps where each workspace lives. A new workspace goes where a hash of its name says,
+and that is noted before its first event is written, so another database in the list changes nothing for old ones.
+
+A process learns of a move in two ways. The old database refuses a write in its own transaction, so it is repeated at
+the new one. A read is checked afterwards against the marks of its database, which are read every half second at most;
+`remit move` waits longer than that before it deletes the old copy, so no read returns a half-deleted one.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final, Self, TypeVar
+
+import anyio
+from anyio import to_thread
+
+from remit.core.events import SealKey
+from remit.core.placement import MoveMark, chosen, living_at, moved
+from remit.core.values import shown
+from remit.errors import BadInput, Conflict, Moved
+from remit.ports import NOTHING, Beat, Decide, Decided, Dispatcher, Pulse, Sink, Store, View, Wants
+from remit.ports.contents import Clearing, ContentReader, Contents, Kept, Saving
+from remit.ports.placing import Member
+
+T = TypeVar("T")
+
+KNOWN_FOR: Final = 0.5  # seconds
+PATIENCE: Final = 10.0  # seconds that a write waits for a move to end
+_POLL: Final = 0.05
+
+
+class KnownMarks:
+    """The marks of one database, and since when they are known. Any thread may ask."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._lock = threading.Lock()
+        self._marks: dict[str, MoveMark] = {}
+        self._at = float("-inf")
+
+    def are_known(self, within: float) -> bool:
+        return time.monotonic() - self._at < within
+
+    def mark(self, workspace: str, within: float) -> MoveMark | None:
+        """Return the mark of a workspace, as it was at most this many seconds ago."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._at >= within:
+                self._marks = self._member.marks()
+                self._at = now  # of the time before the read: a mark that came since may be missing
+            return self._marks.get(workspace)
+
+
+class FollowingWatch:
+    """A subscription to a store, which follows its workspace to another one."""
+
+    def __init__(self, begin: Callable[[Store], Callable[[], None]], store: Store) -> None:
+        self._begin = begin
+        self.stop = begin(store)
+
+    def follow(self, store: Store) -> None:
+        self.stop()
+        self.stop = self._begin(store)
+
+
+class WorkspaceRoute:
+    """The way to a workspace: where it lives, as far as this process knows. One for all that use the workspace."""
+
+    def __init__(self, workspace: str, place: str, member: Member, *, is_noted: bool) -> None:
+        self.workspace = workspace
+        self.place = place
+        self.store = member.store(workspace)
+        self.is_noted = is_noted  # in the home
+        self._watches: list[FollowingWatch] = []
+        self._moves: list[Callable[[], None]] = []
+
+    def change(self, place: str, member: Member) -> None:
+        """Use another database from now on. Call it on the loop's thread."""
+        if place == self.place:
+            return
+        self.place, self.store, self.is_noted = place, member.store(self.workspace), True
+        for watch in self._watches:
+            watch.follow(self.store)
+        for tell in tuple(self._moves):
+            tell()
+
+    def watch(self, begin: Callable[[Store], Callable[[], None]]) -> Callable[[], None]:
+        watch = FollowingWatch(begin, self.store)
+        self._watches.append(watch)
+
+        def stop() -> None:
+            if watch in self._watches:
+                self._watches.remove(watch)
+                watch.stop()
+
+        return stop
+
+    def on_move(self, tell: Callable[[], None]) -> Callable[[], None]:
+        self._moves.append(tell)
+        return lambda: self._moves.remove(tell)
+
+
+class SeveralDatabases:
+    """The databases of a server or worker, the home first. `patience` is how many seconds a write waits for a move, and
+    `known_for` how many seconds a read relies on the marks that were read before."""
+
+    lasting = True
+
+    def __init__(self, members: Sequence[Member], *, patience: float = PATIENCE, known_for: float = KNOWN_FOR) -> None:
+        self._patience = patience
+        self._known_for = known_for
+        self._routes: dict[str, WorkspaceRoute] = {}
+        home = _joined(members[0], "")
+        self.members: dict[str, Member] = {home: members[0]}
+        for member in members[1:]:
+            name = _joined(member, home)
+            if name in self.members:
+                raise BadInput(f"{member.where} is given twice, or is a copy of {self.members[name].where}")
+            self.members[name] = member
+        self.home = home
+        self.where = ", ".join(member.where for member in members)
+        self._marks = {name: KnownMarks(member) for name, member in self.members.items()}
+
+    # -- placement ----------------------------------------------------------------------------------
+
+    def route(self, workspace: str) -> WorkspaceRoute:
+        """Return the way to a workspace. Raise `Moved` if it is between two databases, or in one that was not given."""
+        found = self._routes.get(workspace)
+        if found is None:
+            noted = self.members[self.home].placed(workspace)
+            place = self.living(workspace, noted or self.sought(workspace))
+            found = WorkspaceRoute(workspace, place, self.members[place], is_noted=noted is not None)
+            self._routes[workspace] = found
+        return found
+
+    def living(self, workspace: str, place: str, within: float | None = None) -> str:
+        """Return where a workspace lives, looked for from `place`. Raise `Moved` while it is between two."""
+        found = living_at(place, lambda place: self._mark(place, workspace, within))
+        if found is None:
+            error = Moved(f"workspace '{workspace}' is between two databases; if that lasts, run `remit move` again")
+            error.retryable = True
+            raise error
+        self._must_have(found, workspace)
+        return found
+
+    def mark(self, route: WorkspaceRoute, within: float | None = None) -> MoveMark | None:
+        """Return the mark of a workspace where this process looks for it."""
+        return self._mark(route.place, route.workspace, within)
+
+    def _mark(self, place: str, workspace: str, within: float | None = None) -> MoveMark | None:
+        self._must_have(place, workspace)
+        return self._marks[place].mark(workspace, self._known_for if within is None else within)
+
+    def _must_have(self, place: str, workspace: str) -> None:
+        if place not in self.members:
+            marks = (known.mark(workspace, self._known_for) for known in self._marks.values())
+            where = next((f", {mark.where}" for mark in marks if mark is not None and mark.place == place), "")
+            raise Moved(
+                f"workspace '{workspace}' lives in a database that was not given here{where}; add it with --store"
+            )
+
+    def sought(self, workspace: str) -> str:
+        """Return where a workspace is that the home does not know: where it has events, or where the hash says."""
+        marks = {name: self._mark(name, workspace) for name in self.members}
+        found = [name for name, member in self.members.items() if _has(member, workspace)]
+        live = [name for name in found if marks[name] is None]
+        if len(live) > 1:
+            places = " and ".join(self.members[name].where for name in live)
+            raise Conflict(f"both {places} have a workspace {shown(workspace)}; open them one at a time, and rename")
+        marked = [name for name, mark in marks.items() if mark is not None]
+        return next(iter((*live, *marked)), "") or chosen(workspace, self.members)
+
+    def note(self, route: WorkspaceRoute) -> str:
+        """Note in the home where a new workspace lives. Return where it does: another process may have been first."""
+        with self.members[self.home].end() as end:
+            place = end.place(route.workspace, route.place)
+        self._must_have(place, route.workspace)
+        return place
+
+    async def writable(self, route: WorkspaceRoute) -> Store:
+        """Return the store to write to, after its place is noted."""
+        if not route.is_noted:
+            place = await to_thread.run_sync(self.note, route)
+            route.change(place, self.members[place])
+            route.is_noted = True
+        return route.store
+
+    async def follow(self, route: WorkspaceRoute, until: float) -> None:
+        """Wait until a workspace may be written, here or at its new place. Raise `Moved` if that takes too long."""
+        while True:
+            try:
+                place = await to_thread.run_sync(self.living, route.workspace, route.place, _POLL)
+                route.change(place, self.members[place])
+                mark = await to_thread.run_sync(self.mark, route, _POLL)
+                if mark is None:
+                    return
+                waits = moved(route.workspace, mark)
+            except Moved as error:
+                waits = error
+            if not waits.retryable or time.monotonic() > until:
+                raise waits
+            await asyncio.sleep(_POLL)
+
+    async def has_moved(self, route: WorkspaceRoute, place: str) -> bool:
+        """Whether a read at `place` must be repeated, because the workspace does not live there any more."""
+        if not self._marks[place].are_known(self._known_for):
+            await to_thread.run_sync(self._marks[place].mark, route.workspace, self._known_for)
+        mark = self._marks[place].mark(route.workspace, float("inf"))
+        if route.place != place:
+            return True
+        if mark is None or mark.state == "leaving":
+            return False
+        await self._reroute(route)
+        return True
+
+    async def _reroute(self, route: WorkspaceRoute) -> None:
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                place = await to_thread.run_sync(self.living, route.workspace, route.place, _POLL)
+            except Moved as error:
+                if not error.retryable or time.monotonic() > until:
+                    raise
+                await asyncio.sleep(_POLL)
+            else:
+                route.change(place, self.members[place])
+                return
+
+    def until(self) -> float:
+        """Return until when a write waits for a move, in monotonic time."""
+        return time.monotonic() + self._patience
+
+    # -- `Database` ---------------------------------------------------------------------------------
+
+    def store(self, workspace: str) -> "PlacedStore":
+        return PlacedStore(self, self.route(workspace))
+
+    def contents(self, workspace: str) -> "PlacedContents":
+        return PlacedContents(self, self.route(workspace))
+
+    def dispatcher(self, workspace: str) -> "PlacedDispatcher":
+        return PlacedDispatcher(self, self.route(workspace))
+
+    def pulse(self, workspace: str) -> "PlacedPulse":
+        return PlacedPulse(self, self.route(workspace))
+
+    def server_time(self) -> int | None:
+        times = (member.server_time() for member in self.members.values())
+        return next((now for now in times if now is not None), None)
+
+    def workspaces(self) -> list[str]:
+        """Return the workspaces of all, each once: a copy that is arriving, or left behind, is none."""
+        found: set[str] = set()
+        for member in self.members.values():
+            marks = member.marks()
+            found |= {one for one in member.workspaces() if one not in marks or marks[one].state == "leaving"}
+        return sorted(found)
+
+    async def opened_by(self, access: str) -> str | None:
+        """Ask all of them: a key does not say where its workspace lives, and an answer is known for a while."""
+        found = {await member.opened_by(access) for member in self.members.values()} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def key(self) -> SealKey | None:
+        return self.members[self.home].key
+
+    def seal_with(self, key: SealKey | None) -> None:
+        for member in self.members.values():
+            member.seal_with(key)
+
+    def faulty(self) -> list[str]:
+        return self._told(lambda member: member.faulty())
+
+    def remarks(self) -> list[str]:
+        return self._told(lambda member: member.remarks())
+
+    def advice(self) -> list[str]:
+        return [*dict.fromkeys(one for member in self.members.values() for one in member.advice())]
+
+    def _told(self, ask: Callable[[Member], list[str]]) -> list[str]:
+        return [f"{member.where}: {one}" for member in self.members.values() for one in ask(member)]
+
+    def close(self) -> None:
+        for member in self.members.values():
+            member.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _joined(member: Member, home: str) -> str:
+    """Return the name of a database among these, which it gets if it has none. Raise `BadInput` if it belongs to
+    others."""
+    if not member.lasting:
+        raise BadInput("a store in memory cannot be one of several: no other process could find its workspaces")
+    known = member.membership()
+    if known is None or not known.home:
+        with member.end() as end:
+            known = end.join(home)
+    if known.home != (home or known.name):
+        raise BadInput(
+            f"{member.where} is one of other databases, and their home has the name {known.home}; "
+            "name that home first, then the others"
+        )
+    return known.name
+
+
+def _has(member: Member, workspace: str) -> bool:
+    with member.end() as end:
+        return end.has(workspace)
+
+
+class PlacedStore:
+    """One workspace, wherever it lives."""
+
+    __slots__ = ("_route", "_several")
+
+    def __init__(self, several: SeveralDatabases, route: WorkspaceRoute) -> None:
+        self._several = several
+        self._route = route
+
+    @property
+    def workspace(self) -> str:
+        return self._route.workspace
+
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+        return (await self.transact(op, decide, wants))[0]
+
+    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+        route, until = self._route, 0.0
+        while True:
+            store = route.store if route.is_noted else await self._several.writable(route)
+            try:
+                return await store.transact(op, decide, wants)
+            except Moved:
+                until = until or self._several.until()
+                await self._several.follow(route, until)
+
+    async def read(self, look: Callable[[View], T]) -> T:
+        return await self._checked(lambda store: store.read(look))
+
+    async def browse(self, look: Callable[[View], T]) -> T:
+        return await self._checked(lambda store: store.browse(look))
+
+    async def _checked(self, use: Callable[[Store], Awaitable[T]]) -> T:
+        """Read, and again if the workspace has moved meanwhile: the old copy may have been deleted."""
+        route = self._route
+        while True:
+            place = route.place
+            try:
+                answer = await use(route.store)
+            except Exception:
+                if await self._several.has_moved(route, place):
+                    continue
+                raise
+            if not await self._several.has_moved(route, place):
+                return answer
+
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        return self._route.watch(lambda store: store.subscribe(sink))
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        def begin(store: Store) -> Callable[[], None]:
+            stop = store.listen(ring)
+            asyncio.get_running_loop().call_soon(ring)  # something may have happened on the way
+            return stop
+
+        return self._route.watch(begin)
+
+
+class PlacedDispatcher:
+    """Wakes the workers of a workspace, wherever it lives."""
+
+    def __init__(self, several: SeveralDatabases, route: WorkspaceRoute) -> None:
+        self._several = several
+        self._route = route
+
+    async def serve(self, due: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            moves = asyncio.Event()
+            stop = self._route.on_move(moves.set)
+            inner = self._several.members[self._route.place].dispatcher(self._route.workspace)
+            try:
+                await _until_moved(inner, due, moves)
+            finally:
+                stop()
+            await due()
+
+
+async def _until_moved(inner: Dispatcher | None, due: Callable[[], Awaitable[None]], moves: asyncio.Event) -> None:
+    if inner is None:  # the store itself wakes its listeners
+        await moves.wait()
+        return
+    async with anyio.create_task_group() as group:
+        group.start_soon(inner.serve, due)
+        await moves.wait()
+        group.cancel_scope.cancel()
+
+
+class PlacedPulse:
+    """Writes the heartbeats of a worker where its workspace lives, also if nothing else of this process has noticed yet
+    that it has moved."""
+
+    def __init__(self, several: SeveralDatabases, route: WorkspaceRoute) -> None:
+        self._several = several
+        self._route = route
+        self._pulses: dict[str, Pulse] = {}
+
+    def write(self, beat: Beat) -> None:
+        route = self._route
+        place = self._several.living(route.workspace, route.place)
+        pulse = self._pulses.get(place)
+        if pulse is None:
+            made = self._several.members[place].pulse(route.workspace)
+            assert made is not None  # databases in memory are refused
+            pulse = self._pulses[place] = made
+        pulse.write(beat)
+
+    def close(self) -> None:
+        for pulse in self._pulses.values():
+            pulse.close()
+
+
+class PlacedContents:
+    """The contents of a workspace's artifacts, wherever it lives."""
+
+    def __init__(self, several: SeveralDatabases, route: WorkspaceRoute) -> None:
+        self._several = several
+        self._route = route
+
+    def begin(self) -> "PlacedSaving":
+        place = self._route.place if self._route.is_noted else self._several.note(self._route)
+        return PlacedSaving(self._several, self._route.workspace, place)
+
+    def open(self, digest: str) -> ContentReader | None:
+        return self._here().open(digest)
+
+    def stored(self) -> Iterator[Kept]:
+        return self._here().stored()
+
+    def unfinished(self) -> int:
+        return self._here().unfinished()
+
+    def clearing(self, *, make: bool = False) -> Clearing | None:
+        return self._here().clearing(make=make)
+
+    def _here(self) -> Contents:
+        place = self._several.living(self._route.workspace, self._route.place)
+        return self._several.members[place].contents(self._route.workspace)
+
+
+class PlacedSaving:
+    """A content that is being written. A move of the workspace waits for its end, or it is refused: otherwise its
+    event could be written at the new place, and the content would be missing there."""
+
+    def __init__(self, several: SeveralDatabases, workspace: str, place: str) -> None:
+        self._several = several
+        self._workspace = workspace
+        self._place = place
+        self._saving: Saving = several.members[place].contents(workspace).begin()
+
+    def write(self, data: bytes) -> int:
+        return self._saving.write(data)
+
+    def keep(self) -> Kept:
+        kept = self._saving.keep()
+        mark = self._several.members[self._place].marks().get(self._workspace)
+        if mark is not None:
+            error = moved(self._workspace, mark)
+            error.retryable = True
+            raise error
+        return kept
+
+    def close(self) -> None:
+        self._saving.close()
