@@ -21,15 +21,12 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
 
+from remit.adapters.endpoints import KeyOf, KeysGiven, UrlGiven, key_in_environment
 from remit.adapters.guests import NO_DEPS, Governing, Ungoverned, checked_deps, deps_of
 from remit.adapters.pydantic_ai.clients import (
     AgentStopped,
     Clients,
-    KeyOf,
-    KeysGiven,
     ModelGiven,
-    UrlGiven,
-    key_in_environment,
     said,
     stopped,
 )

@@ -9,12 +9,11 @@ people, without any key in it.
 import asyncio
 import inspect
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from anyio import to_thread
@@ -26,9 +25,9 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
 from remit.adapters.bodies import http_of, provider_words, unreadable
+from remit.adapters.endpoints import Endpoints, KeyOf, KeysGiven, MissingKey, UrlGiven, key_in_environment
 from remit.adapters.guests import key_inside
-from remit.adapters.providers import default_key, endpoint_of, provider_of
-from remit.core.checks import items
+from remit.adapters.providers import endpoint_of, provider_of
 from remit.core.recovery import Choice, FailureKind, ModelFailure, key_mark, kind_of
 from remit.core.secret import Secret
 from remit.core.times import SECOND
@@ -63,10 +62,6 @@ _KINDS: Final[tuple[tuple[type[Exception], FailureKind], ...]] = (
 )
 _FORBIDDEN: Final = 403
 _PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # status and code may be more specific
-
-
-class MissingKey(BadInput):
-    """A key is not set on this machine. The model is not asked with it; another model may be."""
 
 
 class EmptyAnswer(pai.UnexpectedModelBehavior):
@@ -132,34 +127,9 @@ def _microseconds(seconds: float | None) -> int | None:
 # -- clients -------------------------------------------------------------------------------------------------
 
 
-T = TypeVar("T")
-
 ModelGiven: TypeAlias = str | Model | tuple[str, Model]
-KeysGiven: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-UrlGiven: TypeAlias = str | Mapping[str, str] | None
-KeyOf: TypeAlias = Callable[[str], str]
 
-# Characters; placeholders for servers without keys are shorter, and would match ordinary words.
-_SHORTEST_KEY: Final = 12
-_LONG_NAME: Final = 20
-_BEGINNINGS: Final = ("sk_", "pk_", "rk_", "gsk_", "xai_", "hf_", "ghp_", "AIza")
 _NO_KEY: Final = "no-key"  # sent to an address without a key, so that the client does not send another endpoint's key
-
-
-def _is_name(key: str) -> bool:
-    """Whether this can be the name of a variable. Some keys could be one too: they are recognized by their prefix."""
-    pasted = len(key) >= _LONG_NAME and key.startswith(_BEGINNINGS)
-    return key.isascii() and key.isidentifier() and not pasted
-
-
-def key_in_environment(name: str) -> str:
-    """Return the key in an environment variable. Raise `MissingKey` if it is not set."""
-    key = os.environ.get(name, "")
-    if not key:
-        raise MissingKey(
-            f'there is no key: set the environment variable {name}, or name the one that holds it: keys = ["NAME"]'
-        )
-    return key
 
 
 class _Made(NamedTuple):
@@ -186,53 +156,25 @@ class Clients:
         self._given = dict(_listed(models))
         self.first = next(iter(self._given.values()))  # None if it was given by name
         first = next((name for name, own in self._given.items() if own is None), "")
-        self._urls = _by_provider(base_url, provider_of(first))
-        self._keys = keys if isinstance(keys, Mapping) else {self._endpoint(first): keys}
-        self._key_of = key_of
+        self._places = Endpoints(first, keys, base_url, key_of)
         self._sent: set[str] = set()  # values of used keys, because providers may quote them
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Made] = WeakKeyDictionary()
         for name, own in self._given.items():
             if own is None:
                 _preload(name)
-        self._endpoints = {name: self._endpoint(name) for name in self._given}
+        self._endpoints = {name: self._places.endpoint(name) for name in self._given}
         self.choices = tuple(self._choice(name, own) for name, own in self._given.items())
 
     def choices_now(self) -> tuple[Choice, ...]:
         """Return the choices with the digests of their keys as they are now: an owner may have corrected one."""
-        return tuple(self._marked(choice) if choice.keys else choice for choice in self.choices)
-
-    def _marked(self, choice: Choice) -> Choice:
-        marks = [*map(self._mark, choice.keys)]
-        if not all(marks) and any(marks):  # skip a key that is not set on this machine
-            there = [(key, mark) for key, mark in zip(choice.keys, marks, strict=True) if mark]
-            return choice._replace(keys=tuple(key for key, _ in there), marks=tuple(mark for _, mark in there))
-        return choice._replace(marks=tuple(marks))
+        return tuple(map(self._places.marked, self.choices))
 
     def _choice(self, name: str, own: Model | None) -> Choice:
         if own is not None:
             return Choice(name, endpoint=_place(own.base_url))
         if name == "test":
             return Choice(name)
-        endpoint, keys = self._endpoint(name), self._keys_of(name)
-        if keys:
-            return Choice(name, keys, endpoint, named=True)
-        usual_key = "" if _of(self._urls, name) and "@" in endpoint else default_key(provider_of(name))
-        return Choice(name, (usual_key,) if usual_key and self._is_usual(usual_key, endpoint) else (), endpoint)
-
-    def _is_usual(self, key: str, endpoint: str) -> bool:
-        """Whether the provider's usual variable applies: if the environment has an address and no key, there is
-        none."""
-        return self._key_of is key_in_environment and ("@" not in endpoint or bool(os.environ.get(key)))
-
-    def _endpoint(self, name: str) -> str:
-        return endpoint_of(provider_of(name), _of(self._urls, name))
-
-    def _mark(self, key: str) -> str:
-        """Return a digest of a key's value, or "" if the key is missing."""
-        try:
-            return key_mark(self._key_of(key))
-        except BadInput:
-            return ""  # a missing key is reported when it is used
+        return self._places.choice(name)
 
     @property
     def own(self) -> list[Model]:
@@ -246,7 +188,7 @@ class Clients:
         if own is not None:
             return own
         made, lock = self._loops.setdefault(asyncio.get_running_loop(), _Made({}, asyncio.Lock()))
-        value = secret.reveal() if secret is not None else self._key_of(key) if key else ""
+        value = self._places.key(key, secret)
         which = name, key, value and key_mark(value)
         if which not in made:
             async with lock:
@@ -258,8 +200,7 @@ class Clients:
 
     def opened(self, key: str) -> Secret | None:
         """Return the key of this name, so that it can be redacted, or None if it is a placeholder."""
-        value = self._key_of(key)
-        return Secret(value) if len(value) >= _SHORTEST_KEY else None
+        return self._places.opened(key)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -272,24 +213,9 @@ class Clients:
         for model in loop.models.values() if loop is not None else ():
             await model.__aexit__(None, None, None)
 
-    def _keys_of(self, name: str) -> tuple[str, ...]:
-        """Return the names of the keys for a model: those given for the model, for its endpoint, or for its provider.
-        The provider's keys do not apply to a model with an address of its own."""
-        provider = provider_of(name)
-        apart = self._urls.get(name) is not None and "@" in self._endpoint(name)
-        found = (self._keys.get(one) for one in (name, self._endpoint(name), *(() if apart else (provider,))))
-        listed = next((one for one in found if one is not None), ())
-        keys = tuple(str(key) for key in items(listed, "keys takes a list of names of keys"))
-        if self._key_of is key_in_environment and not all(map(_is_name, keys)):
-            raise BadInput(
-                "keys takes names of environment variables, and one of these is no name: if it is a key itself, put it "
-                'in a variable and name that: keys=["NAME"]; nothing of it is shown here'
-            )
-        return keys
-
     def _make(self, name: str, key: str) -> Model:
         options: dict[str, str] = {}
-        url, endpoint = _of(self._urls, name), self._endpoint(name)
+        url, endpoint = self._places.address(name), self._places.endpoint(name)
         if endpoint != self._endpoints[name]:
             raise BadInput(
                 f"model {shown(name)} was registered for {self._endpoints[name]} and would now be asked at {endpoint}; "
@@ -371,17 +297,6 @@ def _one(given: object) -> Iterator[tuple[str, Model | None]]:
             yield name, cast("tuple[str, Model]", given)[1]
         case _:
             raise BadInput(f"a model is a name, one of pydantic-ai's models, or (name, model), not {shown(given)}")
-
-
-def _by_provider(given: "Mapping[str, T] | T", provider: str) -> Mapping[str, T]:
-    if isinstance(given, Mapping):
-        return cast("Mapping[str, T]", given)
-    return {provider: given}
-
-
-def _of(given: Mapping[str, T], name: str) -> T | None:
-    found = given.get(name)
-    return found if found is not None else given.get(provider_of(name))
 
 
 def _preload(name: str) -> None:

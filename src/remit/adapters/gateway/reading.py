@@ -1,0 +1,207 @@
+"""Reading a model's answer while its bytes pass through: its text, its tool calls and its usage, in any of the formats.
+
+A program acts on a tool call when it has read the call, so the bytes of a finished call are held back until the answer
+is on record. The same holds for the end of the answer: the next request must find this one paid.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from remit.core.prices import Usage
+from remit.core.values import INT_LIMIT, Json, decode
+
+MOST_EVENT: Final = 16 * 2**20  # bytes of one event, and of an answer that is not streamed
+MOST_KEPT: Final = 4 * 2**20  # characters of text and arguments that are recorded
+
+_BLANK: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LINE: Final = re.compile(rb"\r\n|\n|\r")
+
+
+class AnswerTooLarge(ValueError):
+    """An answer exceeds the limits of the gateway."""
+
+
+class MadeCall(NamedTuple):
+    """A tool call in an answer; `arguments` is JSON text, as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class AnswerRead:
+    """What has been read of an answer so far. `ended` says that the answer is complete, `failed` what the provider said
+    instead of completing it."""
+
+    def __init__(self) -> None:
+        self.model = ""
+        self.usage: Usage | None = None
+        self.read = 0  # tokens of input that the provider has reported so far
+        self.ended = False
+        self.failed = ""
+        self._text: list[str] = []
+        self._calls: dict[object, MadeCall] = {}
+        self._size = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def calls(self) -> tuple[MadeCall, ...]:
+        return tuple(self._calls.values())
+
+    @property
+    def size(self) -> int:
+        """The characters that the model has written so far."""
+        return self._size
+
+    def say(self, text: object) -> str:
+        """Add a piece of text, and return it."""
+        if not isinstance(text, str):
+            return ""
+        self._grow(len(text))
+        self._text.append(text)
+        return text
+
+    def call(self, place: object, *, id_: object = None, name: object = None, arguments: object = None) -> None:
+        """Add to the tool call at a place of the answer: its id, its name, or a piece of its arguments."""
+        before = self._calls.get(place, MadeCall("", "", ""))
+        more = arguments if isinstance(arguments, str) else ""
+        self._grow(len(more))
+        self._calls[place] = MadeCall(
+            id_ if isinstance(id_, str) and id_ else before.id,
+            name if isinstance(name, str) and name else before.name,
+            before.arguments + more,
+        )
+
+    def set_call(self, place: object, id_: object, name: object, arguments: object) -> None:
+        """Set the whole tool call at a place of the answer."""
+        self._calls.pop(place, None)
+        self.call(place, id_=id_, name=name, arguments=arguments)
+
+    def items(self) -> list[Json]:
+        """Return the answer as it is recorded: its text, then its tool calls."""
+        said: list[Json] = [{"type": "message", "role": "assistant", "content": self.text}] if self.text else []
+        return said + [
+            {"type": "function_call", "name": one.name, "arguments": one.arguments, "call_id": one.id}
+            for one in self.calls
+        ]
+
+    def _grow(self, by: int) -> None:
+        self._size += by
+        if self._size > MOST_KEPT:
+            raise AnswerTooLarge(f"the model's answer has more than {MOST_KEPT:,} characters")
+
+
+def fields(value: object) -> dict[str, Any]:
+    """Return a JSON object, or an empty one in place of any other value: what a provider sends is not trusted."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items_of(value: object) -> list[Any]:
+    """Return a JSON list, or an empty one in place of any other value."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def count(value: object) -> int:
+    """Return a number of tokens; 0 for anything that cannot be one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT_LIMIT else 0
+
+
+def are_counted(usage: Mapping[str, Any], *names: str) -> bool:
+    """Whether the usage has these numbers of tokens, and each can be one."""
+    return all(isinstance(usage.get(name), int) and count(usage[name]) == usage[name] for name in names)
+
+
+class EventSplitter:
+    """Splits the bytes of a stream into its events, wherever the pieces are cut."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, str]]:
+        """Yield each complete event: its bytes, and its data."""
+        self._rest += data
+        while found := _BLANK.search(self._rest):
+            event, self._rest = self._rest[: found.end()], self._rest[found.end() :]
+            yield event, _data(event)
+        if len(self._rest) > MOST_EVENT:
+            raise AnswerTooLarge(f"the model's answer has an event of more than {MOST_EVENT:,} bytes")
+
+    def rest(self) -> bytes:
+        """Take the bytes after the last complete event."""
+        rest, self._rest = self._rest, b""
+        return rest
+
+
+def _data(event: bytes) -> str:
+    lines = [line for line in _LINE.split(event) if line.startswith(b"data:")]
+    return "\n".join(line[5:].removeprefix(b" ").decode(errors="replace") for line in lines)
+
+
+Take = Callable[[AnswerRead, dict[str, Any]], bool]
+"""Reads one event into the answer. Returns whether the event and all later ones are held back until the record."""
+
+
+class StreamReader:
+    """Reads a streamed answer. `feed` returns the bytes that may be passed on at once; `held` are the others."""
+
+    def __init__(self, take: Take, *, drops_usage: bool = False) -> None:
+        self.answer = AnswerRead()
+        self.held = b""
+        self._take = take
+        self._drops_usage = drops_usage
+        self._split = EventSplitter()
+        self._holds = False
+
+    def feed(self, data: bytes) -> bytes:
+        passed: list[bytes] = []
+        for event, text in self._split.feed(data):
+            if text == "[DONE]":
+                self._holds = self.answer.ended = True
+            elif text:
+                value = _json(text)
+                self._holds = self._take(self.answer, value) or self._holds
+                if self._drops_usage and value.get("choices") == [] and value.get("usage"):
+                    continue
+            if self._holds:
+                self.held += event
+            else:
+                passed.append(event)
+        return b"".join(passed)
+
+    def finish(self) -> None:
+        """Note that the stream has ended: nothing more comes."""
+        self.held += self._split.rest()
+
+
+class WholeReader:
+    """Reads an answer that is not streamed. All of it is held back until the record."""
+
+    def __init__(self, take: Take) -> None:
+        self.answer = AnswerRead()
+        self.held = b""
+        self._take = take
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> bytes:
+        self._size += len(data)
+        if self._size > MOST_EVENT:
+            raise AnswerTooLarge(f"the model's answer has more than {MOST_EVENT:,} bytes")
+        self._parts.append(data)
+        return b""
+
+    def finish(self) -> None:
+        """Read the whole answer."""
+        self.held = b"".join(self._parts)
+        self._take(self.answer, _json(self.held.decode(errors="replace")))
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        return fields(decode(text))
+    except (ValueError, RecursionError):
+        return {}
