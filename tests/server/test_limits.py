@@ -9,7 +9,7 @@ import pytest
 
 from remit.errors import TooMany
 from remit.server.app import ServerSettings
-from remit.server.guard import HEAD, HEADERS
+from remit.adapters.guard import HEAD, HEADERS
 from remit.server.limits import FairTurns, RateLimits, RequestRates
 from remit.server.serve import PortServer, listening
 from remit.server.strict import BodyLimits

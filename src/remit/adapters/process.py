@@ -20,6 +20,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
@@ -30,6 +31,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from remit.adapters import reaper
 from remit.adapters.program_files import VARIABLE, answer_with, program_folder
 from remit.adapters.reaper import ASK, KILL, PREFIX
+from remit.core import checks
 from remit.core.lifecycle import progress_line
 from remit.core.prompt import ReviewNote, sent_back
 from remit.core.remit import Remit
@@ -104,6 +106,9 @@ def program(
     limit: int = LIMIT,
     grace: float = GRACE,
     files: bool | os.PathLike[str] = False,
+    gateway: bool | Sequence[str] = False,
+    verbs: bool = False,
+    **models: Any,
 ) -> Callable[[HasTask], Awaitable[Any]]:
     """Return an agent that passes its task to a program and returns the program's output. The output is untrusted,
     unless the agent's card declares its output trusted.
@@ -118,23 +123,37 @@ def program(
     leaves in `out/` is saved as artifacts if it ends with 0. Their references follow its output; if it prints nothing,
     they are the result.
 
+    With `gateway`, the program asks models through remit: under the budget and the bounds of its task, recorded, and
+    without a provider's key. It finds the address and its token in ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, and in
+    OPENAI_BASE_URL and OPENAI_API_KEY. `gateway` are the models that it may ask, or True for any; `keys` and `base_url`
+    are those of `rt.model_agent`, and `most_tokens` limits each answer. With `verbs`, it reaches the verbs of its turn
+    over MCP, at the address in REMIT_MCP with the token in REMIT_TOKEN. The token is worthless once the turn is over.
+
     A line on stderr such as `::progress 0.3:: 3 of 10 files`, or `::progress:: 3 of 10 files`, reports how far it is;
     one a second is shown.
     """
     command = located(argv, env)
+    checks.refuse_strange("program", models, ("keys", "base_url", "most_tokens", "key_of"))
     if task_as not in ("stdin", "argument"):
         raise BadInput(f"task_as is 'stdin' or 'argument', not {shown(task_as)}")
     if not isinstance(cast("object", files), bool | os.PathLike):
         raise BadInput(f"files is True, or a pathlib.Path of the folder for its files, not {shown(files)}")
     name = Path(argv[0]).name
-    run = partial(run_process, env=env, cwd=cwd, limit=limit, grace=grace)
+    run = partial(run_process, cwd=cwd, limit=limit, grace=grace)
+    joins = _gateway().joining(gateway, verbs, **models) if gateway is not False or verbs else None
 
     async def answer(turn: HasTask) -> Any:
+        if joins is None:
+            return await worked(turn, env or {})
+        async with joins.joined(turn) as membership:
+            return await membership.until_over(worked(turn, {**(env or {}), **membership.variables}))
+
+    async def worked(turn: HasTask, env: Mapping[str, str]) -> Any:
         if files is False:
-            return await called(turn, run)
+            return await called(turn, partial(run, env=env))
         async with program_folder(None if files is True else os.fspath(files)) as folder:
             await folder.fill(cast("Any", turn))
-            said = await called(turn, partial(run, env={**(env or {}), VARIABLE: str(folder.path)}))
+            said = await called(turn, partial(run, env={**env, VARIABLE: str(folder.path)}))
             return answer_with(said, await folder.saved(cast("Any", turn)))
 
     async def called(turn: HasTask, run: Callable[..., Awaitable[Finished]]) -> str:
@@ -149,7 +168,16 @@ def program(
 
     cast("Any", answer).polices_tools = False
     cast("Any", answer).outside = ("a program", "a program", "in the program")
+    if joins is not None:
+        cast("Any", answer).iterations = _gateway().REQUESTS
     return answer
+
+
+def _gateway() -> Any:
+    try:
+        return import_module("remit.adapters.gateway.joining")
+    except ImportError as error:
+        raise BadInput(f"gateway and verbs of a program need pip install 'remit[gateway]' ({error})") from error
 
 
 async def _input(turn: HasTask) -> str:

@@ -292,11 +292,15 @@ class Holding(NamedTuple):
             asked_about(hold, charge, live.place, now),
         ]
 
-    def settled(self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None) -> list[Unsealed]:
-        """Return the events that charge a call."""
+    def settled(
+        self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None, at_most: Amounts | None = None
+    ) -> list[Unsealed]:
+        """Return the events that charge a call. Without `costs`, the call is uncertain and the full hold is charged, or
+        `at_most` where that is less."""
         data = resolution(hold)
         if costs is None:
-            data |= {"costs": hold.amounts, "uncertain": True}
+            most = {unit: min(amount, (at_most or {}).get(unit, amount)) for unit, amount in hold.amounts.items()}
+            data |= {"costs": most, "uncertain": True}
         else:
             data["costs"] = {unit: cost for unit, cost in costs.items() if cost}
         now = self.ground.clock.now()

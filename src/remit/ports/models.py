@@ -132,7 +132,9 @@ class ModelCall(NamedTuple):
     with this output limit; it passes the text to `Hear` as it arrives, if there is a listener. `failure` classifies an
     exception of `send`; None means that it is not a model failure. `ready` prepares what `send` needs, such as a client
     with its key, before money is held; it returns that key, which is redacted from then on. A request with a position
-    (`at`) is identified by that position, any other by its digest.
+    (`at`) is identified by that position, any other by its digest. `least` is the lowest output limit that makes sense:
+    if less can be paid, the request is refused. `spent` returns the most that an unfinished answer can have cost so
+    far, or None if that is unknown.
     """
 
     digest: str
@@ -144,6 +146,8 @@ class ModelCall(NamedTuple):
     tools: frozenset[str] = frozenset()
     ready: Callable[[ModelTry], Awaitable[Secret | None]] | None = None
     at: Position | None = None
+    least: int = 0
+    spent: Callable[[], Usage | None] | None = None
 
 
 KEY: Final = "idempotency_key"  # the parameter of a function that takes one

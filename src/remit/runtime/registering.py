@@ -146,6 +146,8 @@ class HasTeam:
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         if (timeout := about.get("timeout")) is not None:
             rules = rules._replace(timeout=span(timeout, "timeout"))
+        if rules is USUAL_RULES and (requests := getattr(answer, "iterations", 0)):  # a program asks more often
+            rules = rules._replace(iterations=requests)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
         if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve_tools):
             what, it, there = cast("Any", answer).outside

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar, cast
 
 import uvicorn
 
+from remit.adapters.guard import SECONDS, GuardedProtocol
 from remit.errors import BadInput
 from remit.server.app import Server
-from remit.server.guard import SECONDS, GuardedProtocol
 
 T = TypeVar("T")
 PORT: Final = 8377

@@ -4,12 +4,13 @@ A program acts on a tool call when it has read the call, so the bytes of a finis
 is on record. The same holds for the end of the answer: the next request must find this one paid.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from remit.core.prices import Usage
-from remit.core.values import INT_LIMIT, Json, decode
+from remit.core.values import INT_LIMIT, Json, decode, encode
 
 MOST_EVENT: Final = 16 * 2**20  # bytes of one event, and of an answer that is not streamed
 MOST_KEPT: Final = 4 * 2**20  # characters of text and arguments that are recorded
@@ -43,6 +44,7 @@ class AnswerRead:
         self._text: list[str] = []
         self._calls: dict[object, MadeCall] = {}
         self._size = 0
+        self._told = 0  # pieces of text that `fresh` has returned
 
     @property
     def text(self) -> str:
@@ -57,13 +59,16 @@ class AnswerRead:
         """The characters that the model has written so far."""
         return self._size
 
-    def say(self, text: object) -> str:
-        """Add a piece of text, and return it."""
-        if not isinstance(text, str):
-            return ""
-        self._grow(len(text))
-        self._text.append(text)
-        return text
+    def fresh(self) -> str:
+        """Return the text that has come since the last call."""
+        told, self._told = self._told, len(self._text)
+        return "".join(self._text[told:])
+
+    def say(self, text: object) -> None:
+        """Add a piece of text; anything else is no text."""
+        if isinstance(text, str):
+            self._grow(len(text))
+            self._text.append(text)
 
     def call(self, place: object, *, id_: object = None, name: object = None, arguments: object = None) -> None:
         """Add to the tool call at a place of the answer: its id, its name, or a piece of its arguments."""
@@ -93,6 +98,16 @@ class AnswerRead:
         self._size += by
         if self._size > MOST_KEPT:
             raise AnswerTooLarge(f"the model's answer has more than {MOST_KEPT:,} characters")
+
+
+def recorded(items: list[Json]) -> str:
+    """Return what is recorded of a request or an answer, as text that every store can hold."""
+    return encode(items).encode(errors="replace").decode()
+
+
+def spelled(value: object) -> str:
+    """Return a value that was read as JSON as text again, with numbers that are none in JSON."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def fields(value: object) -> dict[str, Any]:

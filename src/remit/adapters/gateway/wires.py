@@ -7,7 +7,7 @@ spells a refusal so that the program stops at once and shows the sentence. Nothi
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any, ClassVar, Final, NamedTuple, cast
+from typing import Any, ClassVar, Final, NamedTuple
 
 from remit.adapters.gateway.reading import (
     AnswerRead,
@@ -17,6 +17,7 @@ from remit.adapters.gateway.reading import (
     count,
     fields,
     items_of,
+    spelled,
 )
 from remit.core.prices import Usage
 from remit.core.values import Json, encode, shown
@@ -194,7 +195,7 @@ class Messages(Wire):
             if most < LEAST_THINKING:
                 del sent["thinking"]
             else:
-                sent["thinking"] = {**sent["thinking"], "budget_tokens": most - 1}
+                sent["thinking"] = {**fields(sent["thinking"]), "budget_tokens": most - 1}
         return sent
 
     def take_event(self, answer: AnswerRead, event: dict[str, Any]) -> bool:
@@ -230,7 +231,7 @@ class Messages(Wire):
         for place, block in enumerate(items_of(body.get("content"))):
             one = fields(block)
             if one.get("type") == "tool_use":
-                answer.set_call(place, one.get("id"), one.get("name"), encode(cast("Json", one.get("input"))))
+                answer.set_call(place, one.get("id"), one.get("name"), spelled(one.get("input")))
             elif one.get("type") == "text":
                 answer.say(one.get("text"))
         self._count(answer, fields(body.get("usage")))
@@ -269,7 +270,7 @@ def _messages_error(sentence: str) -> dict[str, Json]:
 def _take_block(answer: AnswerRead, place: object, block: dict[str, Any]) -> None:
     if block.get("type") == "tool_use":
         given = block.get("input")
-        answer.call(place, id_=block.get("id"), name=block.get("name"), arguments=encode(given) if given else "")
+        answer.call(place, id_=block.get("id"), name=block.get("name"), arguments=spelled(given) if given else "")
     elif block.get("type") == "text":
         answer.say(block.get("text"))
 
@@ -453,7 +454,7 @@ def _take_item(answer: AnswerRead, place: object, item: dict[str, Any]) -> bool:
     if not kind.endswith("_call"):
         return False
     given = item.get("arguments", item.get("input", item.get("action")))
-    arguments = given if isinstance(given, str) else encode(cast("Json", given))
+    arguments = given if isinstance(given, str) else spelled(given)
     answer.set_call(place, item.get("call_id") or item.get("id"), item.get("name") or kind, arguments)
     return True
 

@@ -14,7 +14,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds.models import cooling_set, model_answered, model_failed, model_waiting
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.tasks import Wait
-from remit.core.money import UNITS, Lease, Purse, Unit, first_line, fitting
+from remit.core.money import LEAST_OUTPUT, UNITS, Lease, Purse, Unit, first_line, fitting
 from remit.core.prices import Usage
 from remit.core.recovery import (
     FRESH,
@@ -85,7 +85,7 @@ class Costs(NamedTuple):
 
         async def fits(most: int) -> int:
             left = await ground.store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
-            return _fitting(worst, zip(units, left, strict=True), most)
+            return _fitting(worst, zip(units, left, strict=True), most, max(LEAST_OUTPUT, call.least))
 
         most = await fits(call.most)
         while True:
@@ -140,19 +140,33 @@ class Costs(NamedTuple):
         return [ledger_event("credits.spent", live.place, live.remit.holder, now, data)]
 
     def charge_failure(
-        self, view: View, live: LiveTask, request: PaidRequest, failure: ModelFailure | None
+        self,
+        view: View,
+        live: LiveTask,
+        request: PaidRequest,
+        failure: ModelFailure | None,
+        spent: Usage | None = None,
     ) -> list[Unsealed]:
         """Return the events that charge a failed request: nothing if it was not sent or was answered with an error,
-        otherwise the full hold."""
+        otherwise what it can have cost at most, `spent`, or the full hold."""
         held = view.hold(request.hold) if request.hold else None
         if held is None or held.state == "uncertain":
             return []
         if failure is not None and charged(failure) == "nothing":
             why = f"{failure.kind}: nothing is charged for that" if failure.sent else NOT_SENT
             return self.paying.holding.released(live, held, why)
-        return self.paying.holding.settled(view, live, held, None)
+        return self.paying.holding.settled(view, live, held, None, self._at_most(request.attempt, spent))
 
     # -- inside -----------------------------------------------------------------------------------------
+
+    def _at_most(self, attempt: ModelTry, spent: Usage | None) -> dict[Unit, int] | None:
+        """Return the amounts that a request can have cost at most, for the units in which that is known."""
+        if spent is None:
+            return None
+        found: dict[Unit, int] = {"tokens": spent.input + spent.output}
+        if (cost := self.cost(attempt, spent)) is not None:
+            found["credits"] = cost
+        return found
 
     async def _is_priced(self, live: LiveTask, bill: Bill, purse: Purse, attempt: ModelTry) -> bool:
         """Whether credits are held for the request. If credits are limited, a model without a known price is refused
@@ -211,11 +225,11 @@ class Costs(NamedTuple):
         return max(0, min(left)) if left else None
 
 
-def _fitting(worst: Callable[[Unit, int], int], left: Iterable[tuple[Unit, int | None]], most: int) -> int:
+def _fitting(worst: Callable[[Unit, int], int], left: Iterable[tuple[Unit, int | None]], most: int, least: int) -> int:
     """Return the output limit that the remaining amount of each unit covers."""
     for unit, there in left:
         if there is not None:
-            most = fitting(partial(worst, unit), there, most)
+            most = fitting(partial(worst, unit), there, most, least)
     return most
 
 
@@ -325,12 +339,12 @@ class Models(NamedTuple):
             reply = await call.send(attempt, request.most, hear)
         except Exception as error:
             failure = call.failure(error)
-            await self._record_failure(live, request, failure)
+            await self._record_failure(live, request, failure, call.spent)
             if failure is None:
                 raise
             return failure
         except BaseException:
-            await self._record_failure(live, request, None)
+            await self._record_failure(live, request, None, call.spent)
             raise
         return await self._keep(live, op, request, reply, known, call)
 
@@ -402,14 +416,21 @@ class Models(NamedTuple):
         found = await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
         return reply if found["text"] == reply.text else reply._replace(text=found["text"], response=None)
 
-    async def _record_failure(self, live: LiveTask, request: PaidRequest, failure: ModelFailure | None) -> None:
+    async def _record_failure(
+        self,
+        live: LiveTask,
+        request: PaidRequest,
+        failure: ModelFailure | None,
+        spent: Callable[[], Usage | None] | None = None,
+    ) -> None:
         """Record a failed model request, charge it, and put the model or its key on cooldown."""
         attempt, op = request.attempt, self.ground.ids.new()
+        most = spent() if spent is not None else None
 
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
             now = self.ground.clock.now()
-            events = self.costs.charge_failure(view, live, request, failure)
+            events = self.costs.charge_failure(view, live, request, failure, most)
             if failure is not None:
                 took = now - request.began if request.began else 0
                 events += [model_failed(live.remit, attempt, failure, now, took), *_rests(view, attempt, failure, now)]

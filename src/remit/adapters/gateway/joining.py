@@ -1,0 +1,106 @@
+"""Programs as members: what a program is given to reach models and colleagues, and what becomes of its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, TypeVar
+
+import anyio
+
+from remit.adapters.endpoints import KeyOf, KeysGiven, UrlGiven, key_in_environment
+from remit.adapters.gateway.listener import entered
+from remit.adapters.gateway.members import MOST_TOKENS, Member
+from remit.adapters.gateway.upstream import Upstreams
+from remit.core.checks import counted
+from remit.core.command import Command
+from remit.core.values import shown
+from remit.errors import BadInput
+
+T = TypeVar("T")
+
+REQUESTS: Final = 1_000  # of one task; a coding agent makes hundreds
+
+
+class Membership(NamedTuple):
+    """What a program gets for one attempt: its member, and the variables that tell it where to ask."""
+
+    member: Member
+    variables: Mapping[str, str]
+
+    async def until_over(self, work: Awaitable[T]) -> T | Command:
+        """Do the work of a program, and end it early if the program hands its task over."""
+        member = self.member
+        found: T | None = None
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                await member.is_handed.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            found = await work
+            group.cancel_scope.cancel()
+        if member.handed is not None:
+            return member.handed
+        if member.failure is not None:
+            raise member.failure
+        return found  # pyright: ignore[reportReturnType] - the work has ended
+
+
+class Joining(NamedTuple):
+    """How programs of one agent reach models and colleagues."""
+
+    upstreams: Upstreams | None
+    has_verbs: bool
+    most: int
+
+    @asynccontextmanager
+    async def joined(self, turn: Any) -> AsyncGenerator[Membership]:
+        """Open the gateway for one attempt."""
+        member = Member(turn, self.upstreams, most=self.most, verbs=self.has_verbs)
+        async with entered(member) as listener:
+            if self.has_verbs and listener.verbs is None:
+                listener.verbs = _verbs()
+            yield Membership(member, self._variables(listener.url, member.token))
+
+    def _variables(self, url: str, token: str) -> dict[str, str]:
+        found = {"REMIT_TOKEN": token}
+        if self.upstreams is not None:
+            found |= {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": token}
+            found |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
+        if self.has_verbs:
+            found["REMIT_MCP"] = f"{url}/mcp"
+        return found
+
+
+def joining(
+    gateway: bool | Sequence[str],
+    verbs: bool,
+    *,
+    keys: KeysGiven = (),
+    base_url: UrlGiven = None,
+    most_tokens: int = MOST_TOKENS,
+    key_of: KeyOf = key_in_environment,
+) -> Joining:
+    """Return how a program reaches models and colleagues. `gateway` are the models that it may ask, or True for any."""
+    upstreams = None
+    if gateway is not False:
+        if isinstance(gateway, str):
+            raise BadInput(f"gateway is True, or a list of models such as ['anthropic:claude-x'], not {shown(gateway)}")
+        upstreams = Upstreams(() if gateway is True else gateway, keys, base_url, key_of)
+    if verbs:
+        _verbs_module()
+    return Joining(upstreams, verbs, counted(most_tokens, "most_tokens", least=1))
+
+
+def _verbs_module() -> Any:
+    try:
+        from remit.adapters.gateway import verbs  # noqa: PLC0415 - its package may not be installed
+    except ImportError as error:
+        raise BadInput(f"verbs of programs need pip install 'remit[mcp]' ({error})") from error
+    return verbs
+
+
+def _verbs() -> Any:
+    return _verbs_module().MemberVerbs()

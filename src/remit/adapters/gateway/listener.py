@@ -1,0 +1,284 @@
+"""The listener of the gateway: one for each event loop, on loopback, open while a member works.
+
+A request is known by its token alone, and the token by its digest. The listener answers to its own address only, so
+that a page in a browser cannot reach it under another name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from contextvars import Context
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import anyio
+import uvicorn
+from uvicorn.server import ServerState
+
+from remit.adapters.gateway.members import Member, digest_of
+from remit.adapters.gateway.passing import Head, Request, Sent
+from remit.adapters.gateway.reading import fields
+from remit.adapters.gateway.wires import WIRES, RefusalSent, Wire
+from remit.adapters.guard import GuardedProtocol
+from remit.core.values import Json, decode, encode
+from remit.errors import BadInput
+
+BODY: Final = 32 * 2**20  # bytes of a request
+SECONDS: Final = 30.0  # for the whole body of a request
+_BACKLOG: Final = 256
+_PIECES: Final = 64  # of an answer between the provider and a slow program
+_JSON: Final = (("content-type", "application/json"),)
+_UNKNOWN: Final = "this token is not valid here: its task has ended, or another attempt has taken it over"
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Verbs(Protocol):
+    """The verbs of turns at a path of the listener. It is an interface because its package may not be installed."""
+
+    async def __call__(self, member: Member, scope: Scope, receive: Receive, send: Send) -> None: ...
+    async def aclose(self) -> None: ...
+
+
+class GatewayListener:
+    """The application, and the members that it knows by the digests of their tokens."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.verbs: Verbs | None = None  # answers under `/mcp`, once a member has verbs
+        self._host = ""
+        self._members: dict[str, Member] = {}
+
+    def serve_at(self, port: int) -> None:
+        self._host = f"127.0.0.1:{port}"
+        self.url = f"http://{self._host}"
+
+    def enter(self, member: Member) -> None:
+        self._members[member.digest] = member
+
+    def leave(self, member: Member) -> bool:
+        """Forget a member. Return whether it was the last one."""
+        self._members.pop(member.digest, None)
+        return not self._members
+
+    async def close(self) -> None:
+        if self.verbs is not None:
+            await self.verbs.aclose()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, headers = scope["path"], _headers(scope)
+        wire = WIRES.get(path)
+        if dict(headers).get("host") != self._host:
+            await _answer(send, _plain(HTTPStatus.MISDIRECTED_REQUEST, "this address has another name"))
+            return
+        member = self._member(headers)
+        if member is None:
+            await _answer(send, _plain(HTTPStatus.UNAUTHORIZED, _UNKNOWN))
+            return
+        if self.verbs is not None and member.has_verbs and path in ("/mcp", "/mcp/"):
+            await self.verbs(member, scope, receive, send)
+        elif member.upstreams is None or not (wire or path.startswith("/v1/models")):
+            there = ", ".join((*WIRES, "/v1/models"))
+            await _answer(send, _plain(HTTPStatus.NOT_FOUND, f"there is nothing at this path; ask at {there}"))
+        elif wire is None:
+            await _answer(send, _models(member.upstreams.names()))
+        else:
+            await self._asked(member, wire, headers, receive, send)
+
+    def _member(self, headers: list[tuple[str, str]]) -> Member | None:
+        """Return the member whose token a request carries."""
+        given = dict(headers)
+        token = given.get("x-api-key") or given.get("authorization", "").removeprefix("Bearer ").strip()
+        found = self._members.get(digest_of(token)) if token else None
+        return found if found is not None and found.knows(token) else None
+
+    async def _asked(
+        self, member: Member, wire: Wire, headers: list[tuple[str, str]], receive: Receive, send: Send
+    ) -> None:
+        try:
+            request = await _read(wire, headers, receive)
+        except BadInput as error:
+            await _answer(send, wire.refusal(str(error), streams=False))
+            return
+        out, pieces = anyio.create_memory_object_stream[Sent](_PIECES)
+        work = member.start(member.ask(request, out))
+        leaving = asyncio.ensure_future(_left(receive, work))
+        try:
+            async with pieces:
+                await _pass(pieces, send)
+        finally:
+            leaving.cancel()
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
+
+
+async def _left(receive: Receive, work: asyncio.Task[None]) -> None:
+    """Cancel the work if the program closes its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    work.cancel()
+
+
+async def _pass(pieces: Any, send: Send) -> None:
+    """Pass an answer on to the program. If the work ended without one, the connection is closed."""
+    began = False
+    async for piece in pieces:
+        if isinstance(piece, Head):
+            began = True
+            await send(_start(piece.status, piece.headers))
+        else:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    if began:
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _read(wire: Wire, headers: list[tuple[str, str]], receive: Receive) -> Request:
+    try:
+        with anyio.fail_after(SECONDS):
+            body = await _body(receive)
+    except TimeoutError:
+        raise BadInput(f"the request did not arrive within {SECONDS:g} seconds") from None
+    try:
+        found = decode(body.decode())
+    except (ValueError, RecursionError):
+        raise BadInput("the request is no JSON") from None
+    given = fields(found)
+    return Request(wire, wire.asked(given), given, len(body), headers)
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > BODY:
+            raise BadInput(f"a request has at most {BODY:,} bytes")
+        if message["type"] == "http.disconnect" or not message.get("more_body"):
+            return bytes(body)
+
+
+def _headers(scope: Scope) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+
+
+def _start(status: int, headers: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    spelled = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return {"type": "http.response.start", "status": int(status), "headers": spelled}
+
+
+async def _answer(send: Send, answer: RefusalSent) -> None:
+    length = ("content-length", str(len(answer.body)))
+    await send(_start(answer.status, (*answer.headers, length)))
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def _plain(status: HTTPStatus, sentence: str) -> RefusalSent:
+    body: dict[str, Json] = {"error": {"type": "authentication_error", "message": sentence}}
+    return RefusalSent(status, (*_JSON, ("x-should-retry", "false")), encode(body).encode())
+
+
+def _models(names: list[str]) -> RefusalSent:
+    listed: list[Json] = [{"id": name, "type": "model", "object": "model", "display_name": name} for name in names]
+    return RefusalSent(HTTPStatus.OK, _JSON, encode({"object": "list", "data": listed, "has_more": False}).encode())
+
+
+class _Port:
+    """The listener's port. It is served by uvicorn's protocol without uvicorn's server, whose loop would poll."""
+
+    def __init__(self, app: GatewayListener) -> None:
+        # Without its protocol, asyncio does not turn off Nagle's algorithm, and every answer waits for 40 ms.
+        self._bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._bound.bind(("127.0.0.1", 0))
+        self._bound.listen(_BACKLOG)
+        self._bound.setblocking(False)
+        app.serve_at(self._bound.getsockname()[1])
+        self._config = uvicorn.Config(
+            app,
+            http=GuardedProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._protocol, sock=self._bound)
+
+    def _protocol(self) -> GuardedProtocol:
+        return GuardedProtocol(config=self._config, server_state=self._state, app_state={})
+
+    async def close(self) -> None:
+        """Accept nothing more, and end what is open: the tasks of all members have ended."""
+        if self._server is None:
+            self._bound.close()
+            return
+        self._server.close()
+        for task in list(self._state.tasks):
+            task.cancel()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+
+
+class _Open(NamedTuple):
+    """A listener that is open."""
+
+    app: GatewayListener
+    port: _Port
+    opening: asyncio.Task[None]
+
+
+_OPEN: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Open]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def entered(member: Member) -> AsyncGenerator[GatewayListener]:
+    """Let a member use the gateway of this event loop while the body runs, and open the gateway if it is the first."""
+    found = _opened()
+    found.app.enter(member)
+    try:
+        await asyncio.shield(found.opening)
+        yield found.app
+    finally:
+        with anyio.CancelScope(shield=True):
+            is_last = found.app.leave(member)
+            await member.leave()
+            if is_last:
+                await _close(found)
+
+
+def _opened() -> _Open:
+    loop = asyncio.get_running_loop()
+    found = _OPEN.get(loop)
+    if found is None:
+        app = GatewayListener()
+        port = _Port(app)
+        # In an empty context: a request knows its task by its token only.
+        opening = loop.create_task(port.open(), context=Context())
+        found = _OPEN[loop] = _Open(app, port, opening)
+    return found
+
+
+async def _close(found: _Open) -> None:
+    loop = asyncio.get_running_loop()
+    if _OPEN.get(loop) is found:
+        del _OPEN[loop]
+    await asyncio.wait([found.opening])
+    await found.app.close()
+    await found.port.close()

@@ -1,0 +1,138 @@
+"""A program's way to models and colleagues while it works on a task: valid for one attempt, and worth nothing after it.
+
+Requests come from the listener's tasks. Their work is done in tasks that carry the context of the turn, and the engine
+cancels those when the turn ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from anyio.streams.memory import MemoryObjectSendStream
+
+from remit.adapters.gateway.passing import Passage, Request, Sent
+from remit.adapters.gateway.reading import recorded
+from remit.adapters.gateway.upstream import Upstreams
+from remit.core.command import Command
+from remit.core.values import encode
+from remit.errors import NoAnswer, RemitError
+from remit.ports.models import ModelCall, Position
+from remit.ports.turn import TurnLike
+
+T = TypeVar("T")
+
+MOST_TOKENS: Final = 8_000  # of one answer, unless the member says otherwise
+LEAST_TOKENS: Final = 4_096  # a shorter answer would be cut, and the program would ask for it again
+AT_ONCE: Final = 8  # requests of one member
+_LOOKS: Final = frozenset(("list_agents", "check_delegation_status", "recall"))
+_BYTES: Final = 3  # of a request for each token of input, if nothing better is known
+
+
+class Member:
+    """One attempt of a program. `token` is its key to the gateway; only a digest of it is kept."""
+
+    def __init__(
+        self, turn: TurnLike, upstreams: Upstreams | None, *, most: int = MOST_TOKENS, verbs: bool = False
+    ) -> None:
+        self.turn = turn
+        self.has_verbs = verbs
+        self.upstreams = upstreams
+        self.token = f"rmg_{secrets.token_urlsafe(32)}"
+        self.digest = digest_of(self.token)
+        self.handed: Command | None = None  # how the program handed its task over
+        self.is_handed = asyncio.Event()
+        self.failure: Exception | None = None  # an error of the owner's code, which fails the task
+        self.refused = ""  # the sentence of the last request that got no answer
+        self._most = most
+        self._context = copy_context()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._free = asyncio.Semaphore(AT_ONCE)
+        self._calls: Counter[str] = Counter()
+        self._last = (0, 0)  # bytes of the latest request, and its tokens of input
+
+    def knows(self, token: str) -> bool:
+        """Whether this is the member's token."""
+        return hmac.compare_digest(digest_of(token), self.digest)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run work of the turn in a task that carries the turn's context."""
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def leave(self) -> None:
+        """End everything that was begun in this attempt."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def ask(self, request: Request, out: MemoryObjectSendStream[Sent]) -> None:
+        """Ask a model for the program, and pass its answer to `out`."""
+        assert self.upstreams is not None
+        async with out, self._free:
+            passage = Passage(request, self.upstreams, out)
+            try:
+                await self._asked(request, passage)
+            except RemitError as error:
+                self.refused = f"no model answered: {error}" if isinstance(error, NoAnswer) else str(error)
+                await passage.refuse(self.refused)
+            except Exception as error:
+                if not passage.is_begun:
+                    self.failure = self.failure or error
+                await passage.refuse("the answer broke off")
+
+    async def _asked(self, request: Request, passage: Passage) -> None:
+        assert self.upstreams is not None
+        choices = self.upstreams.choices(request.wire, request.asked)
+        talk = await self.turn.begin_talk(secrets.token_hex(8))
+        most = min(request.asked.most or self._most, self._most)
+        call = ModelCall(
+            "",
+            choices,
+            partial(self._estimate, request.size),
+            most,
+            passage.send,
+            passage.failure,
+            request.asked.tools,
+            self.upstreams.ready,
+            Position("", framework=request.wire.name),
+            least=min(most, LEAST_TOKENS),
+            spent=passage.spent,
+        )
+        answer = await talk.ask(call, recorded(request.asked.news))
+        if answer.usage is not None:
+            self._last = request.size, answer.usage.input
+        await passage.finish()
+
+    def _estimate(self, size: int, _trim: int) -> int:
+        """Return the tokens of input that a request may have: those of the last one, and the bytes that are new."""
+        before, tokens = self._last
+        return tokens + (size - before) // _BYTES if tokens and size >= before else size // _BYTES + 1
+
+    def call_id(self, verb: str, arguments: Mapping[str, Any]) -> str:
+        """Return the id of a verb's call. A verb that does something has the same id in every attempt, so that what was
+        done is found in the record; one that looks at the present has a new id each time."""
+        if verb in _LOOKS or (verb == "blackboard" and arguments.get("action") in ("read", "list")):
+            return secrets.token_hex(8)
+        about = f"{verb} {encode(dict(arguments))}"
+        self._calls[about] += 1
+        return f"verb-{self._calls[about]}"
+
+    def hand_over(self, command: Command) -> None:
+        """Note that the program has handed its task over: it has nothing left to do."""
+        self.handed = command
+        self.is_handed.set()
+
+
+def digest_of(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

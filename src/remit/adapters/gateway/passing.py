@@ -1,0 +1,124 @@
+"""One request of a program: passed on to a provider, paid for and recorded like any other model request.
+
+The bytes of the answer pass through as they come. Its end, and every finished tool call in it, is held back until the
+answer is recorded and paid: what a program does next is on record before it can do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import httpx
+from anyio.streams.memory import MemoryObjectSendStream
+
+from remit.adapters.gateway.reading import AnswerRead, recorded
+from remit.adapters.gateway.upstream import AnswerBroken, ProviderRefused, Upstreams
+from remit.adapters.gateway.wires import Asked, RefusalSent, Wire
+from remit.core.prices import Usage
+from remit.core.recovery import ModelFailure, ModelTry
+from remit.ports.models import Hear, ModelAnswer
+
+_PASSED: Final = ("content-type", "request-id", "x-request-id", "openai-processing-ms", "anthropic-")
+
+
+class Head(NamedTuple):
+    """The head of an answer."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+
+
+Sent = Head | bytes
+
+
+class Request(NamedTuple):
+    """What a program has sent: the format, its reading, the body and the headers."""
+
+    wire: Wire
+    asked: Asked
+    body: dict[str, Any]
+    size: int
+    headers: Sequence[tuple[str, str]]
+
+
+class Passage:
+    """The way of one request through the gateway, and of its answer back into `out`."""
+
+    def __init__(self, request: Request, upstreams: Upstreams, out: MemoryObjectSendStream[Sent]) -> None:
+        self.request = request
+        self.is_begun = False  # whether the program has been sent a part of an answer
+        self.rejected: ProviderRefused | None = None
+        self._upstreams = upstreams
+        self._out = out
+        self._held = b""
+        self._head: Head | None = None
+        self._read: AnswerRead | None = None
+
+    async def send(self, attempt: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
+        """Send the request to one model, and pass its answer on as far as that may be."""
+        wire, asked, body, _, headers = self.request
+        sent = wire.rewritten(body, attempt.model.partition(":")[2], most, attempt.model.partition(":")[0])
+        reader = wire.reader(streams=asked.streams, drops_usage=wire.drops_usage(body))
+        self._read = reader.answer
+        async with self._upstreams.sent(wire, attempt, sent, headers) as answer:
+            self._head = _head(answer)
+            async for piece in answer.aiter_bytes():
+                await self._pass(reader.feed(piece))
+                if hear is not None and (text := reader.answer.fresh()):
+                    hear(text)
+            reader.finish()
+        found = reader.answer
+        if found.failed or not found.ended:
+            raise AnswerBroken(found.failed or "the answer broke off before its end")
+        self._held = reader.held
+        calls = tuple(one.name for one in found.calls)
+        return ModelAnswer(recorded(found.items()), found.model or attempt.model, found.usage, calls)
+
+    def failure(self, error: Exception) -> ModelFailure | None:
+        """Return the meaning of a failed try. Once a part of an answer is with the program, no other can replace it."""
+        if self.is_begun:
+            return None
+        if isinstance(error, ProviderRefused) and error.is_about_request:
+            self.rejected = error
+        return self._upstreams.failure(error)
+
+    def spent(self) -> Usage | None:
+        """Return the most that an unfinished answer can have cost: the input that the provider reported, and a token
+        for every character that it wrote."""
+        read = self._read
+        return Usage(read.read, max(1, read.size)) if read is not None and read.read else None
+
+    async def finish(self) -> None:
+        """Pass on what was held back: the answer is on record now."""
+        await self._pass(self._held)
+
+    async def refuse(self, sentence: str) -> None:
+        """Tell the program why there is no answer, so that it stops."""
+        wire, asked = self.request.wire, self.request.asked
+        if self.is_begun:
+            await self._out.send(wire.cut(sentence))
+        elif (rejected := self.rejected) is not None and rejected.body:  # the program knows its provider's words
+            json = ("content-type", "application/json")
+            await self._answer(RefusalSent(400, (json, ("x-should-retry", "false")), rejected.body))
+        else:
+            await self._answer(wire.refusal(sentence, streams=asked.streams))
+
+    async def _answer(self, refusal: RefusalSent) -> None:
+        self.is_begun = True
+        await self._out.send(Head(refusal.status, refusal.headers))
+        await self._out.send(refusal.body)
+
+    async def _pass(self, data: bytes) -> None:
+        if not data:
+            return
+        if not self.is_begun:
+            assert self._head is not None
+            self.is_begun = True
+            await self._out.send(self._head)
+        await self._out.send(data)
+
+
+def _head(answer: httpx.Response) -> Head:
+    kept = ((name, value) for name, value in answer.headers.items() if name.startswith(_PASSED))
+    return Head(answer.status_code, tuple(kept))

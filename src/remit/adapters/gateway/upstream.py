@@ -1,0 +1,223 @@
+"""The providers behind the gateway: which models a member may ask, where they are, and how a request reaches them."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import httpx
+
+from remit.adapters.bodies import shown_words
+from remit.adapters.endpoints import Endpoints, KeyOf, KeysGiven, MissingKey, UrlGiven, key_in_environment
+from remit.adapters.gateway.reading import AnswerTooLarge, fields
+from remit.adapters.gateway.wires import Asked, Wire
+from remit.adapters.providers import provider_of, usual
+from remit.core.recovery import Choice, ModelFailure, ModelTry, kind_of, own_key
+from remit.core.secret import Secret
+from remit.core.times import SECOND
+from remit.core.values import decode, shown
+from remit.errors import BadInput, Refused
+
+CONNECT: Final = 10.0  # seconds
+SILENCE: Final = 600.0  # seconds without a byte; a model may think for minutes
+_ERROR: Final = 64 * 1_024  # bytes of an error that are read
+# The usual addresses of providers that speak OpenAI's chat completions.
+_BASES: Final[Mapping[str, str]] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "xai": "https://api.x.ai/v1",
+    "together": "https://api.together.xyz/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "cerebras": "https://api.cerebras.ai/v1",
+    "moonshotai": "https://api.moonshot.ai/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+}
+_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_PASSED: Final = ("x-", "anthropic-", "openai-", "session", "thread-", "conversation", "user-agent", "originator")
+_NOT_PASSED: Final = ("x-api-key", "x-goog-api-key", "x-forwarded", "x-real-ip")
+# What is wrong with the request itself: the program is told in the provider's words, and no other model is asked.
+_OF_REQUEST: Final = frozenset((HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 422))
+
+
+class ProviderRefused(Exception):
+    """A provider answered with an error status."""
+
+    def __init__(self, status: int, body: bytes, retry_after: int | None) -> None:
+        super().__init__(f"the provider answered with {status}")
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+
+    @property
+    def code(self) -> str:
+        error = _error_in(self.body)
+        code = error.get("code") or error.get("type")
+        return code if isinstance(code, str) else ""
+
+    @property
+    def is_about_request(self) -> bool:
+        """Whether the request itself is wrong, so that no other key or model would accept it."""
+        return self.status in _OF_REQUEST
+
+
+class AnswerBroken(Exception):
+    """An answer broke off, or could not be read."""
+
+
+class Upstreams:
+    """The models that a member may ask, in the order in which they replace each other; all of them if none is named."""
+
+    def __init__(
+        self,
+        models: Sequence[str] = (),
+        keys: KeysGiven = (),
+        base_url: UrlGiven = None,
+        key_of: KeyOf = key_in_environment,
+    ) -> None:
+        self.models = tuple(models)
+        for name in self.models:
+            if not all(name.partition(":")[::2]):
+                raise BadInput(f"a model is named as 'provider:model', such as 'openai:gpt-5', not {shown(name)}")
+        self._places = Endpoints(self.models[0] if self.models else "", keys, base_url, key_of)
+        for name in self.models:
+            self._base(name)
+        self._sent: set[str] = set()  # values of used keys, because providers may quote them
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+
+    def choices(self, wire: Wire, asked: Asked) -> tuple[Choice, ...]:
+        """Return the models for a request: the one it names, then those that may replace it, of the same format. Raise
+        `Refused` if the member may not ask it."""
+        if not self.models:
+            provider = "anthropic" if wire.speaks("anthropic") else "openai"
+            return (self._places.marked(self._places.choice(f"{provider}:{asked.model}")),)
+        able = [name for name in self.models if wire.speaks(provider_of(name))]
+        first = [name for name in able if asked.model in (name, _bare(name))]
+        if not first:
+            listed = ", ".join(map(_bare, able)) or "none of this format"
+            raise Refused(f"the model {shown(asked.model)} is not one that may be asked: {listed}", rule="model")
+        order = [*first, *(name for name in able if name not in first)]
+        return tuple(self._places.marked(self._places.choice(name)) for name in order)
+
+    def names(self) -> list[str]:
+        """Return the names under which a program asks for the models."""
+        return [_bare(name) for name in self.models]
+
+    async def ready(self, attempt: ModelTry) -> Secret | None:
+        """Return the key of a request, so that it is redacted. Raise `MissingKey` if there is none."""
+        if attempt.secret is not None or not attempt.key or own_key(attempt):
+            return None
+        return self._places.opened(attempt.key)
+
+    @asynccontextmanager
+    async def sent(
+        self, wire: Wire, attempt: ModelTry, body: dict[str, Any], headers: Iterable[tuple[str, str]]
+    ) -> AsyncGenerator[httpx.Response]:
+        """Send a request, and yield the answer once its head is there. Raise `ProviderRefused` for an error status."""
+        key = self._places.key(attempt.key, attempt.secret)
+        if key:
+            self._sent.add(key)
+        url = self._base(attempt.model).rstrip("/") + wire.address
+        passed = {name: value for name, value in headers if _is_passed(name)}
+        given = {**passed, "content-type": "application/json", "accept-encoding": "identity", **wire.key_headers(key)}
+        async with self._client().stream("POST", url, content=_spelled(body), headers=given) as answer:
+            if answer.status_code >= HTTPStatus.BAD_REQUEST:
+                raise ProviderRefused(answer.status_code, await _beginning(answer), _pause(answer))
+            yield answer
+
+    def failure(self, error: Exception) -> ModelFailure | None:
+        """Return the meaning of a failed request, or None if it is not a failure of a model."""
+        match error:
+            case MissingKey():
+                return ModelFailure("no-key", sent=False, said=str(error))
+            case ProviderRefused():
+                kind = "rejected" if error.is_about_request else kind_of(error.status, error.code)
+                said = shown_words(str(_error_in(error.body).get("message") or ""), self._sent)
+                return ModelFailure(kind, error.status, error.code, error.retry_after, said=said)
+            case httpx.HTTPError():
+                kind = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
+                return ModelFailure(kind, sent=not isinstance(error, _NOT_SENT), said=_place(error))
+            case AnswerBroken() | AnswerTooLarge():
+                return ModelFailure("broken", said=shown_words(str(error), self._sent))
+            case _:
+                return None
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        found = self._clients.get(loop)
+        if found is None:
+            wait = httpx.Timeout(SILENCE, connect=CONNECT, pool=None)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+            found = self._clients[loop] = httpx.AsyncClient(timeout=wait, limits=limits, trust_env=False)
+        return found
+
+    def _base(self, name: str) -> str:
+        """Return the base address of a model's provider."""
+        provider = provider_of(name)
+        variable = usual(provider).url
+        found = self._places.address(name) or (os.environ.get(variable) if variable else "") or _BASES.get(provider)
+        if not found:
+            raise BadInput(
+                f"model {shown(name)}: the address of {shown(provider)} is not known here; give its base_url"
+            )
+        return found
+
+
+def _spelled(body: dict[str, Any]) -> bytes:
+    """Return a request as JSON. Its order is kept: a model reads the fields of a tool in the order they are written."""
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _bare(name: str) -> str:
+    return name.partition(":")[2]
+
+
+def _is_passed(name: str) -> bool:
+    return name.startswith(_PASSED) and not name.startswith(_NOT_PASSED)
+
+
+async def _beginning(answer: httpx.Response) -> bytes:
+    """Return the beginning of an error's body; what can be read of it, if it breaks off."""
+    found = b""
+    with suppress(httpx.HTTPError):
+        async for piece in answer.aiter_bytes():
+            found += piece
+            if len(found) >= _ERROR:
+                break
+    return found[:_ERROR]
+
+
+def _error_in(body: bytes) -> dict[str, Any]:
+    try:
+        return fields(fields(decode(body.decode(errors="replace"))).get("error"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _pause(answer: httpx.Response) -> int | None:
+    """Return the pause that the provider asks for, in microseconds."""
+    given = answer.headers.get("retry-after", "")
+    if given.isascii() and given.isdigit() and len(given) < 8:
+        return int(given) * SECOND
+    return None  # a date, or nothing
+
+
+def _place(error: httpx.HTTPError) -> str:
+    try:
+        url = error.request.url
+    except RuntimeError:
+        return "the provider did not answer"
+    return f"{url.host}{f':{url.port}' if url.port else ''} did not answer"

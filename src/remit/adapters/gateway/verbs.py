@@ -1,0 +1,130 @@
+"""The verbs of a turn over MCP, for a program that works on a task: call an agent, hand the task over, ask a person.
+
+A call is a tool call of the turn: the agent's card decides, it is recorded, and loops are noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextvars import Context
+from typing import Any, Final, cast
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+
+from remit import __version__
+from remit.adapters.gateway.listener import Receive, Scope, Send
+from remit.adapters.gateway.members import Member
+from remit.core.values import Json, encode
+from remit.errors import RemitError
+from remit.ports.models import HandedOver, ToolCall
+from remit.verbs import Verb, offered
+
+_MEMBER: Final = "remit.member"  # where a request keeps its member
+_HANDED: Final = "The task was handed over; you are done. Stop now."
+_INSTRUCTIONS: Final = (
+    "You are one agent of a team. list_agents lists those whom you may ask, call_agent gives one of them a part of "
+    "your task. An agent sees nothing of your conversation, so write the whole task."
+)
+
+_log = logging.getLogger("remit")
+
+
+class MemberVerbs:
+    """The MCP server of a listener. It has a task of its own, because the SDK ties it to the task that starts it."""
+
+    def __init__(self) -> None:
+        server: Server[Any] = Server(
+            "remit",
+            version=__version__,
+            instructions=_INSTRUCTIONS,
+            on_list_tools=_list_tools,
+            on_call_tool=_call_tool,
+        )
+        self._manager = StreamableHTTPSessionManager(server)
+        self._over = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._running = asyncio.get_running_loop().create_task(self._run(), context=Context())
+
+    async def _run(self) -> None:
+        async with self._manager.run():
+            self._ready.set()
+            await self._over.wait()
+
+    async def __call__(self, member: Member, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._ready.wait()
+        await self._manager.handle_request({**scope, _MEMBER: member}, receive, cast("Any", send))
+
+    async def aclose(self) -> None:
+        self._over.set()
+        await asyncio.wait([self._running])
+
+
+def _member(context: ServerRequestContext[Any, Any]) -> Member:
+    assert context.request is not None  # every request comes by HTTP
+    return context.request.scope[_MEMBER]
+
+
+async def _list_tools(
+    context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    member = _member(context)
+    verbs = await member.start(offered(member.turn))
+    return ListToolsResult(tools=[_described(verb) for verb in verbs])
+
+
+def _described(verb: Verb) -> Tool:
+    return Tool(name=verb.name, description=verb.sentence, input_schema=verb.schema)
+
+
+async def _call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    """Use a verb. A refusal or a failure is a result that says so; only an unknown verb is an error of the protocol."""
+    member = _member(context)
+    work = member.start(_used(member, params))
+    try:
+        return await work
+    except asyncio.CancelledError:  # the program has dropped the call, or the turn has ended
+        work.cancel()
+        raise
+
+
+async def _used(member: Member, params: CallToolRequestParams) -> CallToolResult:
+    verb = {one.name: one for one in await offered(member.turn)}.get(params.name)
+    if verb is None:
+        raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
+    call = ToolCall(verb.name, params.arguments or {}, member.call_id(verb.name, params.arguments or {}))
+
+    async def do(given: dict[str, Any]) -> object:
+        return await verb.use(member.turn, given)
+
+    try:
+        return _result(await member.turn.tool(call, do))
+    except HandedOver as handed:
+        member.hand_over(handed.command)
+        return _result(_HANDED)
+    except RemitError as error:
+        if error.addressee == "operator":
+            _log.error("a verb of '%s' failed: %s", member.turn.agent, error)
+            return _failure("the store is not available now; try again later")
+        return _failure(str(error))
+
+
+def _result(value: Json) -> CallToolResult:
+    text = value if isinstance(value, str) else encode(value)
+    return CallToolResult(content=[TextContent(text=text)])
+
+
+def _failure(sentence: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=sentence)], is_error=True)
