@@ -170,6 +170,7 @@ def program(
     cast("Any", answer).outside = ("a program", "a program", "in the program")
     if joins is not None:
         cast("Any", answer).iterations = _gateway().REQUESTS
+        cast("Any", answer).aclose = joins.aclose
     return answer
 
 

@@ -64,6 +64,11 @@ class Joining(NamedTuple):
                 listener.verbs = _verbs()
             yield Membership(member, self._variables(listener.url, member.token))
 
+    async def aclose(self) -> None:
+        """Close the connections to providers."""
+        if self.upstreams is not None:
+            await self.upstreams.aclose()
+
     def _variables(self, url: str, token: str) -> dict[str, str]:
         found = {"REMIT_TOKEN": token}
         if self.upstreams is not None:

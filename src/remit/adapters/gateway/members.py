@@ -20,7 +20,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from remit.adapters.gateway.passing import Passage, Request, Sent
 from remit.adapters.gateway.reading import recorded
-from remit.adapters.gateway.upstream import Upstreams
+from remit.adapters.gateway.upstream import BROKEN, Upstreams
 from remit.core.command import Command
 from remit.core.values import encode
 from remit.errors import NoAnswer, RemitError
@@ -66,8 +66,13 @@ class Member:
         """Run work of the turn in a task that carries the turn's context."""
         task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
         return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            self.failure = self.failure or error
 
     async def leave(self) -> None:
         """End everything that was begun in this attempt."""
@@ -86,10 +91,9 @@ class Member:
             except RemitError as error:
                 self.refused = f"no model answered: {error}" if isinstance(error, NoAnswer) else str(error)
                 await passage.refuse(self.refused)
-            except Exception as error:
-                if not passage.is_begun:
-                    self.failure = self.failure or error
-                await passage.refuse("the answer broke off")
+            except BROKEN as error:  # in the middle: a part of the answer is with the program
+                self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
+                await passage.refuse(self.refused)
 
     async def _asked(self, request: Request, passage: Passage) -> None:
         assert self.upstreams is not None

@@ -72,6 +72,9 @@ class AnswerBroken(Exception):
     """An answer broke off, or could not be read."""
 
 
+BROKEN: Final = (httpx.HTTPError, AnswerBroken, AnswerTooLarge)  # an answer that does not come to its end
+
+
 class Upstreams:
     """The models that a member may ask, in the order in which they replace each other; all of them if none is named."""
 

@@ -104,7 +104,9 @@ async def _used(member: Member, params: CallToolRequestParams) -> CallToolResult
     verb = {one.name: one for one in await offered(member.turn)}.get(params.name)
     if verb is None:
         raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
-    call = ToolCall(verb.name, params.arguments or {}, member.call_id(verb.name, params.arguments or {}))
+    given = params.arguments or {}
+    # Its card lists no tools: what it may use is decided by what it may ask, and by the bounds.
+    call = ToolCall(verb.name, given, member.call_id(verb.name, given), inner=True)
 
     async def do(given: dict[str, Any]) -> object:
         return await verb.use(member.turn, given)
