@@ -126,21 +126,20 @@ def program(
     With `gateway`, the program asks models through remit: under the budget and the bounds of its task, recorded, and
     without a provider's key. It finds the address and its token in ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, and in
     OPENAI_BASE_URL and OPENAI_API_KEY. `gateway` are the models that it may ask, or True for any; `keys` and `base_url`
-    are those of `rt.model_agent`, and `most_tokens` limits each answer. With `verbs`, it reaches the verbs of its turn
+    are those of `rt.model_agent`, and `max_tokens` limits each answer. With `verbs`, it reaches the verbs of its turn
     over MCP, at the address in REMIT_MCP with the token in REMIT_TOKEN. The token is worthless once the turn is over.
 
     A line on stderr such as `::progress 0.3:: 3 of 10 files`, or `::progress:: 3 of 10 files`, reports how far it is;
     one a second is shown.
     """
     command = located(argv, env)
-    checks.refuse_strange("program", models, ("keys", "base_url", "most_tokens", "key_of"))
     if task_as not in ("stdin", "argument"):
         raise BadInput(f"task_as is 'stdin' or 'argument', not {shown(task_as)}")
     if not isinstance(cast("object", files), bool | os.PathLike):
         raise BadInput(f"files is True, or a pathlib.Path of the folder for its files, not {shown(files)}")
     name = Path(argv[0]).name
     run = partial(run_process, cwd=cwd, limit=limit, grace=grace)
-    joins = _gateway().joining(gateway, verbs, **models) if gateway is not False or verbs else None
+    joins = _gateway(gateway, verbs, models)
 
     async def answer(turn: HasTask) -> Any:
         if joins is None:
@@ -169,16 +168,23 @@ def program(
     cast("Any", answer).polices_tools = False
     cast("Any", answer).outside = ("a program", "a program", "in the program")
     if joins is not None:
-        cast("Any", answer).iterations = _gateway().REQUESTS
+        cast("Any", answer).iterations = joins.requests
         cast("Any", answer).aclose = joins.aclose
     return answer
 
 
-def _gateway() -> Any:
+def _gateway(gateway: bool | Sequence[str], verbs: bool, models: Mapping[str, Any]) -> Any:
+    """Return how the program reaches models and agents through remit, or None if it does not."""
+    checks.refuse_strange("program", models, ("keys", "base_url", "max_tokens", "key_of"))
+    if models and gateway is False:
+        raise BadInput(f"{min(models)} is for the models that a program asks; name them: gateway=['openai:gpt-5']")
+    if gateway is False and not verbs:
+        return None
     try:
-        return import_module("remit.adapters.gateway.joining")
+        made = import_module("remit.adapters.gateway.joining")
     except ImportError as error:
         raise BadInput(f"gateway and verbs of a program need pip install 'remit[gateway]' ({error})") from error
+    return made.joining(gateway, verbs, **models)
 
 
 async def _input(turn: HasTask) -> str:

@@ -178,7 +178,7 @@ def _breaker(table: dict[str, Any]) -> None:
 
 WAYS: Final = ("model", "function", "guest", "program", "a2a")
 CHANNELS: Final = ("telegram", "slack", "webhook", "answers")
-_MODEL, _ASKING = ("model",), ("model", "guest")
+_MODEL, _ASKING, _SENDING = ("model",), ("model", "guest"), ("model", "program")
 
 _RETRY: Final = {
     "attempts": Setting("The number of attempts in all [default: 4].", WHOLE),
@@ -198,6 +198,11 @@ AGENT: Final = TableKind(
         "token": Setting('The token for that server, as "${NAME}" of a variable.', TEXT, _secret, ("a2a",)),
         "key": Setting("The public key that must have signed the agent's card, as PEM.", TEXT, None, ("a2a",)),
         "files": Setting("It gets and saves files in a private folder.", YES, None, ("program",)),
+        "gateway": Setting(
+            "The models that it asks through remit, under its task's budget and without a key.",
+            *(TEXTS, _models, ("program",)),
+        ),
+        "verbs": Setting("It reaches the verbs of its turn over MCP: it can ask agents.", YES, None, ("program",)),
         "instructions": Setting("The system prompt of its model.", TEXT, _on_card("instructions")),
         "role": Setting("What it is, in a few words.", TEXT, _on_card("role")),
         "can": Setting("Its capabilities, in a few words each; other agents find it by them.", NAMES, _on_card("can")),
@@ -214,9 +219,9 @@ AGENT: Final = TableKind(
         "ask_person": Setting("Its model may ask a person, and waits for the answer.", YES),
         "trusted_output": Setting("It checks its input: its results count as trusted.", YES),
         "fallback": Setting("Models to try if the first does not answer.", TEXTS, _models, _MODEL),
-        "keys": Setting("Names of environment variables that hold keys.", TEXTS, None, _MODEL),
-        "base_url": Setting("The provider's address, if not the usual one.", TEXT, None, _MODEL),
-        "max_tokens": Setting("The longest answer, in tokens.", WHOLE, _at_least_one("max_tokens"), _MODEL),
+        "keys": Setting("Names of environment variables that hold keys.", TEXTS, None, _SENDING),
+        "base_url": Setting("The provider's address, if not the usual one.", TEXT, None, _SENDING),
+        "max_tokens": Setting("The longest answer, in tokens.", WHOLE, _at_least_one("max_tokens"), _SENDING),
         "temperature": Setting("How freely it answers: 0 for the likeliest words.", NUMBER, None, _MODEL),
         "settings": Setting(
             "Further settings for every request to the provider, such as { top_p = 0.9, seed = 7 }.",

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from remit.config.schedules import FileSchedule
 
 # Settings that say what the agent is.
-_OWN: Final = frozenset(("model", "function", "guest", "program", "files", "a2a", "token", "key"))
+_OWN: Final = frozenset(("model", "function", "guest", "program", "a2a", "token", "key"))
+_OF_PROGRAMS: Final = frozenset(("files", "gateway", "verbs", "keys", "base_url", "max_tokens"))
 
 
 class RunDefaults(NamedTuple):
@@ -269,7 +270,8 @@ class _Building:
         return _adapter().Tool(found, name=name) if _has_adapter() else _renamed(found, name)
 
     def _add(self, made: Runtime, name: str, table: Mapping[str, Any]) -> None:
-        about = {key: value for key, value in table.items() if key not in _OWN}
+        own = _OWN | _OF_PROGRAMS if "program" in table else _OWN
+        about = {key: value for key, value in table.items() if key not in own}
         retry = RetryPolicy(**about.pop("retry", self._tables.get("retry", {})))
         for key in ("before", "after"):
             if key in about:
@@ -311,8 +313,9 @@ class _Building:
             return self._named(path, table["function"])
         if "a2a" in table:
             return self._part((*path[:-1], "a2a"), lambda: parts.remote_agent(table))
-        files = table.get("files", False)
-        return import_module("remit.adapters.process").program(table["program"], cwd=self._folder, files=files)
+        own = {name: table[name] for name in _OF_PROGRAMS if name in table}
+        program = import_module("remit.adapters.process").program
+        return self._part((*path[:-1], "program"), lambda: program(table["program"], cwd=self._folder, **own))
 
     def _model(self, model: str, agent: str) -> Any:
         if not model.startswith(SCRIPT):

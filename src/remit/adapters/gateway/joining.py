@@ -10,7 +10,7 @@ import anyio
 
 from remit.adapters.endpoints import KeyOf, KeysGiven, UrlGiven, key_in_environment
 from remit.adapters.gateway.listener import entered
-from remit.adapters.gateway.members import MOST_TOKENS, Member
+from remit.adapters.gateway.members import MAX_TOKENS, Member
 from remit.adapters.gateway.upstream import Upstreams
 from remit.core.checks import counted
 from remit.core.command import Command
@@ -54,6 +54,7 @@ class Joining(NamedTuple):
     upstreams: Upstreams | None
     has_verbs: bool
     most: int
+    requests: int = REQUESTS
 
     @asynccontextmanager
     async def joined(self, turn: Any) -> AsyncGenerator[Membership]:
@@ -85,7 +86,7 @@ def joining(
     *,
     keys: KeysGiven = (),
     base_url: UrlGiven = None,
-    most_tokens: int = MOST_TOKENS,
+    max_tokens: int = MAX_TOKENS,
     key_of: KeyOf = key_in_environment,
 ) -> Joining:
     """Return how a program reaches models and colleagues. `gateway` are the models that it may ask, or True for any."""
@@ -96,7 +97,7 @@ def joining(
         upstreams = Upstreams(() if gateway is True else gateway, keys, base_url, key_of)
     if verbs:
         _verbs_module()
-    return Joining(upstreams, verbs, counted(most_tokens, "most_tokens", least=1))
+    return Joining(upstreams, verbs, counted(max_tokens, "max_tokens", least=1))
 
 
 def _verbs_module() -> Any:

@@ -29,7 +29,7 @@ from remit.ports.turn import TurnLike
 
 T = TypeVar("T")
 
-MOST_TOKENS: Final = 8_000  # of one answer, unless the member says otherwise
+MAX_TOKENS: Final = 8_000  # of one answer, unless the member says otherwise
 LEAST_TOKENS: Final = 4_096  # a shorter answer would be cut, and the program would ask for it again
 AT_ONCE: Final = 8  # requests of one member
 _LOOKS: Final = frozenset(("list_agents", "check_delegation_status", "recall"))
@@ -40,7 +40,7 @@ class Member:
     """One attempt of a program. `token` is its key to the gateway; only a digest of it is kept."""
 
     def __init__(
-        self, turn: TurnLike, upstreams: Upstreams | None, *, most: int = MOST_TOKENS, verbs: bool = False
+        self, turn: TurnLike, upstreams: Upstreams | None, *, most: int = MAX_TOKENS, verbs: bool = False
     ) -> None:
         self.turn = turn
         self.has_verbs = verbs

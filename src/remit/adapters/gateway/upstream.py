@@ -94,6 +94,7 @@ class Upstreams:
             self._base(name)
         self._sent: set[str] = set()  # values of used keys, because providers may quote them
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+        self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def choices(self, wire: Wire, asked: Asked) -> tuple[Choice, ...]:
         """Return the models for a request: the one it names, then those that may replace it, of the same format. Raise
@@ -130,7 +131,8 @@ class Upstreams:
         url = self._base(attempt.model).rstrip("/") + wire.address
         passed = {name: value for name, value in headers if _is_passed(name)}
         given = {**passed, "content-type": "application/json", "accept-encoding": "identity", **wire.key_headers(key)}
-        async with self._client().stream("POST", url, content=_spelled(body), headers=given) as answer:
+        client = await self._client()
+        async with client.stream("POST", url, content=_spelled(body), headers=given) as answer:
             if answer.status_code >= HTTPStatus.BAD_REQUEST:
                 raise ProviderRefused(answer.status_code, await _beginning(answer), _pause(answer))
             yield answer
@@ -158,14 +160,12 @@ class Upstreams:
         if client is not None:
             await client.aclose()
 
-    def _client(self) -> httpx.AsyncClient:
+    async def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
-        found = self._clients.get(loop)
-        if found is None:
-            wait = httpx.Timeout(SILENCE, connect=CONNECT, pool=None)
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-            found = self._clients[loop] = httpx.AsyncClient(timeout=wait, limits=limits, trust_env=False)
-        return found
+        async with self._opening.setdefault(loop, asyncio.Lock()):
+            if loop not in self._clients:
+                self._clients[loop] = await asyncio.to_thread(_new_client)  # it reads certificates from files
+            return self._clients[loop]
 
     def _base(self, name: str) -> str:
         """Return the base address of a model's provider."""
@@ -177,6 +177,12 @@ class Upstreams:
                 f"model {shown(name)}: the address of {shown(provider)} is not known here; give its base_url"
             )
         return found
+
+
+def _new_client() -> httpx.AsyncClient:
+    wait = httpx.Timeout(SILENCE, connect=CONNECT, pool=None)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+    return httpx.AsyncClient(timeout=wait, limits=limits, trust_env=False)
 
 
 def _spelled(body: dict[str, Any]) -> bytes:
