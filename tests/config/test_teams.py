@@ -410,7 +410,7 @@ WRONG = {
         "1: agents.coder: say model or function or guest or program or a2a, which is missing"
     ),
     "[agents.coder]\nprogram = ['cat']\nkeys = ['PATH']": (
-        "3: agents.coder.keys: this is for an agent with a model, and this one has a program"
+        "2: agents.coder.program: keys is for the models that a program asks; name them: gateway=['openai:gpt-5']"
     ),
     "[agents.coder]\nmodel = 'gpt-5'": (
         "2: agents.coder.model: a model is named as provider:model, such as openai:gpt-5, or as script:FILE"

@@ -29,9 +29,9 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from remit.adapters import reaper
+from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.program_files import VARIABLE, answer_with, program_folder
 from remit.adapters.reaper import ASK, KILL, PREFIX
-from remit.core import checks
 from remit.core.lifecycle import progress_line
 from remit.core.prompt import ReviewNote, sent_back
 from remit.core.remit import Remit
@@ -108,7 +108,9 @@ def program(
     files: bool | os.PathLike[str] = False,
     gateway: bool | Sequence[str] = False,
     verbs: bool = False,
-    **models: Any,
+    keys: KeysGiven = (),
+    base_url: UrlGiven = None,
+    max_tokens: int | None = None,
 ) -> Callable[[HasTask], Awaitable[Any]]:
     """Return an agent that passes its task to a program and returns the program's output. The output is untrusted,
     unless the agent's card declares its output trusted.
@@ -137,45 +139,72 @@ def program(
         raise BadInput(f"task_as is 'stdin' or 'argument', not {shown(task_as)}")
     if not isinstance(cast("object", files), bool | os.PathLike):
         raise BadInput(f"files is True, or a pathlib.Path of the folder for its files, not {shown(files)}")
-    name = Path(argv[0]).name
+    models = {"keys": keys or None, "base_url": base_url, "max_tokens": max_tokens}
+    joins = _gateway(gateway, verbs, {name: value for name, value in models.items() if value is not None})
     run = partial(run_process, cwd=cwd, limit=limit, grace=grace)
-    joins = _gateway(gateway, verbs, models)
+    return ProgramAgent(command, run, env or {}, limit, task_as == "stdin", files, joins)
 
-    async def answer(turn: HasTask) -> Any:
-        if joins is None:
-            return await worked(turn, env or {})
-        async with joins.joined(turn) as membership:
-            return await membership.until_over(worked(turn, {**(env or {}), **membership.variables}))
 
-    async def worked(turn: HasTask, env: Mapping[str, str]) -> Any:
-        if files is False:
-            return await called(turn, partial(run, env=env))
-        async with program_folder(None if files is True else os.fspath(files)) as folder:
+class ProgramAgent:
+    """An agent that is a program. `joins` is how it reaches models and agents, or None."""
+
+    polices_tools = False
+    outside = ("a program", "a program", "in the program")
+
+    def __init__(
+        self,
+        command: list[str],
+        run: Callable[..., Awaitable[Finished]],
+        env: Mapping[str, str],
+        limit: int,
+        on_stdin: bool,
+        files: bool | os.PathLike[str],
+        joins: Any,
+    ) -> None:
+        self._command = command
+        self._name = Path(command[0]).name
+        self._run = run
+        self._env = env
+        self._limit = limit
+        self._on_stdin = on_stdin
+        self._files = files
+        self._joins = joins
+        self.iterations: int = 0 if joins is None else joins.requests
+
+    async def __call__(self, turn: HasTask) -> Any:
+        if self._joins is None:
+            return await self._worked(turn, self._env)
+        async with self._joins.joined(turn) as membership:
+            return await membership.until_over(self._worked(turn, {**self._env, **membership.variables}))
+
+    async def aclose(self) -> None:
+        """Close the connections to providers."""
+        if self._joins is not None:
+            await self._joins.aclose()
+
+    async def _worked(self, turn: HasTask, env: Mapping[str, str]) -> Any:
+        if self._files is False:
+            return await self._called(turn, env)
+        async with program_folder(None if self._files is True else os.fspath(self._files)) as folder:
             await folder.fill(cast("Any", turn))
-            said = await called(turn, partial(run, env={**env, VARIABLE: str(folder.path)}))
+            said = await self._called(turn, {**env, VARIABLE: str(folder.path)})
             return answer_with(said, await folder.saved(cast("Any", turn)))
 
-    async def called(turn: HasTask, run: Callable[..., Awaitable[Finished]]) -> str:
+    async def _called(self, turn: HasTask, env: Mapping[str, str]) -> str:
         task = await _input(turn)
-        run = partial(run, on_stderr=_ProgressLines(turn))
-        done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
-        said = last_words(done.err) if done.code else printed(done, limit)
-        turn.mark_untrusted(f"output of {name}"[:NAME_LIMIT], said)
+        run = partial(self._run, env=env, on_stderr=_ProgressLines(turn))
+        done = await (run(self._command, text=task) if self._on_stdin else run([*self._command, task]))
+        said = last_words(done.err) if done.code else printed(done, self._limit)
+        turn.mark_untrusted(f"output of {self._name}"[:NAME_LIMIT], said)
         if done.code:
-            raise ProgramFailed(f"{ending(name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code)
+            raise ProgramFailed(
+                f"{ending(self._name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code
+            )
         return said
-
-    cast("Any", answer).polices_tools = False
-    cast("Any", answer).outside = ("a program", "a program", "in the program")
-    if joins is not None:
-        cast("Any", answer).iterations = joins.requests
-        cast("Any", answer).aclose = joins.aclose
-    return answer
 
 
 def _gateway(gateway: bool | Sequence[str], verbs: bool, models: Mapping[str, Any]) -> Any:
     """Return how the program reaches models and agents through remit, or None if it does not."""
-    checks.refuse_strange("program", models, ("keys", "base_url", "max_tokens", "key_of"))
     if models and gateway is False:
         raise BadInput(f"{min(models)} is for the models that a program asks; name them: gateway=['openai:gpt-5']")
     if gateway is False and not verbs:

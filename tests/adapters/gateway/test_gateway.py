@@ -217,8 +217,8 @@ async def test_a_gateway_is_described_or_refused():
     for wrong in ("anthropic:claude-x", ["claude-x"], ["nowhere:model"]):
         with pytest.raises(BadInput):
             program(asking(ASK), gateway=wrong)
-    with pytest.raises(BadInput, match="program takes no 'model'"):
-        program(asking(ASK), model="anthropic:claude-x")
+    with pytest.raises(BadInput, match="base_url is for the models that a program asks"):
+        program(asking(ASK), base_url="http://127.0.0.1:1")
 
 
 # -- verbs -----------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.gateway.reading import MOST_KEPT, AnswerTooLarge, StreamReader
-from remit.adapters.gateway.wires import WIRES, Wire
+from remit.adapters.gateway.reading import MOST_KEPT, AnswerTooLarge, StreamedAnswer
+from remit.adapters.gateway.wires import WIRES, WireFormat
 from remit.core.prices import Usage
 from remit.errors import BadInput
 
@@ -87,10 +87,10 @@ STREAMS = {
 }
 
 
-def read(wire: Wire, pieces: list[bytes]) -> tuple[bytes, StreamReader]:
+def read(wire: WireFormat, pieces: list[bytes]) -> tuple[bytes, StreamedAnswer]:
     """What is passed on of these pieces, and the reader that holds the rest."""
     reader = wire.reader(streams=True)
-    assert isinstance(reader, StreamReader)
+    assert isinstance(reader, StreamedAnswer)
     passed = b"".join(reader.feed(piece) for piece in pieces)
     reader.finish()
     return passed, reader
@@ -161,7 +161,7 @@ def test_a_program_that_did_not_ask_for_usage_does_not_see_it():
     assert not CHAT.drops_usage({**body, "stream_options": {"include_usage": True}})
 
 
-WHOLE: dict[str, tuple[Wire, dict[str, Any]]] = {
+WHOLE: dict[str, tuple[WireFormat, dict[str, Any]]] = {
     "messages": (
         MESSAGES,
         {
@@ -217,7 +217,7 @@ def test_an_answer_that_is_not_streamed_is_read_whole(name: str):
 
 
 @pytest.mark.parametrize("wire", WIRES.values(), ids=lambda wire: wire.name)
-def test_what_a_provider_sends_is_not_trusted(wire: Wire):
+def test_what_a_provider_sends_is_not_trusted(wire: WireFormat):
     for body in (b"[]", b"null", b"{", b'{"content": 7, "choices": {"a": 1}, "output": "x"}', b"\xff\xfe"):
         reader = wire.reader(streams=False)
         reader.feed(body)
@@ -270,7 +270,7 @@ def test_tools_that_the_provider_runs_for_money_are_taken_out():
         (RESPONSES, {"model": "m", "background": True}, "background"),
     ],
 )
-def test_a_request_that_cannot_be_passed_on_is_refused(wire: Wire, body: dict[str, Any], says: str):
+def test_a_request_that_cannot_be_passed_on_is_refused(wire: WireFormat, body: dict[str, Any], says: str):
     with pytest.raises(BadInput, match=says):
         wire.asked(body)
 

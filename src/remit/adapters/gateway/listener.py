@@ -20,9 +20,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from remit.adapters.gateway.members import Member, digest_of
-from remit.adapters.gateway.passing import Head, Request, Sent
+from remit.adapters.gateway.passing import AnswerHead, ProgramRequest, Sent
 from remit.adapters.gateway.reading import fields
-from remit.adapters.gateway.wires import WIRES, RefusalSent, Wire
+from remit.adapters.gateway.wires import WIRES, RefusalSent, WireFormat
 from remit.adapters.guard import GuardedProtocol
 from remit.core.values import Json, decode, encode
 from remit.errors import BadInput
@@ -99,7 +99,7 @@ class GatewayListener:
         return found if found is not None and found.knows(token) else None
 
     async def _asked(
-        self, member: Member, wire: Wire, headers: list[tuple[str, str]], receive: Receive, send: Send
+        self, member: Member, wire: WireFormat, headers: list[tuple[str, str]], receive: Receive, send: Send
     ) -> None:
         try:
             request = await _read(wire, headers, receive)
@@ -130,7 +130,7 @@ async def _pass(pieces: Any, send: Send) -> None:
     """Pass an answer on to the program. If the work ended without one, the connection is closed."""
     began = False
     async for piece in pieces:
-        if isinstance(piece, Head):
+        if isinstance(piece, AnswerHead):
             began = True
             await send(_start(piece.status, piece.headers))
         else:
@@ -139,7 +139,7 @@ async def _pass(pieces: Any, send: Send) -> None:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _read(wire: Wire, headers: list[tuple[str, str]], receive: Receive) -> Request:
+async def _read(wire: WireFormat, headers: list[tuple[str, str]], receive: Receive) -> ProgramRequest:
     try:
         with anyio.fail_after(SECONDS):
             body = await _body(receive)
@@ -150,7 +150,7 @@ async def _read(wire: Wire, headers: list[tuple[str, str]], receive: Receive) ->
     except (ValueError, RecursionError):
         raise BadInput("the request is no JSON") from None
     given = fields(found)
-    return Request(wire, wire.asked(given), given, len(body), headers)
+    return ProgramRequest(wire, wire.asked(given), given, len(body), headers)
 
 
 async def _body(receive: Receive) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from anyio.streams.memory import MemoryObjectSendStream
 
-from remit.adapters.gateway.passing import Passage, Request, Sent
+from remit.adapters.gateway.passing import ProgramRequest, RequestPassage, Sent
 from remit.adapters.gateway.reading import recorded
 from remit.adapters.gateway.upstream import BROKEN, Upstreams
 from remit.core.command import Command
@@ -81,11 +81,11 @@ class Member:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def ask(self, request: Request, out: MemoryObjectSendStream[Sent]) -> None:
+    async def ask(self, request: ProgramRequest, out: MemoryObjectSendStream[Sent]) -> None:
         """Ask a model for the program, and pass its answer to `out`."""
         assert self.upstreams is not None
         async with out, self._free:
-            passage = Passage(request, self.upstreams, out)
+            passage = RequestPassage(request, self.upstreams, out)
             try:
                 await self._asked(request, passage)
             except RemitError as error:
@@ -95,7 +95,7 @@ class Member:
                 self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
                 await passage.refuse(self.refused)
 
-    async def _asked(self, request: Request, passage: Passage) -> None:
+    async def _asked(self, request: ProgramRequest, passage: RequestPassage) -> None:
         assert self.upstreams is not None
         choices = self.upstreams.choices(request.wire, request.asked)
         talk = await self.turn.begin_talk(secrets.token_hex(8))

@@ -14,7 +14,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from remit.adapters.gateway.reading import AnswerRead, recorded
 from remit.adapters.gateway.upstream import AnswerBroken, ProviderRefused, Upstreams
-from remit.adapters.gateway.wires import Asked, RefusalSent, Wire
+from remit.adapters.gateway.wires import ReadRequest, RefusalSent, WireFormat
 from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer
@@ -22,37 +22,37 @@ from remit.ports.models import Hear, ModelAnswer
 _PASSED: Final = ("content-type", "request-id", "x-request-id", "openai-processing-ms", "anthropic-")
 
 
-class Head(NamedTuple):
+class AnswerHead(NamedTuple):
     """The head of an answer."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
 
 
-Sent = Head | bytes
+Sent = AnswerHead | bytes
 
 
-class Request(NamedTuple):
+class ProgramRequest(NamedTuple):
     """What a program has sent: the format, its reading, the body and the headers."""
 
-    wire: Wire
-    asked: Asked
+    wire: WireFormat
+    asked: ReadRequest
     body: dict[str, Any]
     size: int
     headers: Sequence[tuple[str, str]]
 
 
-class Passage:
+class RequestPassage:
     """The way of one request through the gateway, and of its answer back into `out`."""
 
-    def __init__(self, request: Request, upstreams: Upstreams, out: MemoryObjectSendStream[Sent]) -> None:
+    def __init__(self, request: ProgramRequest, upstreams: Upstreams, out: MemoryObjectSendStream[Sent]) -> None:
         self.request = request
         self.is_begun = False  # whether the program has been sent a part of an answer
         self.rejected: ProviderRefused | None = None
         self._upstreams = upstreams
         self._out = out
         self._held = b""
-        self._head: Head | None = None
+        self._head: AnswerHead | None = None
         self._read: AnswerRead | None = None
 
     async def send(self, attempt: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
@@ -106,7 +106,7 @@ class Passage:
 
     async def _answer(self, refusal: RefusalSent) -> None:
         self.is_begun = True
-        await self._out.send(Head(refusal.status, refusal.headers))
+        await self._out.send(AnswerHead(refusal.status, refusal.headers))
         await self._out.send(refusal.body)
 
     async def _pass(self, data: bytes) -> None:
@@ -119,6 +119,6 @@ class Passage:
         await self._out.send(data)
 
 
-def _head(answer: httpx.Response) -> Head:
+def _head(answer: httpx.Response) -> AnswerHead:
     kept = ((name, value) for name, value in answer.headers.items() if name.startswith(_PASSED))
-    return Head(answer.status_code, tuple(kept))
+    return AnswerHead(answer.status_code, tuple(kept))

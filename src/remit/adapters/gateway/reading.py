@@ -160,7 +160,7 @@ Take = Callable[[AnswerRead, dict[str, Any]], bool]
 """Reads one event into the answer. Returns whether the event and all later ones are held back until the record."""
 
 
-class StreamReader:
+class StreamedAnswer:
     """Reads a streamed answer. `feed` returns the bytes that may be passed on at once; `held` are the others."""
 
     def __init__(self, take: Take, *, drops_usage: bool = False) -> None:
@@ -192,7 +192,7 @@ class StreamReader:
         self.held += self._split.rest()
 
 
-class WholeReader:
+class WholeAnswer:
     """Reads an answer that is not streamed. All of it is held back until the record."""
 
     def __init__(self, take: Take) -> None:

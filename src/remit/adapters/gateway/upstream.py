@@ -14,7 +14,7 @@ import httpx
 from remit.adapters.bodies import shown_words
 from remit.adapters.endpoints import Endpoints, KeyOf, KeysGiven, MissingKey, UrlGiven, key_in_environment
 from remit.adapters.gateway.reading import AnswerTooLarge, fields
-from remit.adapters.gateway.wires import Asked, Wire
+from remit.adapters.gateway.wires import ReadRequest, WireFormat
 from remit.adapters.providers import provider_of, usual
 from remit.core.recovery import Choice, ModelFailure, ModelTry, kind_of, own_key
 from remit.core.secret import Secret
@@ -96,7 +96,7 @@ class Upstreams:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
-    def choices(self, wire: Wire, asked: Asked) -> tuple[Choice, ...]:
+    def choices(self, wire: WireFormat, asked: ReadRequest) -> tuple[Choice, ...]:
         """Return the models for a request: the one it names, then those that may replace it, of the same format. Raise
         `Refused` if the member may not ask it."""
         if not self.models:
@@ -122,7 +122,7 @@ class Upstreams:
 
     @asynccontextmanager
     async def sent(
-        self, wire: Wire, attempt: ModelTry, body: dict[str, Any], headers: Iterable[tuple[str, str]]
+        self, wire: WireFormat, attempt: ModelTry, body: dict[str, Any], headers: Iterable[tuple[str, str]]
     ) -> AsyncGenerator[httpx.Response]:
         """Send a request, and yield the answer once its head is there. Raise `ProviderRefused` for an error status."""
         key = self._places.key(attempt.key, attempt.secret)

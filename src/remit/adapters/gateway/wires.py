@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from remit.adapters.gateway.reading import (
     AnswerRead,
-    StreamReader,
-    WholeReader,
+    StreamedAnswer,
+    WholeAnswer,
     are_counted,
     count,
     fields,
@@ -38,7 +38,7 @@ class RefusalSent(NamedTuple):
     body: bytes
 
 
-class Asked(NamedTuple):
+class ReadRequest(NamedTuple):
     """A program's request: the model it names, its output limit (None without one), whether it wants a stream, the
     names of the tools it offers, and the part that is new since the model's last answer, as it is recorded."""
 
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     news: list[Json]
 
 
-class Wire(ABC):
+class WireFormat(ABC):
     """One format. `path` is where programs send it, `address` the path below a provider's base address."""
 
     name: ClassVar[str]
@@ -60,7 +60,7 @@ class Wire(ABC):
         """Whether this provider's models can be asked in this format."""
         return provider != "anthropic"
 
-    def asked(self, body: dict[str, Any]) -> Asked:
+    def asked(self, body: dict[str, Any]) -> ReadRequest:
         """Read a request. Raise `BadInput` if it cannot be passed on."""
         model, streams = body.get("model"), body.get("stream", False)
         if not isinstance(model, str) or not model:
@@ -68,7 +68,7 @@ class Wire(ABC):
         if not isinstance(streams, bool):
             raise BadInput(f"stream is true or false, not {shown(streams)}")
         tools = frozenset(self.tool_names(items_of(body.get("tools"))))
-        return Asked(model, self._most(body), streams, tools, self._news(body))
+        return ReadRequest(model, self._most(body), streams, tools, self._news(body))
 
     def _most(self, body: dict[str, Any]) -> int | None:
         given = next((body[name] for name in self._limits() if body.get(name) is not None), None)
@@ -76,9 +76,9 @@ class Wire(ABC):
             raise BadInput(f"the limit of output tokens is a number of at least 1, not {shown(given)}")
         return given
 
-    def reader(self, *, streams: bool, drops_usage: bool = False) -> StreamReader | WholeReader:
+    def reader(self, *, streams: bool, drops_usage: bool = False) -> StreamedAnswer | WholeAnswer:
         """Return a reader for one answer."""
-        return StreamReader(self.take_event, drops_usage=drops_usage) if streams else WholeReader(self.take_whole)
+        return StreamedAnswer(self.take_event, drops_usage=drops_usage) if streams else WholeAnswer(self.take_whole)
 
     def refusal(self, sentence: str, *, streams: bool) -> RefusalSent:
         """Spell a refusal. 400 is the one status at which every program stops at once and shows the sentence."""
@@ -162,7 +162,7 @@ def _said(role: Any, content: Any) -> Json:
     return {"type": "message", "role": str(role or "user"), "content": _words(content)}
 
 
-class Messages(Wire):
+class Messages(WireFormat):
     """Anthropic's messages."""
 
     name = "messages"
@@ -275,14 +275,14 @@ def _take_block(answer: AnswerRead, place: object, block: dict[str, Any]) -> Non
         answer.say(block.get("text"))
 
 
-class Chat(Wire):
+class Chat(WireFormat):
     """OpenAI's chat completions, which many providers speak."""
 
     name = "chat"
     path = "/v1/chat/completions"
     address = "/chat/completions"
 
-    def asked(self, body: dict[str, Any]) -> Asked:
+    def asked(self, body: dict[str, Any]) -> ReadRequest:
         if body.get("n", 1) not in (1, None):
             raise BadInput("ask for one answer at a time: n is 1")
         return super().asked(body)
@@ -356,14 +356,14 @@ def _count_chat(answer: AnswerRead, usage: dict[str, Any]) -> None:
         answer.usage, answer.read = Usage(read, usage["completion_tokens"], cached), read
 
 
-class Responses(Wire):
+class Responses(WireFormat):
     """OpenAI's responses."""
 
     name = "responses"
     path = "/v1/responses"
     address = "/responses"
 
-    def asked(self, body: dict[str, Any]) -> Asked:
+    def asked(self, body: dict[str, Any]) -> ReadRequest:
         if body.get("background"):
             raise BadInput("a request in the background would go on without its task: leave background out")
         return super().asked(body)
@@ -466,4 +466,4 @@ def _count_responses(answer: AnswerRead, usage: dict[str, Any]) -> None:
         answer.usage, answer.read = Usage(read, usage["output_tokens"], cached), read
 
 
-WIRES: Final[dict[str, Wire]] = {wire.path: wire for wire in (Messages(), Chat(), Responses())}
+WIRES: Final[dict[str, WireFormat]] = {wire.path: wire for wire in (Messages(), Chat(), Responses())}
