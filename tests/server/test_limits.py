@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from remit.adapters.guard import HEAD, HEADERS
 from remit.errors import TooMany
 from remit.server.app import ServerSettings
-from remit.adapters.guard import HEAD, HEADERS
 from remit.server.limits import FairTurns, RateLimits, RequestRates
 from remit.server.serve import PortServer, listening
 from remit.server.strict import BodyLimits
