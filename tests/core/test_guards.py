@@ -258,6 +258,15 @@ def test_bounds_that_come_with_the_wish_count_as_well(guard):
     assert allows(guard, remit, "coder", within=Bounds(agents=["coder"]))
 
 
+@pytest.mark.rule("plan.bounds")
+def test_what_leads_a_plan_is_no_agent_and_cannot_be_asked_for_outside_the_bounds():
+    within = Bounds(agents=["tester"])
+
+    assert allows(admitted, first_remit("plan", within=within), "plan")
+    assert refusal(admitted, first_remit("lead", within=within), "plan").rule == "not-allowed"
+    assert refusal(admitted, first_remit("plan", within=within), "coder").rule == "not-allowed"
+
+
 @pytest.mark.rule("bounds.empty")
 def test_bounds_without_agents_admit_no_one():
     assert refusal(admitted, first_remit(within=Bounds(agents=())), "coder").rule == "not-allowed"

@@ -8,9 +8,10 @@ import anyio
 import pytest
 
 import remit
-from engine.helping import a_few_rounds, listening
+from engine.helping import a_few_rounds, ends, listening
 from remit import Bounds, Card, Plan, Runtime, Step, Turn, errors
 from remit.report.tree import tree
+from remit.testing import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,30 @@ async def test_a_step_can_be_for_any_agent_with_the_capability(rt: Runtime):
     outcome = await rt.run_plan(Plan([Step("a", "A", capability="job bob")]))
     assert outcome.steps["a"].agent == "bob"
     assert told["ann"] == []
+
+
+@pytest.mark.rule("plan.bounds")
+@pytest.mark.parametrize("how", ["run", "submit", "later"])
+async def test_a_plan_within_bounds_needs_only_the_agents_of_its_steps(rt: Runtime, clock: FakeClock, how: str):
+    told = listening(rt, "ann", "bob")
+    within = Bounds(agents=["ann"])
+
+    async def done(*steps: Step) -> dict[str, str]:
+        if how == "run":
+            outcome = await rt.run_plan(Plan([*steps]), within=within)
+        else:
+            task = await rt.submit_plan(Plan([*steps]), within=within, after=60 if how == "later" else 0)
+            await ends(clock, task)
+            outcome = await task.plan_outcome()
+        return {name: step.state for name, step in outcome.steps.items()}
+
+    assert await done(Step("a", "A", agent="ann"), Step("b", "B", agent="ann", after=["a"])) == {
+        "a": "completed",
+        "b": "completed",
+    }
+    with pytest.raises(errors.RemitError, match="bob"):
+        await done(Step("a", "A", agent="bob"))
+    assert (len(told["ann"]), told["bob"]) == (2, [])
 
 
 @pytest.mark.rule("plan.events")

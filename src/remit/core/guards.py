@@ -16,7 +16,7 @@ from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.lifecycle import RunFacts
 from remit.core.loops import ONCE, Repetition, Sign, echo_sentence
-from remit.core.remit import Pass, Remit, path
+from remit.core.remit import STAND_IN, Pass, Remit, path
 
 RECORDED: Final = 100  # of one task
 
@@ -210,6 +210,8 @@ def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """Check the ceiling's half of `allowed`, which also applies to the first holder of a run."""
     if has(remit.bounds.agents, wish.to) and has(wish.within.agents, wish.to):
+        return ALLOW
+    if remit.holder == wish.to == STAND_IN:  # the engine leads a plan itself; the agents of its steps are checked
         return ALLOW
     return deny("not-allowed", f"'{wish.to}' is outside the bounds of this run; {_whom(facts)}")
 
