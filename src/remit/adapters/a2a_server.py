@@ -73,7 +73,8 @@ from remit.runtime.handles import held
 from remit.runtime.tasks import Status
 
 HOLD: Final = 300.0  # seconds that a request waits for the end of its task
-LOOK: Final = 2.0  # seconds between two looks at a task of which nothing is heard
+CHECK: Final = 0.3  # seconds between two looks whether the key still counts: with its cache, less than a second
+LOOK: Final = 6  # checks between two looks at a task of which nothing is heard
 STOP: Final = 5.0  # seconds to wait for a cancelled task
 PAGE, MOST = 50, 100  # tasks on a page
 _LISTED: Final = 1_000
@@ -297,12 +298,16 @@ async def _watched(
     async with call.workspace.journal.follow(run=run) as follow:
         look = await looked_at(call, task)
         yield await task_of(call, look, history)
+        checks = 0
         while not look.is_over and (stays or look.question is None):
-            await follow.next(LOOK)
+            heard = await follow.next(CHECK)
             try:
                 await call.check()
             except Unauthorised:
                 return
+            checks = 0 if heard else checks + 1
+            if checks % LOOK:
+                continue
             before, look = look, await looked_at(call, task)
             if not look.is_over and look.question is None:
                 look = look._replace(progress=await _progress(call, task, before.progress))

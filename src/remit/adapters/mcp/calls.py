@@ -22,6 +22,7 @@ from remit.runtime.outsiders import Outsider
 
 HOLD: Final = 25 * SECOND  # how long one round waits
 ROUNDS: Final = 8  # clients end a call after ten
+CHECK_SECONDS: Final = 0.3  # between two looks whether the key still counts: with its cache, less than a second
 _REASON: Final = 300  # characters of a refusal
 _CANCEL_SECONDS: Final = 10
 _WHY: Final = "cancelled by its caller"
@@ -170,7 +171,7 @@ class OpenCall:
             if left <= 0:
                 return self._come_back()
             await self._wire.check()
-            events = [one for one in await following(min(left, LOOK_SECONDS)) if one.run in self._state.tasks]
+            events = [one for one in await following(min(left, CHECK_SECONDS)) if one.run in self._state.tasks]
             for event in events:
                 await self._wire.progress(event.seq, f"{event.kind} {event.agent}".strip())
                 self._state = self._state._replace(seq=event.seq)
