@@ -110,7 +110,7 @@ async def _serve(
     from remit.server.carrying import carrying
 
     with interrupts() as heard:
-        async with open_server(workspace, address) as opened:
+        async with open_server(workspace, address, team) as opened:
             if team is not None:
                 await team.available()
                 lasting(team, "no other process could see it")

@@ -24,6 +24,7 @@ from remit.runtime.workspace import Workspace, opening_of, subscribe
 if TYPE_CHECKING:
     import socket
 
+    from remit.adapters.asking.server import AnswerServer
     from remit.cli.interrupts import Interrupts
     from remit.core.events import Event
     from remit.runtime.runtime import Runtime
@@ -80,10 +81,11 @@ def must_have_server() -> None:
 
 @asynccontextmanager
 async def open_server(
-    workspace: Workspace, address: ServeAddress, *, or_any: bool = False
+    workspace: Workspace, address: ServeAddress, team: Runtime | None = None, *, or_any: bool = False
 ) -> AsyncGenerator[OpenServer]:
     """Listen for the workspaces of a store, with a token if only this machine reaches the address. With `or_any`, take
-    any port if that of the address is in use. Raise `BadInput` if other machines reach it and nobody has a key."""
+    any port if that of the address is in use. The links of the team's channels are answered, too. Raise `BadInput` if
+    other machines reach the address and nobody has a key."""
     from remit.server.app import create_app
     from remit.server.auth import StoreDoorkeeper, has_access
     from remit.server.callers import TokenDoorkeeper
@@ -99,7 +101,7 @@ async def open_server(
         doorkeeper = StoreDoorkeeper(database, clock, TokenDoorkeeper(token, workspace.name) if token else None)
         tenants = Tenants(database, (workspace,))
         sessions = _sessions(workspace, doorkeeper, bound)
-        server = PortServer(create_app(tenants, doorkeeper, _settings(bound, workspace.name), sessions))
+        server = PortServer(create_app(tenants, doorkeeper, _settings(bound, workspace.name), sessions, _answers(team)))
         file = str(keep_token(bound.port, token)) if token else ""
         try:
             yield OpenServer(bound, server, opened, tenants, token, file)
@@ -107,6 +109,15 @@ async def open_server(
             await doorkeeper.close()
             if token:
                 forget_token(bound.port, token)
+
+
+def _answers(team: Runtime | None) -> list[AnswerServer]:
+    """Return what answers the links that the team's channels send."""
+    if team is None or not team.serving_settings.channels:
+        return []
+    from remit.adapters.asking.server import AnswerServer
+
+    return [one for one in team.serving_settings.channels if isinstance(one, AnswerServer)]
 
 
 def _listening(address: ServeAddress, *, or_any: bool) -> socket.socket:

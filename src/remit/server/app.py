@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from http import HTTPStatus
@@ -27,6 +27,8 @@ from remit.server.feed import Feeds
 from remit.server.handlers.remote import REMOTE_ROWS
 from remit.server.handlers.session import DOOR, SESSION_ROWS
 from remit.server.limits import USUAL_RATES, FairTurns, RateLimits, RequestRates
+from remit.server.links import PATH as LINKS
+from remit.server.links import AnswerPage, answer_link
 from remit.server.mcp import mcp_app
 from remit.server.metrics import metrics_app
 from remit.server.openapi import RouteRows
@@ -133,7 +135,9 @@ class Server:
         settings: ServerSettings,
         rows: Iterable[Row] = ROWS,
         sessions: Sessions | None = None,
+        answers: Sequence[AnswerPage] = (),
     ) -> None:
+        self._answers = answers
         self._tenants = tenants
         self._doorkeeper = doorkeeper
         self._sessions = sessions
@@ -181,6 +185,9 @@ class Server:
         name = ""
         given: list[object] = []
         try:
+            if self._answers and scope["path"] == LINKS:
+                await (await self._link(scope, receive))(scope, receive, send)
+                return
             self._must_be_for_us(scope)
             mount = self._mounted(scope["path"])
             if mount is not None:
@@ -202,13 +209,22 @@ class Server:
         if not send.has_begun:  # a mounted application may have failed in the middle of its answer
             await response(scope, receive, send)
 
+    async def _link(self, scope: Scope, receive: Receive) -> Response:
+        """Answer the link of a question. It needs its token only, and may come from any page."""
+        self._must_be_our_host(scope)
+        self._rates.admit("links", self._settings.workspace)
+        return await answer_link(self._answers, scope, receive)
+
+    def _must_be_our_host(self, scope: Scope) -> None:
+        hosts = self._settings.hosts
+        if hosts and header(scope, b"host").lower() not in hosts:
+            raise Forbidden("this server does not serve that host; `remit serve --allow-host` adds one")
+
     def _must_be_for_us(self, scope: Scope) -> None:
         """Raise `Forbidden` for another host, and for a page of another origin: a browser may have been led here."""
-        settings = self._settings
-        if settings.hosts and header(scope, b"host").lower() not in settings.hosts:
-            raise Forbidden("this server does not serve that host; `remit serve --allow-host` adds one")
+        self._must_be_our_host(scope)
         origin = header(scope, b"origin")
-        if origin and origin.lower() not in settings.origins:
+        if origin and origin.lower() not in self._settings.origins:
             raise Forbidden("pages of that origin may not call this server; `remit serve --allow-origin` adds one")
 
     def _row(self, scope: Scope) -> tuple[Row, list[str]] | Response:
@@ -295,10 +311,12 @@ def create_app(
     doorkeeper: Doorkeeper,
     settings: ServerSettings | None = None,
     sessions: Sessions | None = None,
+    answers: Sequence[AnswerPage] = (),
 ) -> Server:
     """Return the server of these workspaces. Its settings say which hosts it answers. With `sessions`, a browser may
-    also call it with a cookie."""
-    return Server(tenants, doorkeeper, ServerSettings() if settings is None else settings, sessions=sessions)
+    also call it with a cookie; `answers` answer the links of questions."""
+    given = ServerSettings() if settings is None else settings
+    return Server(tenants, doorkeeper, given, sessions=sessions, answers=answers)
 
 
 _BUG: Final = "the server failed; its log says why"

@@ -65,12 +65,12 @@ async def read_request(reader: asyncio.StreamReader) -> PageRequest:
     method, target = _target(first)
     path, _, query = target.partition("?")
     if method in ("GET", "HEAD"):
-        return PageRequest(method, path, _fields(query))
+        return PageRequest(method, path, fields_of(query))
     if method != "POST":
         raise BadRequest(HTTPStatus.METHOD_NOT_ALLOWED)
     body = await reader.readexactly(_length(_headers(rest)))
     try:
-        return PageRequest(method, path, _fields(body.decode("ascii")))
+        return PageRequest(method, path, fields_of(body.decode("ascii")))
     except UnicodeDecodeError:
         raise BadRequest(HTTPStatus.BAD_REQUEST) from None
 
@@ -105,7 +105,8 @@ def _length(headers: dict[str, str]) -> int:
     return int(length)
 
 
-def _fields(text: str) -> dict[str, str]:
+def fields_of(text: str) -> dict[str, str]:
+    """Return the fields of a form or of an address. Raise `BadRequest` for two of the same name."""
     try:
         found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
     except ValueError:
@@ -203,20 +204,21 @@ class AnswerServer:
 
     Fetching a link decides nothing, because programs fetch links for previews; it returns a page with a form that
     decides. Everyone who has the link may answer. It does not prove who they are, so `by` is `link` and the name they
-    typed.
+    typed. `remit serve` answers the links of its team at /answer, too; with `port=None` only there.
     """
 
     def __init__(
         self,
         secret: SecretGiven,
         *,
-        port: int = PORT,
+        port: int | None = PORT,
         host: str = "127.0.0.1",
         name: str = "answers",
         timeout: float = SECONDS,
     ) -> None:
         self.name = name
-        self.port = between(port, "port", 0, 65_535)
+        self.port = None if port is None else between(port, "port", 0, 65_535)
+        self._desk: Desk | None = None
         self._host = line(host, "host", 255)
         self._seconds = span(timeout, "timeout") / SECOND
         self._links = Links(secret)
@@ -226,10 +228,18 @@ class AnswerServer:
         self.ready = asyncio.Event()  # set when it listens; then `port` is the actual port
 
     def __repr__(self) -> str:
-        return f"<AnswerServer at {self._host}:{self.port}>"
+        return "<AnswerServer>" if self.port is None else f"<AnswerServer at {self._host}:{self.port}>"
+
+    async def respond(self, request: PageRequest) -> tuple[HTTPStatus, str]:
+        """Return the page for a request that another server has read. It knows no link before the team serves."""
+        return _WRONG_LINK if self._desk is None else await self._answered(self._desk, request)
 
     async def listen(self, desk: Desk) -> None:
         """Answer requests until cancelled."""
+        self._desk = desk
+        if self.port is None:
+            self.ready.set()
+            await anyio.sleep_forever()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await self._serve(desk, reader, writer)
@@ -312,8 +322,7 @@ class AnswerServer:
             return HTTPStatus.NOT_FOUND, told("There is nothing here", "Nothing was decided.")
         found = await self._found(desk, request.fields)
         if found is None:
-            wrong = "This link is wrong, or it is not for this any more. Nothing was decided."
-            return HTTPStatus.FORBIDDEN, told("This link does not count", wrong)
+            return _WRONG_LINK
         inquiry, chosen = found
         if request.method == "POST":
             if request.fields["c"] == LOOK:
@@ -353,6 +362,12 @@ class AnswerServer:
             _log.warning("an answer by a link could not be recorded: %s", error)
             return HTTPStatus.SERVICE_UNAVAILABLE, told("Not recorded", "Nothing was decided; try again in a moment.")
         return HTTPStatus.OK, told("Recorded", f"{chosen.label}: question {inquiry.id} is decided. Thank you.")
+
+
+_WRONG_LINK: Final = (
+    HTTPStatus.FORBIDDEN,
+    told("This link does not count", "This link is wrong, or it is not for this any more. Nothing was decided."),
+)
 
 
 def _became(inquiry: Inquiry) -> str:
