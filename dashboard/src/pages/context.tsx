@@ -138,14 +138,14 @@ function EntryView({ namespace, name }: { namespace: string; name: string }) {
   const loaded = useLoad<Entry>(route("context", namespace, name), changes);
   return (
     <section class="card entry" aria-label={`${namespace}/${name}`}>
-      <Shown of={loaded}>{(entry) => <EntryCard entry={entry} />}</Shown>
+      <Shown of={loaded}>{(entry) => <EntryCard entry={entry} reload={loaded.reload} />}</Shown>
       <History namespace={namespace} name={name} version={loaded.data?.version ?? 0} />
       <Readers namespace={namespace} name={name} />
     </section>
   );
 }
 
-function EntryCard({ entry }: { entry: Entry }) {
+function EntryCard({ entry, reload }: { entry: Entry; reload: () => void }) {
   const time = useNow();
   const [edits, setEdits] = useState(false);
   const [removes, setRemoves] = useState(false);
@@ -178,7 +178,7 @@ function EntryCard({ entry }: { entry: Entry }) {
         <Field name="changed">{moment(entry.updated_at)}</Field>
         <Field name="kept">{entry.expires_at ? `until ${moment(entry.expires_at)} (${left(entry.expires_at - time)})` : "until it is removed"}</Field>
       </dl>
-      {edits && <EditDialog entry={entry} onClose={() => setEdits(false)} />}
+      {edits && <EditDialog entry={entry} onClose={() => (setEdits(false), reload())} />}
       {removes && (
         <FormDialog
           title={`Remove ${entry.namespace}/${entry.key}?`}

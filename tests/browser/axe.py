@@ -1,0 +1,22 @@
+"""Accessibility of a page, as axe-core sees it. It is a package for development: nothing of it is in the wheel."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def findings(page: Page) -> list[str]:
+    """Return what axe-core finds wrong with the page: the rule, and where."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: `make dashboard` installs it")
+    page.evaluate(AXE.read_text())  # by the debugger, so that the page's own policy stays as it is
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {node['target'][-1]} {node['failureSummary'].splitlines()[-1].strip()}"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]
