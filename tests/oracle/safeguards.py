@@ -20,11 +20,12 @@ Witness = Literal["oracle", "spy", "zombie"]
 
 class Safeguard(NamedTuple):
     """`witness` is the check that has to fail without it: random trees, pairs of worlds, or a process that others take
-    for dead."""
+    for dead. `begin` is the seed to try first, for one that is noticed late; all others are tried after it."""
 
     place: str
     instead: Callable[..., Any]
     witness: Witness = "oracle"
+    begin: int = 0
 
     @property
     def name(self) -> str:
@@ -133,14 +134,14 @@ SAFEGUARDS: Final = (
     Safeguard(f"{_GUARDS}:not_too_deep", allows),
     Safeguard(f"{_GUARDS}:in_time", allows),
     Safeguard(f"{_GUARDS}:not_broken", allows),
-    Safeguard(f"{_GUARDS}:not_broken_for_a_person", allows),
+    Safeguard(f"{_GUARDS}:not_broken_for_a_person", allows, begin=50),
     Safeguard(f"{_GUARDS}:within_tier", allows),
     Safeguard(f"{_GUARDS}:room_for_task", allows),
     Safeguard(f"{_GUARDS}:not_to_itself", allows),
     Safeguard(f"{_GUARDS}:not_to_an_asker", allows),
     Safeguard(f"{_GUARDS}:few_handoffs", allows),
-    Safeguard(f"{_GUARDS}:no_repeat", allows),
-    Safeguard("remit.core.loops:repeated", false),
+    Safeguard(f"{_GUARDS}:no_repeat", allows, begin=41),
+    Safeguard("remit.core.loops:repeated", false, begin=41),
     Safeguard("remit.core.plan:faults", no_list),
     Safeguard("remit.engine.directory:askable", everyone),
     Safeguard("remit.engine.inbox:Inbox._may_write_to", nothing),
@@ -161,11 +162,11 @@ SAFEGUARDS: Final = (
     Safeguard("remit.core.scope:covers", true),
     Safeguard(f"{_LIVE}.sees", true),
     Safeguard(f"{_LIVE}.sees", true, "spy"),
-    Safeguard(f"{_LIVE}._wrote", whatever_it_wrote),  # the ceiling holds for that too
+    Safeguard(f"{_LIVE}._wrote", whatever_it_wrote, begin=138),  # the ceiling holds for that too
     Safeguard(f"{_ACCESS}._may_write", nothing),
     Safeguard(f"{_ACCESS}._may_write", nothing, "spy"),
     Safeguard("remit.engine.context:Sight.must_cover", nothing),
-    Safeguard("remit.engine.context:Sight.must_cover", nothing, "spy"),
+    Safeguard("remit.engine.context:Sight.must_cover", nothing, "spy", begin=22),
     Safeguard("remit.core.remit:Rights.given", as_wished),  # an asker passes on what it does not have
     Safeguard("remit.core.remit:Rights.given", as_wished, "spy"),
     Safeguard("remit.core.remit:handed_to", everything_too),
@@ -175,12 +176,12 @@ SAFEGUARDS: Final = (
     # What is from outside stays so
     Safeguard(f"{_LIVE}.take", nothing),
     Safeguard(f"{_LIVE}.says", inside),
-    Safeguard("remit.core.trust:least", inside),
+    Safeguard("remit.core.trust:least", inside, begin=48),
     # Requests, tasks of others, and turns that are over
     Safeguard("remit.engine.queue.submitting:_same", nothing),
     Safeguard("remit.core.identity:content_of", one_key),
     Safeguard("remit.core.identity:keyed", one_used_key),
-    Safeguard("remit.engine.queue.control:_is_below", true, "spy"),
+    Safeguard("remit.engine.queue.control:_is_below", true, "spy", begin=242),
     Safeguard(f"{_LIVE}.must_be_at_work", nothing),
     Safeguard(f"{_LIVE}.must_hold", nothing, "zombie"),
     # What comes out of the store is what went in
