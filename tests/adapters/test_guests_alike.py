@@ -264,6 +264,7 @@ async def test_a_listener_gets_the_text_as_it_comes(kind: str, dialect: str):
         assert len(heard) > 1
         assert all(request.stream for request in place.server.requests)
         assert (await data_of(rt, "model.answered"))[-1]["usage"] == {"input": 9, "output": 4}
+        assert (await data_of(rt, "model.answered"))[0]["receipt"]["saw"][0][0] == "task"
 
 
 @pytest.mark.rule("guest.cancel")

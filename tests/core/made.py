@@ -281,7 +281,8 @@ MADE = [
     model_answered(
         CODER,
         ModelTry("openai:gpt-5", "A", 1),
-        {"named": "gpt-5", "calls": ["look"], "usage": {"input": 1_200, "output": 7}, "cost": 3, "elapsed": 9},
+        {"named": "gpt-5", "calls": ["look"], "usage": {"input": 1_200, "output": 7}, "cost": 3, "elapsed": 9}
+        | {"receipt": RECEIPT},
         NOW,
     ),
     model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),

@@ -242,6 +242,31 @@ async def test_people_see_what_a_task_waits_for(rt: Runtime, clock):
     assert detail(waits[0]) == " waits 5.0 s for big, second try"
 
 
+@pytest.mark.rule("receipt.first-answer")
+async def test_the_first_answer_of_a_turn_comes_with_what_the_turn_has_seen(rt: Runtime):
+    talk = Talk("one", "two")
+
+    async def coder(turn: Turn) -> str:
+        await turn.context.get("notes", "plan")
+        for digest in ("a", "b"):
+            await turn.model(talk.call(digest))
+        return "done"
+
+    @rt.agent(asks="*", reads=["notes", "secrets"])
+    async def lead(turn: Turn) -> object:
+        return await turn.delegate("coder", "build", sees=["notes"])
+
+    rt.add(Card("coder"), coder)
+    await rt.workspace.context().set("notes", "plan", "first things first")
+    await rt.run("lead", "go")
+    first, second = await events(rt, "model.answered")
+    assert [part[0] for part in first["receipt"]["saw"]] == ["task", "notes/plan"]
+    assert first["receipt"]["withheld"]
+    assert "receipt" not in second
+    [end, _] = await events(rt, "task.completed")
+    assert end["receipt"] == first["receipt"], "it has seen nothing since"
+
+
 async def until_asked(talk: Talk, times: int) -> None:
     with anyio.fail_after(PATIENCE):
         while len(talk.asked) < times:

@@ -114,15 +114,12 @@ class Receipt:
             self.saw[at if part.why != "message" else (part.what, -len(self.saw), part.digest)] = part
 
     def data(self) -> dict[str, Json]:
-        return {
-            "saw": [list(part) for part in self.saw.values()],
-            "tokens": self.tokens,
-            "unlisted": self.unlisted,
-            "withheld": [*([what, why] for what, why in self.withheld.items()), *self._more()],
-        }
-
-    def _more(self) -> list[Json]:
-        return [[f"and {self._withheld_more:,} more", "not listed"]] if self._withheld_more else []
+        # Without loops of Python: this runs for every turn.
+        withheld: list[Json] = [*map(list[Json], self.withheld.items())]
+        if self._withheld_more:
+            withheld.append([f"and {self._withheld_more:,} more", "not listed"])
+        saw: list[Json] = [*map(list[Json], self.saw.values())]
+        return {"saw": saw, "tokens": self.tokens, "unlisted": self.unlisted, "withheld": withheld}
 
 
 def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:

@@ -7,6 +7,7 @@ import asyncio
 from asyncio import to_thread
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
+from itertools import filterfalse
 from typing import Any, NamedTuple, cast
 
 from remit.core.checks import meant
@@ -271,7 +272,7 @@ class Models(NamedTuple):
         if at is not None:
             live.operations.answered(at.talk)
         live.conversation.requests += 1
-        if strange := _strange(call, reply):
+        if reply.calls and (strange := _strange(call, reply)):
             await self.circles.unknown(live, strange)
         return reply
 
@@ -397,7 +398,7 @@ class Models(NamedTuple):
             "trim": attempt.trim,
             **_position_data(call.at),
         }
-        if strange := _strange(call, reply):
+        if reply.calls and (strange := _strange(call, reply)):
             kept["strange"] = cast("Json", strange)
         if live.took != TRUSTED:
             kept["took"] = live.took
@@ -405,8 +406,11 @@ class Models(NamedTuple):
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
             now = self.ground.clock.now()
+            told = _told(reply, cost, now - request.began)
+            if not live.conversation.requests:  # people see it while the turn runs, not only at its end
+                told["receipt"] = live.receipt.data()
             events = [
-                model_answered(live.remit, attempt, _told(reply, cost, now - request.began), now),
+                model_answered(live.remit, attempt, told, now),
                 *self.costs.charge(view, live, request, reply, cost),
                 *_rested(known, attempt, now),
             ]
@@ -553,7 +557,7 @@ def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
 
 def _strange(call: ModelCall, reply: ModelAnswer) -> list[str]:
     """Return the calls of tools that were not offered."""
-    return [name for name in reply.calls if name not in call.tools] if reply.calls else []
+    return [*filterfalse(call.tools.__contains__, reply.calls)]
 
 
 def _position_data(at: Position | None) -> dict[str, Json]:
