@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Final
 
 from anyio.to_thread import run_sync
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remit.server.problems import plain_problem
@@ -18,6 +18,7 @@ FRONT: Final = "/.well-known/agent-card.json"
 KEY: Final = "REMIT_A2A_KEY"
 AGENT: Final = "REMIT_A2A_FRONT"
 ADDRESS: Final = "REMIT_A2A_ADDRESS"
+_PARSE_ERROR: Final = -32700  # JSON-RPC
 _NOT_HERE: Final = "this server has no A2A agents: its operator must install remit[a2a]"
 
 
@@ -48,6 +49,14 @@ def _made(name: str) -> ASGIApp:
     apps, given = import_module("remit.adapters.a2a_app"), os.environ.get
     settings = apps.A2ASettings(PREFIX, given(ADDRESS, "").rstrip("/"), given(AGENT, ""), given(KEY, ""))
     return getattr(apps, name)(settings)
+
+
+def parse_error(scope: Scope, why: str) -> Response | None:
+    """Return the answer to a body that is no JSON, in the words of JSON-RPC; None where HTTP+JSON is spoken."""
+    if not scope["path"].rstrip("/").endswith("/rpc"):
+        return None
+    error = {"code": _PARSE_ERROR, "message": f"Invalid JSON payload: {why}"}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error})
 
 
 @asynccontextmanager
