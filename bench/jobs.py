@@ -21,6 +21,7 @@ from subjects import (
     pydantic_ai,
     servers,
     tasks,
+    web,
 )
 
 FLOOR, REMIT, DURABLE = "floor", "remit", "remit, durable"
@@ -378,4 +379,38 @@ MODELS = (
         (Aim(1.5, ("remit, after none",)),),
     ),
 )
-JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS, *MONEY, *MODELS)
+_PG = "remit, PostgreSQL"
+_APART_FILE, _APART_PG = "remit, written by another process", "remit, the same on PostgreSQL"
+
+
+def _delays(share: float) -> dict[str, Subject]:
+    return {
+        REMIT: web.delay("SQLite", apart=False, share=share),
+        _APART_FILE: web.delay("SQLite", apart=True, share=share),
+        _APART_PG: web.delay("PostgreSQL", apart=True, share=share),
+    }
+
+
+_SOON = tuple(Aim(50, of=one) for one in (REMIT, _APART_FILE, _APART_PG))
+SERVER = (
+    Job(
+        "server-reads",
+        "status reads over HTTP per second of the server's processor time, with a key and all checks",
+        "/s CPU",
+        {FLOOR: web.reads("floor"), REMIT: web.reads("SQLite"), _PG: web.reads("PostgreSQL")},
+        (Aim(1_500),),
+        more=True,
+    ),
+    Job(
+        "server-submits",
+        "durable submits over HTTP per second of the server's processor time, with a key and all checks",
+        "/s CPU",
+        {FLOOR: web.submits("floor"), REMIT: web.submits("SQLite"), _PG: web.submits("PostgreSQL")},
+        (Aim(1_000),),
+        more=True,
+    ),
+    Job("server-events", "from an event to the reader of a stream, median", "ms", _delays(0.5), _SOON),
+    Job("server-events-p95", "the same, slowest of 95 %", "ms", _delays(0.95)),
+    Job("server-stream", "memory of the server for each of 500 streams", "KB", {REMIT: web.stream_memory}, fresh=True),
+)
+JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS, *MONEY, *MODELS, *SERVER)
