@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from remit.core.values import Json
 from remit.report.talk import answer_of
@@ -391,17 +392,23 @@ def object_of(thing: object) -> Data:
 
     JSON encoders write a named tuple as a list; this function does not.
     """
-    if is_dataclass(thing) and not isinstance(thing, type):
-        return {field.name: value(getattr(thing, field.name)) for field in fields(thing)}
-    names = cast("tuple[str, ...]", getattr(thing, "_fields"))  # noqa: B009 - known at run time only
-    return {name: value(getattr(thing, name)) for name in names}
+    return {name: value(getattr(thing, name)) for name in _names(type(thing))}
+
+
+_PLAIN: Final = frozenset((str, int, bool, float))
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the names of the fields of a data class or a named tuple."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else kind._fields
 
 
 def value(thing: object) -> Json:
     """Return any combination of remit's values and JSON as JSON; anything else becomes its text."""
+    if thing is None or type(thing) in _PLAIN:  # most values; the patterns below are slower
+        return cast("Json", thing)
     match thing:
-        case None | bool() | int() | float() | str():
-            return thing
         case Mapping():
             return {str(key): value(item) for key, item in cast("Mapping[object, object]", thing).items()}
         case AbstractSet():
@@ -411,4 +418,4 @@ def value(thing: object) -> Json:
         case list() | tuple():
             return [value(item) for item in cast("Iterable[object]", thing)]
         case _:
-            return str(thing)
+            return thing if isinstance(thing, int | float | str) else str(thing)

@@ -24,10 +24,11 @@ _log = logging.getLogger("remit")
 
 
 class KnownAccess(NamedTuple):
-    """A row that was read from the store, and when, in monotonic time."""
+    """A row that was read from the store, the caller that it stands for, and when, in monotonic time."""
 
     workspace: str
     row: AccessRow
+    caller: Caller
     at: int
 
 
@@ -56,7 +57,7 @@ class StoreDoorkeeper:
         if asked is None or known is None or not known.row.admits(asked.digest, self._clock.now()):
             raise no_key()
         self._note_use(known)
-        return _caller(known)
+        return known.caller
 
     async def again(self, access: str) -> Caller:
         """Return the caller of an access whose key was checked before, for the session of a browser. Raise
@@ -67,7 +68,7 @@ class StoreDoorkeeper:
         if known is None or not known.row.lives(self._clock.now()):
             raise no_key()
         self._note_use(known)
-        return _caller(known)
+        return known.caller
 
     async def close(self) -> None:
         """Stop listening, and wait for the writes in flight."""
@@ -91,7 +92,7 @@ class StoreDoorkeeper:
             return None
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[id_] = fresh = KnownAccess(workspace, found[0], now)
+        self._known[id_] = fresh = KnownAccess(workspace, found[0], _caller(workspace, found[0]), now)
         return fresh
 
     def _hear(self, workspace: str) -> None:
@@ -123,9 +124,8 @@ class StoreDoorkeeper:
             _log.warning("the use of access %s was not written: %s", known.row.id, error)
 
 
-def _caller(known: KnownAccess) -> Caller:
-    row = known.row
-    return Caller(row.id, known.workspace, included(row.scopes.split()), row.agent, row.limits, f"access:{row.id}")
+def _caller(workspace: str, row: AccessRow) -> Caller:
+    return Caller(row.id, workspace, included(row.scopes.split()), row.agent, row.limits, f"access:{row.id}")
 
 
 async def has_access(database: Database, first: str, now: int) -> bool:

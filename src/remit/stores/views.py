@@ -462,6 +462,7 @@ def _chain(text: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", decode(text)))
 
 
+@lru_cache(maxsize=512)  # every submit from a process without workers reads the card of its agent
 def _card(text: str) -> Card:
     return card_restored(cast("dict[str, Json]", decode(text)))
 

@@ -76,7 +76,9 @@ class LabelsBody(BodyModel):
 
     def keywords(self, *left_out: str) -> dict[str, Any]:
         """Return the keywords of a submission."""
-        given: dict[str, Any] = {name: value for name, value in self if value is not None and name not in left_out}
+        given: dict[str, Any] = {
+            name: value for name, value in vars(self).items() if value is not None and name not in left_out
+        }
         for name in ("sees", "writes"):
             if name in given:
                 given[name] = scopes_of(given[name])
