@@ -392,10 +392,11 @@ def object_of(thing: object) -> Data:
 
     JSON encoders write a named tuple as a list; this function does not.
     """
-    return {name: value(getattr(thing, name)) for name in _names(type(thing))}
+    items = ((name, getattr(thing, name)) for name in _names(type(thing)))
+    return {name: item if type(item) in _PLAIN else value(item) for name, item in items}
 
 
-_PLAIN: Final = frozenset((str, int, bool, float))
+_PLAIN: Final = frozenset((str, int, bool, float, type(None)))  # JSON already, and most of all values
 
 
 @cache
@@ -406,9 +407,9 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 def value(thing: object) -> Json:
     """Return any combination of remit's values and JSON as JSON; anything else becomes its text."""
-    if thing is None or type(thing) in _PLAIN:  # most values; the patterns below are slower
-        return cast("Json", thing)
     match thing:
+        case None | bool() | int() | float() | str():
+            return thing
         case Mapping():
             return {str(key): value(item) for key, item in cast("Mapping[object, object]", thing).items()}
         case AbstractSet():
@@ -418,4 +419,4 @@ def value(thing: object) -> Json:
         case list() | tuple():
             return [value(item) for item in cast("Iterable[object]", thing)]
         case _:
-            return thing if isinstance(thing, int | float | str) else str(thing)
+            return str(thing)
