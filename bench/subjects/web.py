@@ -54,7 +54,8 @@ async def make_keys(store: str, workspace: str = "default", number: int = KEYS) 
     """Make a workspace with an agent, and keys that may do everything in it."""
     with Runtime(store, workspace=workspace) as runtime:
         runtime.agent("worker")(_nothing)
-        await runtime.submit("worker", "publishes its card")
+        task = await runtime.submit("worker", "its worker publishes its card")
+        await task.wait()
         access = runtime.workspace.access
         made = [await access.make(f"bench {one}", scopes="admin") for one in range(number)]
         return tuple(one.key.reveal() for one in made)
