@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth limits conformance docs pictures pins fmt clean
+.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-server limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -120,6 +120,9 @@ bench: $(READY)  ## the cost of remit, compared with a minimal baseline and the 
 
 bench-growth: $(READY)  ## costs that grow with the journal, parallel runs and time; ARGS="--large --postgres" for more
 	$(BIN)/python bench/growth.py $(ARGS)
+
+bench-server: $(READY)  ## a workspace of a server next to a bad neighbour; ARGS="--postgres" for PostgreSQL, too
+	$(BIN)/python bench/neighbours.py $(ARGS)
 
 limits: $(READY)  ## what stops endless agents, in remit and in the installed peers
 	$(BIN)/python bench/limits.py $(ARGS)

@@ -790,7 +790,12 @@ def worker(start, module: str) -> Callable[..., Child]:
 
 
 @pytest.mark.rule("file.schedules")
-def test_a_worker_sets_the_schedules_of_its_file_and_says_which_have_left_it(cli, start, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("words", "ready"), [(["worker"], "Ctrl-C drains"), (["serve", "--port", "0"], "commands on this machine")]
+)
+def test_a_worker_sets_the_schedules_of_its_file_and_says_which_have_left_it(
+    cli, start, tmp_path: Path, words: list[str], ready: str
+):
     agents = "[agents.a]\nprogram = ['cat']\n[store]\npath = 'remit.db'\n"
     daily = "[schedules.daily]\ncron = '0 9 * * *'\ntask = 'x'\n"
     for text, said in (
@@ -799,9 +804,9 @@ def test_a_worker_sets_the_schedules_of_its_file_and_says_which_have_left_it(cli
         (agents, "schedule daily is not in remit.toml any more and goes on; to end it: remit schedule rm daily"),
     ):
         (tmp_path / "remit.toml").write_text(text)
-        child = start("worker")
-        child.until("Ctrl-C drains")
-        assert said in child.said
+        child = start(*words)
+        child.until(ready)
+        child.until(said)
         child.stop()
     listed = cli("schedule", "ls")
     assert "remit.toml, left" in listed.out

@@ -75,6 +75,30 @@ async def test_a_burst_of_one_workspace_delays_another_by_one_turn():
 
 
 @pytest.mark.rule("http.fair")
+async def test_a_workspace_has_all_turns_again_a_second_after_the_last_request_of_another():
+    now = [0.0]
+    turns, held, go = FairTurns(RateLimits(turns=64, beside=2), lambda: now[0]), list[int](), asyncio.Event()
+
+    async def request(number: int) -> None:
+        async with turns.turn("one"):
+            held.append(number)
+            await go.wait()
+
+    async with turns.turn("other"):
+        pass
+    async with asyncio.TaskGroup() as group:
+        for number in range(10):
+            group.create_task(request(number))
+        await anyio.wait_all_tasks_blocked()
+        assert len(held) == 4  # the least that a workspace has
+        now[0] = 2.0
+        group.create_task(request(10))
+        await anyio.wait_all_tasks_blocked()
+        assert len(held) == 11
+        go.set()
+
+
+@pytest.mark.rule("http.fair")
 async def test_a_workspace_that_is_alone_has_all_turns_and_waits_only_so_long():
     turns = FairTurns(RateLimits(turns=3, waiting=1))
     held, go = list[int](), asyncio.Event()

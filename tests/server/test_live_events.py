@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
+from socket import socket
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ from remit.runtime.workspace import opening_of
 from remit.server.app import Server
 from remit.server.feed import WORDS_EVERY, FeedLimits, Feeds, StreamFilter, StreamReader
 from remit.server.live import BEAT, STALLED, EventStream
+from remit.server.serve import PortServer, listening
 from remit.testing import FakeClock
 from server.serving import app_of, client
 from teams import echo, team
@@ -225,6 +227,33 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_up_nobody(rt: Run
     await other.until(b"event: entry.set", 5)
     clock.advance(STALLED)
     other.gone.set()  # the group ends when both streams have ended
+
+
+@pytest.mark.rule("http.live-stalled")
+async def test_the_connection_of_a_reader_that_takes_nothing_is_cut_with_what_waits_in_it(
+    rt: Runtime, clock: FakeClock, caplog: pytest.LogCaptureFixture
+):
+    loop, size, count = asyncio.get_running_loop(), 10_000, 200
+    with listening("127.0.0.1", 0) as own, socket() as reader, anyio.fail_after(PATIENCE):
+        server = PortServer(app_of(rt))
+        serving = asyncio.create_task(server.serve([own]))
+        reader.setblocking(False)
+        await loop.sock_connect(reader, own.getsockname())
+        head = "host: x\r\nauthorization: Bearer key-ann\r\naccept: text/event-stream\r\n"
+        await loop.sock_sendall(reader, f"GET /v1/events HTTP/1.1\r\n{head}\r\n".encode())
+        got = len(await loop.sock_recv(reader, 1_000))
+        for number in range(count):
+            await rt.workspace.context().set("notes", f"k{number}", "x" * size)
+        while server.server_state.connections:
+            await asyncio.sleep(0.01)
+            clock.advance(STALLED)
+        with suppress(ConnectionResetError):
+            while part := await loop.sock_recv(reader, 65_536):
+                got += len(part)
+        assert got < size * count / 2
+        server.end()
+        await serving
+    assert not caplog.records
 
 
 @pytest.mark.rule("http.live-revoked")

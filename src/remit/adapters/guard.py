@@ -77,6 +77,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head = -1
         self._stop_timer()
         if not self._is_refused:
+            self.scope["remit.abort"] = self.transport.abort  # pyright: ignore[reportGeneralTypeIssues] - a key of ours
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -30,6 +30,7 @@ from remit.cli.options import (
 from remit.cli.run import NO_TAGS, AskedFor, TagOptions, asked_by, asked_for
 from remit.cli.submit import opened_team, read_plan, request_words
 from remit.cli.terminal import Rows, moment
+from remit.config.teams import Team
 from remit.core.plan import Lead
 from remit.core.times import Schedule
 from remit.engine.schedules import missing
@@ -248,6 +249,19 @@ def _row(one: Schedule) -> list[Text | str]:
     source = f"{escaped(one.source, 64)}, left" if one.left else escaped(one.source, 64)
     cron, zone = escaped(one.cron, 200), escaped(one.zone, 100)
     return [name, cron, zone, agent, source, upcoming, last, str(one.runs), task]
+
+
+async def set_schedules(team: Team) -> list[tuple[str, str]]:
+    """Set the schedules of a team's file. Return what changed, as sentences with their styles."""
+    from remit.config.schedules import apply_schedules
+
+    done = await apply_schedules(team.runtime.workspace, team.schedules, team.file)
+    return [
+        (left_sentence(one), "yellow")
+        if what == "left"
+        else (f"schedule {escaped(one.name, 64)} {what}: {next_run(one)}", "")
+        for one, what in done
+    ]
 
 
 def left_sentence(one: Schedule) -> str:

@@ -25,6 +25,7 @@ from remit.report.figures import count
 from remit.runtime.workspace import Workspace, opening_of
 
 if TYPE_CHECKING:
+    from remit.config.teams import Team
     from remit.runtime.runtime import Runtime
     from remit.server.serve import PortServer
 
@@ -90,10 +91,11 @@ def serve(
                 raise BadInput("there is no team to run tasks with: pass one, or leave out --concurrency")
             with Workspace(store_at(store), workspace_at(workspace)) as alone, eyes(None):
                 return run(_serve(alone, address, log_format))
-        own = load_team(runtime).runtime
+        loaded = load_team(runtime)
+        own = loaded.runtime
         serving = replace(own.serving_settings, concurrency=concurrency or own.concurrency or HANDS)
         with own.at(store, serving=serving) as team, eyes(team):
-            return run(_serve(team.workspace, address, log_format, team, drain_timeout))
+            return run(_serve(team.workspace, address, log_format, loaded._replace(runtime=team), drain_timeout))
     except asyncio.CancelledError:  # the second signal
         return INTERRUPTED
 
@@ -105,10 +107,11 @@ def _eyes(metrics: int | None, log_format: str, team: Runtime | None) -> Generat
 
 
 async def _serve(
-    workspace: Workspace, address: ServeAddress, log_format: str, team: Runtime | None = None, drain: float = 0
+    workspace: Workspace, address: ServeAddress, log_format: str, loaded: Team | None = None, drain: float = 0
 ) -> int:
     from remit.server.carrying import carrying
 
+    team = None if loaded is None else loaded.runtime
     with interrupts() as heard:
         async with open_server(workspace, address, team) as opened:
             if team is not None:
@@ -119,8 +122,8 @@ async def _serve(
                 saying(log_format)(_greeting(workspace, opened.address, team))
                 if opened.token and log_format == "text":  # a log is kept, and a token is a secret
                     _say_token(opened)
-                for sentence in await _warnings(workspace, team):
-                    aside().print(Text(sentence, "yellow"), soft_wrap=True)
+                for sentence, style in await _news(workspace, loaded):
+                    aside().print(Text(sentence, style), soft_wrap=True)
                 await _until_told(opened.server, serving, heard)
     return 0
 
@@ -138,6 +141,17 @@ async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: In
     told.cancel()
     server.end()
     await serving
+
+
+async def _news(workspace: Workspace, loaded: Team | None) -> list[tuple[str, str]]:
+    """Set the schedules of the team's file. Return what changed, and warnings, as sentences with their styles."""
+    changed = list[tuple[str, str]]()
+    if loaded is not None and loaded.file:
+        from remit.cli.schedule import set_schedules
+
+        changed = await set_schedules(loaded)
+    warnings = await _warnings(workspace, None if loaded is None else loaded.runtime)
+    return [*changed, *((sentence, "yellow") for sentence in warnings)]
 
 
 async def _warnings(workspace: Workspace, team: Runtime | None) -> list[str]:

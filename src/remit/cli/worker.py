@@ -111,14 +111,10 @@ async def _set_schedules(team: Team, log: "Log") -> None:
     """Set the schedules of the team's file, and print what changed."""
     if not team.file:
         return
-    from remit.cli.schedule import left_sentence, next_run
-    from remit.config.schedules import apply_schedules
+    from remit.cli.schedule import set_schedules
 
-    for schedule, done in await apply_schedules(team.runtime.workspace, team.schedules, team.file):
-        if done == "left":
-            log.say(left_sentence(schedule), "yellow")
-        else:
-            log.say(f"schedule {escaped(schedule.name, 64)} {done}: {next_run(schedule)}")
+    for sentence, style in await set_schedules(team):
+        log.say(sentence, style)
 
 
 async def _available(runtime: Runtime, heard: Interrupts) -> bool:

@@ -9,9 +9,10 @@ its retries, its limit of tasks at once and its log are those of an agent.
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -36,6 +37,7 @@ from remit.runtime.workspace import Workspace
 
 PAGE: Final = 200
 LONGEST: Final = 65_536  # characters of a message; of a longer event only what it is about is sent
+_TOGETHER: Final = 16  # deliveries that are queued at once
 _GAP: Final = "gap"
 _CURSORS: Final = "cursors"
 _GONE: Final = 410  # the receiver wants no more
@@ -87,6 +89,7 @@ class Carries(Protocol):
 
 
 RuntimeOf: TypeAlias = Callable[[Opening], Carries]
+_Wanted: TypeAlias = tuple[Hook, str, dict[str, Any], str]  # its message, what that is about, and its name
 
 
 async def carry(opening: Opening, runtime_of: RuntimeOf) -> None:
@@ -209,23 +212,29 @@ class Follower:
                 return True
 
     async def _submit(self, found: _Found) -> int:
-        """Submit the deliveries of a page, and return their number."""
-        count = 0
-        async with anyio.create_task_group() as group:
-            for event in found.events:
-                wanting = [one for one in found.hooks if _wants(one, event)]
-                if wanting:
-                    body, meta = message(self._name, event), {"event": event.seq, "kind": event.kind}
-                    count += len(wanting)
-                    for hook in wanting:
-                        group.start_soon(self._queue, hook, body, meta, str(event.seq))
-            for gap in found.gaps:
-                body = encode({"type": _GAP, "data": {"first": gap.first, "last": gap.last}})
-                for hook in found.hooks:
-                    if gap.last > hook.began and not hook.task:
-                        count += 1
-                        group.start_soon(self._queue, hook, body, {"kind": _GAP}, f"gap-{gap.first}-{gap.last}")
+        """Submit the deliveries of a page, some at a time, so that nobody else waits for all of them. Return their
+        number."""
+        count, wanted = 0, self._wanted(found)
+        while some := [*islice(wanted, _TOGETHER)]:
+            count += len(some)
+            async with anyio.create_task_group() as group:
+                for one in some:
+                    group.start_soon(self._queue, *one)
         return count
+
+    def _wanted(self, found: _Found) -> Iterator[_Wanted]:
+        """Yield the deliveries of a page."""
+        for event in found.events:
+            wanting = [one for one in found.hooks if _wants(one, event)]
+            if wanting:
+                body, meta = message(self._name, event), {"event": event.seq, "kind": event.kind}
+                for hook in wanting:
+                    yield hook, body, meta, str(event.seq)
+        for gap in found.gaps:
+            body = encode({"type": _GAP, "data": {"first": gap.first, "last": gap.last}})
+            for hook in found.hooks:
+                if gap.last > hook.began and not hook.task:
+                    yield hook, body, {"kind": _GAP}, f"gap-{gap.first}-{gap.last}"
 
     async def _queue(self, hook: Hook, body: str, meta: dict[str, Any], name: str) -> None:
         """Submit a delivery, unless it was submitted before, perhaps by another version with other words."""

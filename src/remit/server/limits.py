@@ -1,7 +1,8 @@
 """How much of a server one caller gets: a rate for each key and each workspace, and turns that workspaces share.
 
-A workspace that is alone may use all turns at once. As soon as others ask for some, each gets its share, and those that
-wait are let in one workspace after the other: a burst of one workspace delays another by one turn, not by the burst.
+A workspace that is alone may use all turns at once. As soon as others ask for some, and for a second after, each gets
+its share, and those that wait are let in one workspace after the other: a burst of one workspace delays another by some
+turns, not by the burst.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Final, NamedTuple
 
 from remit.errors import TooMany
 
 _KEPT: Final = 10_000  # buckets
+_RECENT: Final = 1.0  # seconds in which a workspace counts as there after its last request
 
 
 class RateLimits(NamedTuple):
     """Requests in a second, of one key and of one workspace; twice as many may come at once. `turns` are the requests
-    that are worked on at the same time, `waiting` those of one workspace that may wait for a turn."""
+    that are worked on at the same time: all of them by a workspace that is alone, at most `beside` by one that is not.
+    `waiting` are those of one workspace that may wait for a turn."""
 
     access: float = 2_000.0
     workspace: float = 5_000.0
     turns: int = 64
+    beside: int = 8
     least: int = 4  # turns of a workspace, however many others there are
     waiting: int = 1_000
 
@@ -87,8 +92,10 @@ class RequestRates:
 class FairTurns:
     """Turns that workspaces share."""
 
-    def __init__(self, limits: RateLimits = USUAL_RATES) -> None:
+    def __init__(self, limits: RateLimits = USUAL_RATES, ticks: Callable[[], float] = monotonic) -> None:
         self._limits = limits
+        self._ticks = ticks
+        self._seen: OrderedDict[str, float] = OrderedDict()  # workspaces by their last request, the latest last
         self._taken: dict[str, int] = {}
         self._busy = 0
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -96,6 +103,8 @@ class FairTurns:
     @asynccontextmanager
     async def turn(self, workspace: str) -> AsyncGenerator[None]:
         """Wait for a turn, and keep it while the body runs. Raise `TooMany` if too many wait already."""
+        self._seen[workspace] = self._ticks()
+        self._seen.move_to_end(workspace)
         if not self._waiting and self._has_room(workspace):
             self._take(workspace)
         else:
@@ -105,13 +114,23 @@ class FairTurns:
         finally:
             self._give_back(workspace)
 
-    def _share(self, workspace: str) -> int:
-        """Return how many turns a workspace may take now: all of them, or its part if others have some or wait."""
-        others = len((self._taken.keys() | self._waiting.keys()) - {workspace})
-        return self._limits.turns if not others else max(self._limits.least, self._limits.turns // (others + 1))
+    def _share(self) -> int:
+        """Return how many turns a workspace may take now: all of them, or its part if others are there, too."""
+        limits, there = self._limits, self._there()
+        return limits.turns if there == 1 else max(limits.least, min(limits.beside, limits.turns // there))
+
+    def _there(self) -> int:
+        """Return how many workspaces have a turn, wait for one, or had one within the last second."""
+        recent = self._ticks() - _RECENT
+        while len(self._seen) > 1:
+            first, at = next(iter(self._seen.items()))
+            if at > recent or first in self._taken or first in self._waiting:
+                break
+            del self._seen[first]
+        return len(self._seen)
 
     def _has_room(self, workspace: str) -> bool:
-        return self._busy < self._limits.turns and self._taken.get(workspace, 0) < self._share(workspace)
+        return self._busy < self._limits.turns and self._taken.get(workspace, 0) < self._share()
 
     def _take(self, workspace: str) -> None:
         self._busy += 1

@@ -42,15 +42,18 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async with anyio.create_task_group() as both:
                 both.start_soon(_until_gone, receive, both.cancel_scope)
-                await self._send_all(send)
-                both.cancel_scope.cancel()
+                if await self._send_all(send) or "remit.abort" not in scope:
+                    both.cancel_scope.cancel()
+                else:  # a plain close would wait until the reader takes what is in the buffers, perhaps forever
+                    scope["remit.abort"]()
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, send: Send) -> bool:
+        """Send until the stream ends. Return whether the reader took everything in time."""
         async for page in self._pages(self._reader):
             if not await self._sent(send, page):
-                return
+                return False
             await asyncio.sleep(0)  # a send to a reader that is gone does not wait, and neither does a backlog
-        await self._sent(send, b"", more=False)
+        return await self._sent(send, b"", more=False)
 
     async def _sent(self, send: Send, page: bytes, *, more: bool = True) -> bool:
         """Send a page. Return whether the reader took it in time."""

@@ -87,6 +87,7 @@ class Forgetting:
 
 RETRY_SECONDS: Final = 0.002
 QUICK_SECONDS: Final = 0.001  # a commit up to this duration may block the loop
+HOLD_SECONDS: Final = (0.004, 0.02)  # how long a batch may hold the loop, at least and at most
 
 
 class ImmediateCommit:
@@ -275,8 +276,7 @@ class GroupCommit:
                 waited = f"{self._busy_seconds:g} s"
                 raise StoreBusy(f"another process has been writing for {waited}; try again, or stop it")
             self._fault("store.begin")
-            for operation in batch:
-                operation.perform(self._connection.apply)
+            batch = self._performed(batch)
         except StoreError as error:
             self._connection.rollback()
             self._failed(batch, error)
@@ -288,6 +288,22 @@ class GroupCommit:
             self._connection.rollback()
             answer_all(batch, self._feed, self._fault)
             loop.call_soon(self._flush, loop)
+
+    def _performed(self, batch: list[Operation]) -> list[Operation]:
+        """Apply a batch as far as it may hold the loop: longer if a commit takes long, for each batch waits for one.
+        Return the part that was applied; the others wait for the next batch."""
+        apply = self._connection.apply
+        batch[0].perform(apply)
+        if len(batch) == 1:
+            return batch
+        least, most = HOLD_SECONDS
+        until = time.perf_counter() + min(most, max(least, self._slowest))
+        for number in range(1, len(batch)):
+            if time.perf_counter() > until:
+                self._waiting.extendleft(reversed(batch[number:]))
+                return batch[:number]
+            batch[number].perform(apply)
+        return batch
 
     # -- commit -------------------------------------------------------------------------------------
 
