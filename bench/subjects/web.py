@@ -217,10 +217,11 @@ def reads(where: str) -> Subject:
     """Status reads per second of the server's processor time."""
 
     async def costs(load: Load) -> AsyncCosts:
-        async with on(where, load) as (serving, _), connections(serving) as made:
-            tasks = [await submit(one) for one in made]
+        async with on(where, load) as (serving, _):
+            async with connections(serving) as made:
+                tasks = [await submit(one) for one in made]
             while True:
-                yield await _rate(serving, made, load.of(6_000), lambda one, number: _read(one, tasks, number))
+                yield await _rate(serving, load.of(6_000), lambda one, number: _read(one, tasks, number))
 
     return costs
 
@@ -233,23 +234,25 @@ def submits(where: str) -> Subject:
     """Durable submits per second of the server's processor time."""
 
     async def costs(load: Load) -> AsyncCosts:
-        async with on(where, load) as (serving, _), connections(serving) as made:
+        async with on(where, load) as (serving, _):
             while True:
-                yield await _rate(serving, made, load.of(4_000), lambda one, _: submit(one))
+                yield await _rate(serving, load.of(4_000), lambda one, _: submit(one))
 
     return costs
 
 
-async def _rate(serving: Serving, made: list[Connection], total: int, request: Request) -> Cost:
-    """Requests of all connections at once, per second of the server's processor time."""
+async def _rate(serving: Serving, total: int, request: Request) -> Cost:
+    """Requests of all connections at once, per second of the server's processor time. A server closes connections that
+    nobody uses while others are measured, so they are new."""
     left = iter(range(total))
 
     async def some(connection: Connection) -> None:
         for number in left:
             await request(connection, number)
 
-    cpu = serving.cpu
-    await asyncio.gather(*(some(one) for one in made))
+    async with connections(serving) as made:
+        cpu = serving.cpu
+        await asyncio.gather(*(some(one) for one in made))
     return Cost(total / (serving.cpu - cpu))
 
 
@@ -284,19 +287,16 @@ def delay(where: str, *, apart: bool, share: float) -> Subject:
     async def costs(load: Load) -> AsyncCosts:
         async with AsyncExitStack() as stack:
             serving, store = await stack.enter_async_context(on(where, load))
-            (writing,) = await stack.enter_async_context(connections(serving, 1))
             reader, writer = await listen(serving, serving.keys[0])
             stack.callback(writer.close)
             opened = stack.enter_context(Workspace(store)) if apart else None
             while True:
                 number = load.of(200)
                 arriving = asyncio.create_task(_delays(reader, number))
-                for _ in range(number):
-                    if opened is None:
-                        await submit(writing)
-                    else:
-                        await opened.submit("worker", f"task {next(_NUMBERS)}")
-                    await asyncio.sleep(_PACE)
+                async with connections(serving, 1) as (writing,):
+                    for _ in range(number):
+                        await (submit(writing) if opened is None else opened.submit("worker", f"{next(_NUMBERS)}"))
+                        await asyncio.sleep(_PACE)
                 found = sorted(await arriving)
                 yield Cost(found[min(number - 1, int(number * share))])
 

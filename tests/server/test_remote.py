@@ -1,13 +1,16 @@
 """`remit.Client` against the server in this process: the same values and errors, and nothing lost with an answer."""
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 import httpx
 import pytest
 
-from remit import Bounds, Client, Runtime, Turn
+from remit import Bounds, Client, Plan, Runtime, Secret, Step, Turn
 from remit.adapters.http_client import HttpWire
-from remit.errors import BadInput, Forbidden, NoServer, NotFound, Refused, StoreError, Unauthorised
+from remit.adapters.vault import fresh_master
+from remit.core.access import given
+from remit.errors import BadInput, Conflict, Forbidden, NoServer, NotFound, Refused, StoreError, Unauthorised
 from remit.runtime.calls import CALLS
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server
@@ -46,6 +49,63 @@ def agents(rt: Runtime) -> None:
     @rt.agent(asks=["echo"], reads=["notes"])
     async def outsider(turn: Turn) -> str:
         return ""
+
+
+@pytest.mark.rule("client.secrets")
+async def test_an_admin_makes_keys_and_hooks_and_sets_keys_of_providers_over_a_server(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REMIT_MASTER_KEY", fresh_master().reveal())
+    with team() as rt:
+        agents(rt)
+        async with Client("https://remit.test", key="key-ann", transport=httpx.ASGITransport(app_of(rt))) as client:
+            expires = datetime(2100, 1, 1, tzinfo=UTC)
+            made = await client.access.make("ci", scopes="run", bounds=Bounds(depth=2), expires=expires)
+            assert (made.access.name, made.access.bounds.depth, made.access.scopes) == ("ci", 2, ("run",))
+            assert made.access.expires_at == round(expires.timestamp() * 1e6)
+            assert given(made.key.reveal()) is not None
+            assert [one.id for one in await rt.workspace.access.list()] == [made.id]
+            soon = await client.access.make("soon", expires=60)
+            assert soon.access.expires_at - soon.access.made_at == 60_000_000
+            hook = await client.hooks.add("https://example.com/hook", ["task.completed"])
+            again = await client.hooks.rotate(hook.id)
+            assert again.id == hook.id
+            assert again.secret.reveal() != hook.secret.reveal()
+            assert (await client.keys.set("openai", Secret("sk-123"))).name == "openai"
+            assert [one.name for one in await rt.workspace.keys.names()] == ["openai"]
+            assert await client.keys.rotate() == 0
+            assert await client.keys.remove("openai") is True
+            with pytest.raises(BadInput, match="Secret"):
+                await client.keys.set("openai", cast("Secret", "sk-123"))
+        async with client_of(app_of(rt)) as plain:
+            with pytest.raises(BadInput, match="not sent over plain HTTP to another machine"):
+                await plain.keys.set("openai", Secret("sk-123"))
+    assert "sk-123" not in str([event.text for event in await rt.workspace.journal.history()])
+
+
+@pytest.mark.rule("client.secrets")
+async def test_an_access_made_over_a_server_has_the_bounds_and_the_expiry_of_its_maker():
+    with team() as rt:
+        first = await rt.workspace.access.make("first", scopes="admin", expires=60, bounds=Bounds(depth=1))
+        maker = caller(first.id, bounds=Bounds(depth=1))
+        async with client_of(app_of(rt, maker), first.id) as client:
+            for wanted in (None, 3_600, datetime(2100, 1, 1, tzinfo=UTC)):
+                made = await client.access.make("second", expires=wanted, bounds=Bounds(depth=3))
+                assert (made.access.expires_at, made.access.bounds.depth) == (first.access.expires_at, 1)
+            short = await client.access.make("third", expires=1)
+            assert short.access.expires_at < first.access.expires_at
+
+
+@pytest.mark.rule("client.same")
+async def test_the_outcome_of_a_plan_is_the_same_over_a_server():
+    with team() as rt:
+        agents(rt)
+        async with rt.serving(), client_of(app_of(rt)) as client:
+            task = await client.submit_plan(
+                Plan([Step("one", "First", agent="echo"), Step("two", "Next", agent="echo")])
+            )
+            assert await task.plan_outcome(10) == await rt.workspace.tasks.get(task.id).plan_outcome(10)
+            single = await client.submit("echo", "x")
+            with pytest.raises(Conflict, match="no plan and no team"):
+                await single.plan_outcome(10)
 
 
 @pytest.mark.rule("client.same")

@@ -40,6 +40,11 @@ class HttpWire:
         self._kept: httpx.AsyncClient | None = None
         self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
+    @property
+    def is_private(self) -> bool:
+        """Whether the way is encrypted, or does not leave this machine."""
+        return self.where.startswith("https:") or _is_loopback(self.where)
+
     async def call(self, name: str, given: dict[str, Json]) -> Json:
         given = _once(name, given)
         for pause in _PAUSES:

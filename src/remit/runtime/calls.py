@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from remit.core import bounds, card
-from remit.core.access import AccessInfo
+from remit.core.access import AccessInfo, MadeAccess
 from remit.core.bounds import Bounds
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -27,8 +27,10 @@ from remit.core.plan import Plan, whole, written
 from remit.core.question import Inquiry
 from remit.core.recovery import Resting
 from remit.core.scope import Scope, spelled
+from remit.core.secret import Secret
 from remit.core.times import SECOND, Schedule, aware, moment
 from remit.core.values import Json, decode, shown
+from remit.engine.plans import PlanOutcome
 from remit.engine.queue.task import Status
 from remit.engine.upkeep.doctor import Health
 from remit.errors import BadInput, Failed, Refused, RemitError
@@ -41,7 +43,7 @@ from remit.report.spend import LedgerAudit, Spending, SpendPoint
 from remit.report.stats import Stats, StatsPoint
 from remit.report.talk import TaskTalk
 from remit.runtime.artifacts import StoredArtifact
-from remit.runtime.hooks import Delivery, HookInfo
+from remit.runtime.hooks import Delivery, HookInfo, NewHook
 from remit.runtime.looks import (
     DetailLook,
     PartLook,
@@ -114,6 +116,7 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "tasks.retry": RemoteCall("run", TaskMade, acts=True, agents=True),
     "tasks.status": RemoteCall("read", Status, agents=True),
     "tasks.outcome": RemoteCall("read", Outcome | None, agents=True),
+    "tasks.plan_outcome": RemoteCall("read", PlanOutcome),
     "journal.history": RemoteCall("read", list[Event]),
     "journal.gaps": RemoteCall("read", list[Gap]),
     "journal.next": RemoteCall("read", EventPage),
@@ -169,8 +172,11 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "context.touch": _ENTRY,
     "context.remove": _ENTRY,
     "access.list": RemoteCall("admin", list[AccessInfo]),
+    "access.make": RemoteCall("admin", MadeAccess, acts=True),
     "access.revoke": _ADMIN,
     "hooks.list": RemoteCall("admin", list[HookInfo]),
+    "hooks.add": RemoteCall("admin", NewHook, acts=True),
+    "hooks.rotate": RemoteCall("admin", NewHook, acts=True),
     "hooks.deliveries": RemoteCall("admin", list[Delivery]),
     "hooks.remove": _ADMIN,
     "hooks.replay": _ADMIN,
@@ -183,6 +189,9 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "schedules.pause": _ADMIN,
     "schedules.resume": _ADMIN,
     "keys.names": RemoteCall("admin", list[KeyInfo]),
+    "keys.set": RemoteCall("admin", KeyInfo, acts=True),
+    "keys.remove": _ADMIN,
+    "keys.rotate": _ADMIN,
     "keys.cooling.list": RemoteCall("read", list[Resting]),
     "keys.cooling.clear": _ADMIN,
 }
@@ -226,8 +235,9 @@ def heard(call: RemoteCall, given: Mapping[str, Json]) -> dict[str, Any]:
             arguments[name] = _time(arguments[name], name)
     if arguments.get("plan") is not None:
         arguments["plan"] = written(arguments["plan"])
-    if arguments.get("within") is not None:
-        arguments["within"] = _bounds(arguments["within"])
+    for name in ("within", "bounds"):
+        if arguments.get(name) is not None:
+            arguments[name] = _bounds(arguments[name], name)
     return arguments
 
 
@@ -240,11 +250,11 @@ def _time(given: object, name: str) -> datetime:
 _LATEST: Final = 253_402_300_799 * SECOND  # the last second of the year 9999
 
 
-def _bounds(given: object) -> Bounds:
+def _bounds(given: object, name: str) -> Bounds:
     try:
         return bounds.restored(cast("dict[str, Json]", given))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BadInput("within has the fields of Bounds(...), and these are not valid") from error
+        raise BadInput(f"{name} has the fields of Bounds(...), and these are not valid") from error
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -309,7 +319,7 @@ def _is_made_of_fields(kind: Any) -> bool:
     )
 
 
-def _made(kind: type[Any], data: Any) -> Any:
+def _made(kind: type[Any], data: Any) -> Any:  # noqa: PLR0911 - one line for each kind of value
     if kind is Event:
         return Event(**data, data=cast("dict[str, Json]", decode(data["text"])))
     if kind is Card:
@@ -318,6 +328,8 @@ def _made(kind: type[Any], data: Any) -> Any:
         return bounds.restored(data)
     if kind is RemitError:
         return error_restored(data)
+    if kind is Secret:
+        return Secret(data)
     if not _is_made_of_fields(kind):
         return data
     hints = get_type_hints(kind, localns=_NAMES)

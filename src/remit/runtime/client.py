@@ -21,6 +21,7 @@ from remit.core.events import Event, Gap
 from remit.core.lifecycle import Outcome
 from remit.core.question import Inquiry, Reply
 from remit.core.scope import Scope
+from remit.core.secret import Secret
 from remit.core.values import SESSION_LIMIT, Json, line
 from remit.engine.acts import Act
 from remit.engine.answering import AskedQuestion
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from remit.engine.attempt.live import LiveTask
     from remit.engine.people import Answers
     from remit.engine.upkeep.doctor import Health
+    from remit.ports import KeyInfo
     from remit.report.edges import AskEdge
     from remit.report.stats import Stats
     from remit.runtime.agents import WorkspaceAgents
@@ -78,6 +80,11 @@ class RemoteWire(Protocol):
 
     @property
     def where(self) -> str: ...
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody on the way can read what is sent."""
+        ...
+
     async def call(self, name: str, given: dict[str, Json]) -> Json:
         """Make a call, and return its answer. Raise the error that the server returns, `NoServer` if none answers."""
         ...
@@ -179,7 +186,7 @@ class RemoteControl:
         return (await _called(self._wire, "tasks.retry", given)).id
 
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> PlanOutcome:
-        raise BadInput("the outcome of a plan is not available over a server; `task.wait()` returns its result")
+        return await _called(self._wire, "tasks.plan_outcome", {"task": outcome.id})
 
 
 def _handle(wire: RemoteWire, made: TaskMade) -> Task:
@@ -363,7 +370,18 @@ class RemoteContext(RemoteGroup):
 
 
 class RemoteKeys(RemoteGroup):
-    """The keys of a workspace on a server: their names, and cooldowns. Keys themselves do not travel."""
+    """The keys of a workspace on a server. A key travels to the server, and never back."""
+
+    async def set(self, name: str, secret: Secret, *, op: str = "", by: str = "") -> KeyInfo:
+        """Store a key on the server, which encrypts it. It is not sent over plain HTTP to another machine."""
+        if not isinstance(secret, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may pass anything
+            kind = type(secret).__name__
+            del secret  # so that a traceback with local variables does not show it
+            raise BadInput(f"a key is given as Secret(...), not as {kind}; nothing of it is shown here")
+        if not self._wire.is_private:
+            raise BadInput("a key is not sent over plain HTTP to another machine; use https://, or set it there")
+        given: dict[str, Json] = {"name": name, "secret": secret.reveal(), "op": op, "by": by}
+        return await _called(self._wire, "keys.set", given)
 
     @property
     def cooling(self) -> RemoteGroup:

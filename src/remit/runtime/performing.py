@@ -5,22 +5,27 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, cast
 
 from remit.core import checks
+from remit.core.access import expiry
 from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft
 from remit.core.events import Event, Gap
 from remit.core.lifecycle import Outcome
 from remit.core.scope import Scope
+from remit.core.secret import Secret
+from remit.core.times import aware
 from remit.core.values import Json, shown
 from remit.engine.context import Access
 from remit.engine.queue.task import Status, Task
 from remit.errors import BadInput, Forbidden, NotFound, Refused
 from remit.runtime.calls import CALLS, EventPage, TaskMade, answered, heard
+from remit.runtime.hooks import NewHook
 from remit.runtime.journal import Follow
-from remit.runtime.workspace import Workspace
+from remit.runtime.workspace import Workspace, opening_of
 
 LONGEST_WAIT: Final = 25.0  # seconds that one call waits for an event or an end
 _ACCESS: Final = attrgetter("_access")
@@ -154,6 +159,10 @@ async def _outcome(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> O
         return None
 
 
+async def _plan_outcome(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
+    return await workspace.tasks.get(*_only(given, "task")).plan_outcome(0)
+
+
 async def _next(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> EventPage:
     """Wait for events, for a while."""
     wait = _wait(given.pop("timeout", LONGEST_WAIT))
@@ -256,6 +265,50 @@ def _whole(given: Mapping[str, Any], name: str, least: int) -> None:
         checks.whole(given[name], name, least=least)
 
 
+# -- secrets ---------------------------------------------------------------------------------------------------------
+
+
+async def _make_access(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
+    """Make an access, with the bounds and the expiry of the caller where the request asks for more."""
+    wanted = given.pop("expires", None)
+    if isinstance(wanted, int) and wanted >= _MOMENT:
+        wanted = aware(wanted)
+    expires = await expiry_within(workspace, who.access, wanted)
+    limits = checks.of_type(given.pop("bounds", TOP), Bounds, "bounds is a Bounds(...)") & who.bounds
+    made = await called(workspace.access.make, "access.make", {**given, "expires": expires, "bounds": limits})
+    return {"access": made.access, "key": made.key.reveal()}
+
+
+_MOMENT: Final = 10**14  # a number from here on is a time in microseconds: as seconds, it is three million years
+
+
+async def expiry_within(workspace: Workspace, access: str, wanted: float | datetime | None) -> float | datetime | None:
+    """Return when a new access expires: not after the one that makes it."""
+    found = await workspace.journal.read(lambda view: view.access(access)) if access else None
+    until = None if found is None else found[0].expires_at
+    if until is None:
+        return wanted
+    latest = expiry(wanted, opening_of(workspace).clock.now())
+    return wanted if latest is not None and latest <= until else aware(until)
+
+
+async def _add_hook(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
+    return _shown(await called(workspace.hooks.add, "hooks.add", given))
+
+
+async def _rotate_hook(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
+    return _shown(await called(workspace.hooks.rotate, "hooks.rotate", given))
+
+
+def _shown(made: NewHook) -> object:
+    return {"id": made.id, "secret": made.secret.reveal()}
+
+
+async def _set_key(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
+    secret = Secret(_text(given.pop("secret", ""), "secret"))
+    return await called(workspace.keys.set, "keys.set", {**given, "secret": secret})
+
+
 _Special = Callable[[Workspace, dict[str, Any], ActsFor], Awaitable[object]]
 _SPECIAL: Final[dict[str, _Special]] = {
     "submit": _submit,
@@ -263,6 +316,11 @@ _SPECIAL: Final[dict[str, _Special]] = {
     "submit_team": _submit_team,
     "tasks.status": _status,
     "tasks.outcome": _outcome,
+    "tasks.plan_outcome": _plan_outcome,
+    "access.make": _make_access,
+    "hooks.add": _add_hook,
+    "hooks.rotate": _rotate_hook,
+    "keys.set": _set_key,
     "journal.next": _next,
     "context.get": _get,
     "context.recent": _recent,

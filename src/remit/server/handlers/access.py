@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from remit.core.access import wrong_id
 from remit.core.bounds import TOP
-from remit.core.times import aware, span
 from remit.errors import NotFound
 from remit.report import wire
-from remit.runtime.workspace import opening_of
+from remit.runtime.performing import expiry_within
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery
 from remit.server.fields import AgentName, BoundsBody, Line, Seconds
 
@@ -37,7 +35,7 @@ async def make(call: HttpCall[NoQuery, AccessBody]) -> HttpAnswer:
     made = await access.make(
         body.name,
         scopes=[*body.scopes],
-        expires=await _expires(call),
+        expires=await expiry_within(call.workspace, call.caller.access, body.seconds),
         agent=body.agent or "",
         bounds=(TOP if body.bounds is None else body.bounds.bounds) & call.caller.bounds,
         op=call.op,
@@ -61,14 +59,3 @@ async def revoke(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
         raise NotFound("there is no such access")
     await call.workspace.access.revoke(call.id, op=call.op, by=call.caller.by)
     return HttpAnswer(None, 204)
-
-
-async def _expires(call: HttpCall[NoQuery, AccessBody]) -> float | datetime | None:
-    """Return when a new access expires: not after the one that makes it."""
-    seconds, access = call.body.seconds, call.caller.access
-    found = await call.workspace.journal.read(lambda view: view.access(access)) if access else None
-    until = None if found is None else found[0].expires_at
-    if until is None:
-        return seconds
-    now = opening_of(call.workspace).clock.now()
-    return seconds if seconds is not None and now + span(seconds, "seconds") <= until else aware(until)
