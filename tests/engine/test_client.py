@@ -31,6 +31,7 @@ class Wire:
         self.workspace = workspace
         self.who = who
         self.where = "here"
+        self.is_private = True
 
     async def call(self, name: str, given: dict[str, Json]) -> Json:
         try:
@@ -124,7 +125,7 @@ READS: dict[str, dict[str, Any]] = {
     "hooks.deliveries": {"hook": "{hook}"},
 }
 # They are part of a method of another name.
-PARTS = {"tasks.status", "tasks.outcome", "journal.next", "looks.uncertain"}
+PARTS = {"tasks.status", "tasks.outcome", "tasks.plan_outcome", "journal.next", "looks.uncertain"}
 SUBMITS = {"submit", "submit_plan", "submit_team"}
 PARTS |= {"context.get", "context.recent", "context.by_key"}
 
