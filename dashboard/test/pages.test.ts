@@ -8,10 +8,9 @@ import { markOf } from "../src/pages/matrix";
 import { spots } from "../src/pages/minitree";
 import { allows, unused } from "../src/pages/permissions";
 import { follow, listed } from "../src/pages/runlist";
-import { versionOf } from "../src/pages/versions";
 import { matching } from "../src/palette";
 import { difference, isDiff } from "../src/parts/diff";
-import { ahead, ago, dollars, figure, firstLine, span } from "../src/parts/said";
+import { ahead, ago, dollars, figure, firstLine, shortVersion, span } from "../src/parts/said";
 
 let seq = 0;
 function event(kind: string, data: Record<string, unknown> = {}, more: Partial<Event> = {}): Event {
@@ -138,14 +137,6 @@ describe("permissions", () => {
   });
 });
 
-test("the versions of an entry come from events about it", () => {
-  const set = event("entry.set", { namespace: "n", key: "k", value: 1, version: 2, by: "ann" });
-  expect(versionOf(set, "n", "k")).toMatchObject({ version: 2, value: 1, by: "ann", removed: "" });
-  expect(versionOf(set, "n", "other")).toBeNull();
-  const gone = event("entries.removed", { keys: [["n", "k", 3]], why: "expired" });
-  expect(versionOf(gone, "n", "k")).toMatchObject({ version: 3, removed: "expired" });
-});
-
 test("the palette finds by all words, beginnings first", () => {
   const choices = ["Spend", "a run that spends", "Agents"].map((name) => ({ name, also: "x" }));
   expect(matching(choices, "spend x").map(({ name }) => name)).toEqual(["Spend", "a run that spends"]);
@@ -156,5 +147,6 @@ test("figures and times are short", () => {
   expect([dollars(null), dollars(370_000), figure(9_999), figure(12_345)]).toEqual(["–", "$0.37", "9,999", "12.3K"]);
   expect([span(5_000), span(2_400_000), span(180_000_000), span(90_000_000_000)]).toEqual(["5 ms", "2.4 s", "3 min", "25 h"]);
   expect([ago(null), ago(0, 12_000_000), ago(5, 6), ahead(9, 9), ahead(60_000_000, 0)]).toEqual(["never", "12 s ago", "now", "over", "in 60 s"]);
+  expect([shortVersion(12), shortVersion(2646248708360903)]).toEqual(["12", "…0903"]);
   expect(firstLine("\n# Task: do it\nmore")).toBe("do it");
 });

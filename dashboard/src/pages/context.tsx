@@ -8,7 +8,7 @@ import { useKeys } from "../parts/keys";
 import { useLoad } from "../parts/load";
 import { Pill } from "../parts/pill";
 import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
-import { ago, moment, written } from "../parts/said";
+import { ago, moment, shortVersion, written } from "../parts/said";
 import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
 import { say } from "../parts/toast";
@@ -116,7 +116,9 @@ function Entries({ namespace, chosen }: { namespace: string; chosen: string }) {
                         <span class="one-line">{written(entry.value).slice(0, 160)}</span>
                       </td>
                       <td class="entry-author one-line">{entry.agent || "people"}</td>
-                      <td class="num">{entry.version}</td>
+                      <td class="num mono" title={String(entry.version)}>
+                        {shortVersion(entry.version)}
+                      </td>
                       <td class="num">{ago(entry.updated_at, time)}</td>
                       <td class="num">{entry.expires_at ? left(entry.expires_at - time) : "–"}</td>
                     </tr>
@@ -323,7 +325,7 @@ function VersionRow({ one, before }: { one: Version; before: Version | undefined
     <li>
       <details>
         <summary>
-          <b>{one.removed ? "removed" : `v${one.version}`}</b>
+          <b>{one.removed ? "removed" : `v${shortVersion(one.version)}`}</b>
           <span class="one-line">{one.by || one.agent || "people"}</span>
           <span class="faint">{moment(one.at)}</span>
         </summary>

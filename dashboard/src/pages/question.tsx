@@ -7,7 +7,7 @@ import { useLoad } from "../parts/load";
 import { Act, CopyCli, lacks } from "../parts/shown";
 import { cli } from "../parts/copycli";
 import { many } from "../parts/money";
-import { moment } from "../parts/said";
+import { moment, shortVersion } from "../parts/said";
 import { left } from "../parts/time";
 import { useNow } from "../parts/ticking";
 import { Glyph, Pill } from "../parts/pill";
@@ -16,6 +16,8 @@ import { Field, Said, Value } from "../parts/value";
 import type { Question, Receipt } from "../shapes";
 import { changedValue, decide, headline, original, sending, title, type Verb } from "./questions";
 
+const LONG = 200; // characters of a title
+const excerpt = (text: string) => (text.length > LONG ? `${text.slice(0, LONG)}…` : text);
 const OWN = new Set(["action", "arguments", "task", "result", "chain", "because", "misfit"]);
 
 export function QuestionView({ question }: { question: Question }) {
@@ -37,7 +39,7 @@ function Head({ question }: { question: Question }) {
     <header class="question-head">
       <Glyph sign={question.state === "open" ? "you" : toneOf(question.state)} />
       <div class="grow">
-        <h2>{title(question).slice(0, 500)}</h2>
+        <h2>{excerpt(title(question))}</h2>
         <p class="faint">
           {question.kind === "ask" && `${question.agent} asks you · `}asked {moment(question.asked_at)} · run <a href={`/runs/${question.run}`}>{question.run}</a>
         </p>
@@ -75,7 +77,7 @@ function Matter({ question }: { question: Question }) {
   const misfit = typeof shows.misfit === "string" ? shows.misfit : "";
   return (
     <section class="matter">
-      {kind === "money" || (kind === "ask" && text.length > 500) ? <Said text={text} /> : null}
+      {kind === "money" || (kind === "ask" && text.length > LONG) ? <Said text={text} /> : null}
       {kind === "tool" && (
         <>
           <p class="call">
@@ -333,7 +335,7 @@ function Saw({ question }: { question: Question }) {
           <li key={at}>
             <code class="one-line">{key}</code>
             <span class="faint">
-              {why} · v{version} · {digest.slice(0, 8)}
+              {why} · v{shortVersion(version)} · {digest.slice(0, 8)}
               {trust === "trusted" ? "" : ` · ${trust}`}
             </span>
             <span class="mono">{tokens}</span>

@@ -1,7 +1,7 @@
 // Who saw an entry: each turn has a receipt of what it was given.
 import { route } from "../api";
 import { useLoad } from "../parts/load";
-import { moment } from "../parts/said";
+import { moment, shortVersion } from "../parts/said";
 import { many } from "../parts/money";
 
 interface Reader {
@@ -27,7 +27,7 @@ export function Readers({ namespace, name }: { namespace: string; name: string }
             {data.readers.map((one, at) => (
               <li key={at}>
                 <b class="one-line">{one.agent}</b>
-                <span>v{one.version}</span>
+                <span title={String(one.version)}>v{shortVersion(one.version)}</span>
                 <a class="mono" href={`/runs/${one.run}`}>
                   {one.run}
                 </a>

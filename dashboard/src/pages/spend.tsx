@@ -199,7 +199,7 @@ function Lines({ group, lines, total }: { group: Group; lines: SpendLine[]; tota
           ))}
           <tr class="total">
             <td>total</td>
-            <td />
+            <td class="share-cell" />
             <td class="num cash-text">{dollars(total.credits)}</td>
             <td class="num">{figure(total.tokens)}</td>
             <td class="num">{figure(total.calls)}</td>

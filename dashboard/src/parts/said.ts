@@ -73,3 +73,9 @@ export function firstLine(text: string): string {
   const line = text.split("\n").find((one) => one.trim()) ?? "";
   return line.replace(/^#+ /, "").replace(/^Task: /, "").slice(0, 400);
 }
+
+/** Return a version of an entry: numbers of versions grow with time, so the last digits tell two apart. */
+export function shortVersion(version: number): string {
+  const text = String(version);
+  return text.length > 6 ? `…${text.slice(-4)}` : text;
+}
