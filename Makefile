@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-server limits conformance docs pictures pins fmt clean
+.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -117,6 +117,9 @@ layers: $(READY)
 
 bench: $(READY)  ## the cost of remit, compared with a minimal baseline and the installed peers
 	$(BIN)/python bench/run.py $(ARGS)
+
+bench-scale: $(READY)  ## costs of tasks, streams and workspaces, and 1,000 workspaces over four databases
+	$(BIN)/python bench/scale.py $(ARGS)
 
 bench-growth: $(READY)  ## costs that grow with the journal, parallel runs and time; ARGS="--large --postgres" for more
 	$(BIN)/python bench/growth.py $(ARGS)

@@ -69,6 +69,10 @@ class Member(Database, Protocol):
         """Return the database in which a workspace lives, as this one knows if it is the home."""
         ...
 
+    def has(self, workspace: str) -> bool:
+        """Whether a workspace has events here."""
+        ...
+
     def marks(self) -> dict[str, MoveMark]:
         """Return the workspaces that may not be written here."""
         ...

@@ -165,7 +165,7 @@ class SeveralDatabases:
     def sought(self, workspace: str) -> str:
         """Return where a workspace is that the home does not know: where it has events, or where the hash says."""
         marks = {name: self._mark(name, workspace) for name in self.members}
-        found = [name for name, member in self.members.items() if _has(member, workspace)]
+        found = [name for name, member in self.members.items() if member.has(workspace)]
         live = [name for name in found if marks[name] is None]
         if len(live) > 1:
             places = " and ".join(self.members[name].where for name in live)
@@ -310,11 +310,6 @@ def _joined(member: Member, home: str) -> str:
             "name that home first, then the others"
         )
     return known.name
-
-
-def _has(member: Member, workspace: str) -> bool:
-    with member.end() as end:
-        return end.has(workspace)
 
 
 class PlacedStore:

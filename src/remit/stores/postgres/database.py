@@ -117,6 +117,9 @@ class PostgresDatabase:
         rows = self._reader.rows("place_of", (workspace,))
         return rows[0][0] if rows else None
 
+    def has(self, workspace: str) -> bool:
+        return self._reader.looked(workspace, lambda view: view.head().seq) > 0
+
     def marks(self) -> dict[str, MoveMark]:
         return {name: MoveMark(*mark) for name, *mark in self._reader.rows("moving_all")}
 

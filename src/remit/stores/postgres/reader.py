@@ -93,6 +93,10 @@ class Reader:
         """Run one of our own statements, on this thread."""
         return self._retried(lambda connection: connection.execute(STATEMENTS[name], row).fetchall(), _LONG)
 
+    def looked(self, workspace: str, look: Callable[[View], T]) -> T:
+        """Run `look` on a snapshot, on this thread, and return its result."""
+        return self._look(workspace, look, _Asker())
+
     def _must_be_open(self) -> None:
         if not self._is_open:
             raise StoreError(self._closed)

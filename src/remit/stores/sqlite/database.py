@@ -523,6 +523,9 @@ class SqliteDatabase:
         rows = self.reader.rows(queries("?", "places")["place_of"].sql, (workspace,))
         return rows[0][0] if rows else None
 
+    def has(self, workspace: str) -> bool:
+        return self.reader.head(workspace) > 0
+
     def marks(self) -> "dict[str, MoveMark]":
         from remit.core.placement import MoveMark  # noqa: PLC0415
 
