@@ -23,13 +23,21 @@ export function CancelTree({ task }: { task: Task }) {
         stopping, {many(task.below + (isOver(task.state) ? 0 : 1), "task")} left
       </span>
     );
-  if (!asked)
-    return (
-      <button type="button" class="button no" disabled={!may("run")} title={may("run") ? undefined : NEEDS_RUN} onClick={() => setAsked(true)}>
+  return (
+    <span class="cancel">
+      <button
+        type="button"
+        class="button no"
+        disabled={!may("run")}
+        title={may("run") ? undefined : NEEDS_RUN}
+        aria-expanded={asked}
+        onClick={() => setAsked(!asked)}
+      >
         Cancel tree
       </button>
-    );
-  return <Confirm task={task} open={open} stop={() => setAsked(false)} />;
+      {asked && <Confirm task={task} open={open} stop={() => setAsked(false)} />}
+    </span>
+  );
 }
 
 function Confirm({ task, open, stop }: { task: Task; open: number; stop: () => void }) {

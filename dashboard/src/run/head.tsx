@@ -61,7 +61,7 @@ function Facts({ model, root }: { model: RunModel; root: Task }) {
   const most = root.bounds.depth;
   return (
     <div class="facts">
-      <div class="fact money">
+      <div class={root.granted === undefined ? "fact money" : "fact money granted"}>
         <b>
           {money(root.total)}{" "}
           <small>

@@ -1,18 +1,52 @@
-// The tree as a nested list: what a screen reader and the keyboard use at every width, and what a phone shows.
+// The tree as an indented list: what a screen reader and the keyboard use at every width, and what a phone shows.
 import { useComputed } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { holders, type RunState, type Task } from "../fold/state";
 import { money } from "../parts/money";
 import { Glyph } from "../parts/pill";
-import { below, STACKED, stackKey } from "./layout";
+import { below, stackKey } from "./layout";
 import { errorOf, signOf, titleOf, toneOf, wordOf } from "./look";
 import type { RunModel } from "./model";
 import { loudest, mixOf, mixText } from "./node";
 import { chooseKey } from "./tree";
 
+interface Row {
+  readonly key: string;
+  readonly level: number;
+  readonly task?: string;
+  readonly members?: readonly string[];
+  readonly refused?: readonly [to: string, rule: string, times: number, sentence: string];
+}
+
+/** The tree in order, with the level of each item. */
+function rowsOf(state: RunState): Row[] {
+  const rows: Row[] = [];
+  const add = (task: Task, level: number): void => {
+    rows.push({ key: task.id, level, task: task.id });
+    for (const one of below(state, task)) {
+      if ("task" in one) add(one.task, level + 1);
+      else if ("stack" in one) rows.push(stackRow(one.stack, level + 1));
+      else {
+        const { to, rule, sentence } = one.refusal;
+        const times = task.refusals.filter((other) => other.to === to && other.rule === rule).length;
+        rows.push({ key: `chip ${task.id} ${rule} ${to}`, level: level + 1, refused: [to, rule, times, sentence] });
+      }
+    }
+  };
+  const root = state.tasks.get(state.root);
+  if (root !== undefined) add(root, 1);
+  return rows;
+}
+
+function stackRow(stack: readonly Task[], level: number): Row {
+  const { parent, agent } = stack[0] as Task;
+  return { key: stackKey(parent, agent), level, members: stack.map((member) => member.id) };
+}
+
 export function Nested({ model }: { model: RunModel }) {
   const ref = useRef<HTMLUListElement>(null);
-  const root = useComputed(() => model.state.value.root).value;
+  const changes = useComputed(() => `${model.state.value.shape} ${model.state.value.refused}`);
+  changes.value; // the list changes with the shape of the tree; each item follows its own task
   const walk = (event: KeyboardEvent) => {
     const to = ref.current === null ? undefined : neighbour(ref.current, event.key);
     if (to === undefined) return;
@@ -24,146 +58,92 @@ export function Nested({ model }: { model: RunModel }) {
   return (
     <div class="list">
       <ul role="tree" aria-label="Delegation tree" ref={ref} onKeyDown={walk}>
-        {root !== "" && <Item model={model} id={root} level={1} />}
+        {rowsOf(model.state.peek()).map((row) => (
+          <Item key={row.key} model={model} row={row} />
+        ))}
       </ul>
     </div>
   );
 }
 
+const levelOf = (item: HTMLElement | undefined): number => Number(item?.getAttribute("aria-level") ?? 0);
+
 /** The item that a key leads to, from the one that has the focus. */
 function neighbour(list: HTMLElement, key: string): HTMLElement | undefined {
   const items = [...list.querySelectorAll<HTMLElement>("[data-item]")];
-  const at = items.findIndex((item) => item === document.activeElement);
-  const here = items[at];
-  if (here === undefined) return undefined;
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  const level = levelOf(items[at]);
+  if (at < 0) return undefined;
   if (key === "ArrowDown") return items[at + 1];
   if (key === "ArrowUp") return items[at - 1];
-  if (key === "ArrowRight") return here.querySelector<HTMLElement>("[data-item]") ?? undefined;
-  if (key === "ArrowLeft") return here.parentElement?.closest<HTMLElement>("[data-item]") ?? undefined;
+  if (key === "ArrowRight") return levelOf(items[at + 1]) > level ? items[at + 1] : undefined;
+  if (key === "ArrowLeft") return items.slice(0, at).findLast((item) => levelOf(item) < level);
   if (key === "Home") return items[0];
   return key === "End" ? items.at(-1) : undefined;
 }
 
-function Item({ model, id, level }: { model: RunModel; id: string; level: number }) {
-  const task = useComputed(() => model.state.value.tasks.get(id)).value;
-  const many = task !== undefined && task.children.length > STACKED;
-  const shape = useComputed(() => model.state.value.shape);
-  if (task === undefined) return null;
-  const under = underNow(model, task, many ? shape.value : 1);
-  const on = model.task.value?.id === id;
-  const names = holders(task).join(" → ");
-  const spent = task.total > 0 ? `, ${money(task.total)}` : "";
+function Item({ model, row }: { model: RunModel; row: Row }) {
+  const on = row.task === undefined ? model.chosen.value === row.key : model.task.value?.id === row.task;
   return (
     <li
       role="treeitem"
-      data-item={id}
+      data-item={row.key}
       tabIndex={on ? 0 : -1}
-      aria-level={level}
+      aria-level={row.level}
       aria-selected={on}
-      aria-expanded={under.length > 0 ? true : undefined}
-      aria-label={`${names}, ${wordOf(task)}${spent}: ${titleOf(task)}`}
-      onClick={(event) => {
-        event.stopPropagation();
-        model.chosen.value = id;
-      }}
+      style={{ paddingLeft: `${(Math.min(row.level, 9) - 1) * 20}px` }}
+      onClick={() => chooseKey(model, row.key)}
     >
-      <div class={`line t-${toneOf(task)}${on ? " on" : ""}`}>
-        <Glyph sign={signOf(task, model.workers.value)} />
-        <b>{names}</b>
-        <span class="v">{task.total > 0 ? money(task.total) : ""}</span>
-        <small class={task.state === "failed" ? "er" : ""}>{task.state === "failed" ? errorOf(task) : titleOf(task)}</small>
-      </div>
-      {under.length > 0 && (
-        <ul role="group">
-          {under.map((one) => (
-            <Under key={one.key} model={model} one={one} level={level + 1} />
-          ))}
-        </ul>
+      {row.task !== undefined ? (
+        <TaskLine model={model} id={row.task} on={on} />
+      ) : row.members !== undefined ? (
+        <StackLine model={model} members={row.members} on={on} />
+      ) : (
+        <RefusedLine refused={row.refused as NonNullable<Row["refused"]>} />
       )}
     </li>
   );
 }
 
-interface UnderOne {
-  readonly key: string;
-  readonly task?: string;
-  readonly members?: readonly string[];
-  readonly refused?: readonly [to: string, rule: string, times: number, sentence: string];
-}
-
-/** What stands below a task at the moment that is shown. */
-function underOf(state: RunState, task: Task): UnderOne[] {
-  return below(state, task).map((one) => {
-    if ("task" in one) return { key: one.task.id, task: one.task.id };
-    if ("stack" in one) {
-      const first = one.stack[0] as Task;
-      return { key: stackKey(first.parent, first.agent), members: one.stack.map((member) => member.id) };
-    }
-    const { to, rule, sentence } = one.refusal;
-    const times = task.refusals.filter((other) => other.to === to && other.rule === rule).length;
-    return { key: `chip ${task.id} ${rule} ${to}`, refused: [to, rule, times, sentence] };
-  });
-}
-
-/** Only a task with many children can have a stack, which depends on what its children do. */
-function underNow(model: RunModel, task: Task, shape: number): UnderOne[] {
-  if (task.children.length === 0 && task.refusals.length === 0) return [];
-  return underOf(shape > 0 ? model.state.peek() : model.state.value, task);
-}
-
-function Under({ model, one, level }: { model: RunModel; one: UnderOne; level: number }) {
-  if (one.task !== undefined) return <Item model={model} id={one.task} level={level} />;
-  if (one.members !== undefined) return <StackItem model={model} item={one.key} members={one.members} level={level} />;
-  const [to, rule, times, sentence] = one.refused as readonly [string, string, number, string];
-  const text = `${to}${times > 1 ? ` ×${times}` : ""} refused: ${rule}`;
+function TaskLine({ model, id, on }: { model: RunModel; id: string; on: boolean }) {
+  const task = useComputed(() => model.state.value.tasks.get(id)).value;
+  if (task === undefined) return null;
+  const failed = task.state === "failed" || task.state === "dead";
   return (
-    <li role="treeitem" tabIndex={-1} data-item={one.key} aria-level={level} aria-selected={false} aria-label={`${text}. ${sentence}`}
-      onClick={(event) => {
-        event.stopPropagation();
-        chooseKey(model, one.key);
-      }}
-    >
-      <div class="line no">
-        <Glyph sign="refused" />
-        <span>{text}</span>
-      </div>
-    </li>
+    <div class={`line t-${toneOf(task)}${on ? " on" : ""}`}>
+      <Glyph sign={signOf(task, model.workers.value)} />
+      <b>
+        {holders(task).join(" → ")} <span class="unseen">{wordOf(task)}</span>
+      </b>
+      <span class="v">{task.total > 0 ? money(task.total) : ""}</span>
+      <small class={failed ? "er" : ""}>{failed ? errorOf(task).slice(0, 400) : titleOf(task)}</small>
+    </div>
   );
 }
 
-interface StackOf {
-  model: RunModel;
-  item: string;
-  members: readonly string[];
-  level: number;
-}
-
-function StackItem({ model, item, members, level }: StackOf) {
+function StackLine({ model, members, on }: { model: RunModel; members: readonly string[]; on: boolean }) {
   const { tasks } = model.state.value;
   const mix = mixOf(members.map((id) => tasks.get(id)).filter((task): task is Task => task !== undefined));
-  const agent = tasks.get(members[0] as string)?.agent ?? "";
-  const on = model.chosen.value === item;
   return (
-    <li
-      role="treeitem"
-      data-item={item}
-      tabIndex={on ? 0 : -1}
-      aria-level={level}
-      aria-selected={on}
-      aria-label={`${agent} ×${mix.total}: ${mixText(mix)}`}
-      onClick={(event) => {
-        event.stopPropagation();
-        model.chosen.value = item;
-      }}
-    >
-      <div class={`line t-${loudest(mix)}${on ? " on" : ""}`}>
-        <Glyph sign={loudest(mix)} />
-        <b>
-          {agent} ×{mix.total}
-        </b>
-        <span class="v">{mix.spent > 0 ? money(mix.spent) : ""}</span>
-        <small>{mixText(mix)}</small>
-      </div>
-    </li>
+    <div class={`line t-${loudest(mix)}${on ? " on" : ""}`}>
+      <Glyph sign={loudest(mix)} />
+      <b>
+        {tasks.get(members[0] as string)?.agent ?? ""} ×{mix.total}
+      </b>
+      <span class="v">{mix.spent > 0 ? money(mix.spent) : ""}</span>
+      <small>{mixText(mix)}</small>
+    </div>
+  );
+}
+
+function RefusedLine({ refused: [to, rule, times, sentence] }: { refused: NonNullable<Row["refused"]> }) {
+  return (
+    <div class="line no">
+      <Glyph sign="refused" />
+      <span>
+        {to}
+        {times > 1 && ` ×${times}`} refused: {rule} <span class="unseen">{sentence}</span>
+      </span>
+    </div>
   );
 }
