@@ -59,11 +59,9 @@ export function LabelView({ model, box }: EdgeOf<NodeBox | StackBox>) {
   const id = box.kind === "node" ? box.task : (box.members[0] as string);
   const task = useComputed(() => model.state.value.tasks.get(id)).value;
   if (task === undefined || box.from === undefined) return null;
-  const { band, core } = widthsOf(task, wholeOf(model));
+  const { band, core } = widthsOf(task, model.measure.value);
   return <Label task={task} model={model} box={box} core={Math.max(core, band)} />;
 }
-
-const wholeOf = (model: RunModel): number => model.root.value?.granted ?? Math.max(1, model.root.value?.total ?? 1);
 
 function Label({ task, model, box, core }: { task: Task; model: RunModel; box: Box; core: number }) {
   const [whole, less, cash] = labelOf(task, model.labels.value);
@@ -87,7 +85,7 @@ function Label({ task, model, box, core }: { task: Task; model: RunModel; box: B
 
 function Grant({ model, box, task }: EdgeOf<NodeBox | StackBox> & { task: Task }) {
   const d = pathOf(box);
-  const { band, core, hot } = widthsOf(task, wholeOf(model));
+  const { band, core, hot } = widthsOf(task, model.measure.value);
   const colour = colourOf(task);
   const y = box.y + box.height / 2;
   const paid = hot ? "var(--bad-m)" : "var(--cash-m)";

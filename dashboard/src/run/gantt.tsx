@@ -98,7 +98,7 @@ function Bars({ model, id, x, y, left }: BarsOf) {
   const colour = COLOURS[task.state] ?? "var(--live-m)";
   const begun = task.attempts > 0;
   const children = task.children.map((child) => state.tasks.get(child) as Task);
-  const on = model.task.value?.id === id;
+  const on = model.shownId.value === id;
   return (
     <g>
       <text class={on ? "rowname on" : "rowname"} x={labelX(task.depth)} y={y + 8.5}>

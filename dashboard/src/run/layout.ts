@@ -10,6 +10,7 @@ export const ROW = 12;
 export const CHIP_WIDTH = 156;
 export const CHIP_HEIGHT = 28;
 export const STACKED = 8; // more of the same agent are one stack
+const TALL = 700;
 const RIM = 10; // the upper edge of a stack, and the tab of a node that changed hands
 
 interface Place {
@@ -112,11 +113,13 @@ export function layout(state: RunState): Layout {
   return { boxes, width, height };
 }
 
-// Put a box in the middle of what is below it, and move all of it down if it would stand too high. Return by how much.
+// Put a box in the middle of what is below it (at the top, if that is higher than a screen, so that it is in sight), and move all of it down if it would stand too high. Return by how much.
 function centre(box: NodeBox, under: readonly Box[], boxes: Box[], first: number, start: number): number {
   const top = under[0];
   const bottom = under.at(-1);
-  box.y = top === undefined || bottom === undefined ? start : (top.y + bottom.y + bottom.height) / 2 - HEIGHT / 2;
+  if (top === undefined || bottom === undefined) box.y = start;
+  else if (bottom.y - top.y > TALL) box.y = top.y;
+  else box.y = (top.y + bottom.y + bottom.height) / 2 - HEIGHT / 2;
   const lacking = Math.max(0, start - box.y);
   if (lacking > 0) for (let at = first; at < boxes.length; at++) (boxes[at] as Box).y += lacking;
   return lacking;

@@ -98,6 +98,12 @@ export class RunModel {
     return tasks.get(this.chosen.value) ?? this.questions.value[0]?.[0] ?? this.root.value;
   });
 
+  // Parts that most of the page needs and that seldom change: who reads these is not drawn again with every event.
+  readonly shownId = computed(() => this.task.value?.id ?? "");
+  readonly granted = computed(() => this.root.value?.granted);
+  /** What the widths of edges are measured by: what the run was given, or what it has spent, in steps of a factor. */
+  readonly measure = computed(() => this.granted.value ?? 2 ** Math.ceil(Math.log2(Math.max(1, this.root.value?.total ?? 1))));
+
   /** Read the run, and go on with the stream. Return a function that stops. */
   start(): () => void {
     this.stops.push(

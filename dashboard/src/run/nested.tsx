@@ -83,7 +83,7 @@ function neighbour(list: HTMLElement, key: string): HTMLElement | undefined {
 }
 
 function Item({ model, row }: { model: RunModel; row: Row }) {
-  const on = row.task === undefined ? model.chosen.value === row.key : model.task.value?.id === row.task;
+  const on = useComputed(() => (row.task ?? "") === model.shownId.value || model.chosen.value === row.key).value;
   return (
     <li
       role="treeitem"

@@ -28,7 +28,7 @@ function Elapsed({ model, task }: { model: RunModel; task: Task }) {
 
 function classes(model: RunModel, task: Task): string {
   const tone = toneOf(task);
-  const on = model.task.value?.id === task.id;
+  const on = model.shownId.value === task.id;
   const alive = task.state === "running" && !model.over.value && model.moment.value === null;
   const past = holders(task).length > 1;
   return `node t-${tone}${on ? " on" : ""}${alive ? " alive" : ""}${tone === "you" ? " asks" : ""}${
@@ -39,7 +39,7 @@ function classes(model: RunModel, task: Task): string {
 export function NodeView({ model, box }: NodeOf<NodeBox>) {
   const task = useComputed(() => model.state.value.tasks.get(box.task)).value;
   if (task === undefined) return <NotYet model={model} box={box} />;
-  const of = task.granted ?? model.root.value?.granted;
+  const of = task.granted ?? model.granted.value;
   const paid = task.total > 0 || task.granted !== undefined || task.totalHeld > 0;
   return (
     <div class={classes(model, task)} style={placed(box)} data-key={box.key} data-task={task.id}>

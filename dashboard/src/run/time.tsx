@@ -167,11 +167,8 @@ function Scrubber({ model, axis: line, ticks: labels, left, width, grab }: PartO
     event.preventDefault();
   };
   return (
-    <svg
+    <div
       class="scrubber"
-      height="28"
-      width={width}
-      onPointerDown={grab}
       onKeyDown={keys}
       role="slider"
       tabIndex={0}
@@ -181,6 +178,7 @@ function Scrubber({ model, axis: line, ticks: labels, left, width, grab }: PartO
       aria-valuenow={Math.round((model.now.value - start) / 1000)}
       aria-valuetext={sinceStart(model.now.value, start)}
     >
+    <svg height="28" width={width} onPointerDown={grab} aria-hidden="true">
       <path d={`M${left} 6H${width - RIGHT}`} stroke="var(--line-strong)" stroke-width="2" />
       <path d={`M${left} 6H${now}`} stroke="var(--ink)" stroke-width="2" />
       <ScrubMarks marks={model.history.marks} x={x} />
@@ -199,6 +197,7 @@ function Scrubber({ model, axis: line, ticks: labels, left, width, grab }: PartO
       ))}
       <circle class="knob" cx={now} cy="6" r="5.5" />
     </svg>
+    </div>
   );
 }
 
