@@ -10,7 +10,7 @@ import anyio
 
 from remit.adapters.endpoints import KeyOf, KeysGiven, UrlGiven, key_in_environment
 from remit.adapters.gateway.listener import entered
-from remit.adapters.gateway.members import MAX_TOKENS, Member
+from remit.adapters.gateway.members import MAX_TOKENS, GatewayMember
 from remit.adapters.gateway.upstream import Upstreams
 from remit.core.checks import counted
 from remit.core.command import Command
@@ -22,10 +22,10 @@ T = TypeVar("T")
 REQUESTS: Final = 1_000  # of one task; a coding agent makes hundreds
 
 
-class Membership(NamedTuple):
+class JoinedProgram(NamedTuple):
     """What a program gets for one attempt: its member, and the variables that tell it where to ask."""
 
-    member: Member
+    member: GatewayMember
     variables: Mapping[str, str]
 
     async def until_over(self, work: Awaitable[T]) -> T | Command:
@@ -57,13 +57,13 @@ class Joining(NamedTuple):
     requests: int = REQUESTS
 
     @asynccontextmanager
-    async def joined(self, turn: Any) -> AsyncGenerator[Membership]:
+    async def joined(self, turn: Any) -> AsyncGenerator[JoinedProgram]:
         """Open the gateway for one attempt."""
-        member = Member(turn, self.upstreams, most=self.most, verbs=self.has_verbs)
+        member = GatewayMember(turn, self.upstreams, most=self.most, verbs=self.has_verbs)
         async with entered(member) as listener:
             if self.has_verbs and listener.verbs is None:
                 listener.verbs = _verbs()
-            yield Membership(member, self._variables(listener.url, member.token))
+            yield JoinedProgram(member, self._variables(listener.url, member.token))
 
     async def aclose(self) -> None:
         """Close the connections to providers."""

@@ -19,7 +19,7 @@ import anyio
 import uvicorn
 from uvicorn.server import ServerState
 
-from remit.adapters.gateway.members import Member, digest_of
+from remit.adapters.gateway.members import GatewayMember, digest_of
 from remit.adapters.gateway.passing import AnswerHead, ProgramRequest, Sent
 from remit.adapters.gateway.reading import fields
 from remit.adapters.gateway.wires import WIRES, RefusalSent, WireFormat
@@ -42,7 +42,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Verbs(Protocol):
     """The verbs of turns at a path of the listener. It is an interface because its package may not be installed."""
 
-    async def __call__(self, member: Member, scope: Scope, receive: Receive, send: Send) -> None: ...
+    async def __call__(self, member: GatewayMember, scope: Scope, receive: Receive, send: Send) -> None: ...
     async def aclose(self) -> None: ...
 
 
@@ -53,16 +53,16 @@ class GatewayListener:
         self.url = ""
         self.verbs: Verbs | None = None  # answers under `/mcp`, once a member has verbs
         self._host = ""
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, GatewayMember] = {}
 
     def serve_at(self, port: int) -> None:
         self._host = f"127.0.0.1:{port}"
         self.url = f"http://{self._host}"
 
-    def enter(self, member: Member) -> None:
+    def enter(self, member: GatewayMember) -> None:
         self._members[member.digest] = member
 
-    def leave(self, member: Member) -> bool:
+    def leave(self, member: GatewayMember) -> bool:
         """Forget a member. Return whether it was the last one."""
         self._members.pop(member.digest, None)
         return not self._members
@@ -91,7 +91,7 @@ class GatewayListener:
         else:
             await self._asked(member, wire, headers, receive, send)
 
-    def _member(self, headers: list[tuple[str, str]]) -> Member | None:
+    def _member(self, headers: list[tuple[str, str]]) -> GatewayMember | None:
         """Return the member whose token a request carries."""
         given = dict(headers)
         token = given.get("x-api-key") or given.get("authorization", "").removeprefix("Bearer ").strip()
@@ -99,7 +99,7 @@ class GatewayListener:
         return found if found is not None and found.knows(token) else None
 
     async def _asked(
-        self, member: Member, wire: WireFormat, headers: list[tuple[str, str]], receive: Receive, send: Send
+        self, member: GatewayMember, wire: WireFormat, headers: list[tuple[str, str]], receive: Receive, send: Send
     ) -> None:
         try:
             request = await _read(wire, headers, receive)
@@ -248,7 +248,7 @@ _OPEN: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Open]] = WeakKeyDicti
 
 
 @asynccontextmanager
-async def entered(member: Member) -> AsyncGenerator[GatewayListener]:
+async def entered(member: GatewayMember) -> AsyncGenerator[GatewayListener]:
     """Let a member use the gateway of this event loop while the body runs, and open the gateway if it is the first."""
     found = _opened()
     found.app.enter(member)

@@ -36,7 +36,7 @@ _LOOKS: Final = frozenset(("list_agents", "check_delegation_status", "recall"))
 _BYTES: Final = 3  # of a request for each token of input, if nothing better is known
 
 
-class Member:
+class GatewayMember:
     """One attempt of a program. `token` is its key to the gateway; only a digest of it is kept."""
 
     def __init__(

@@ -26,7 +26,7 @@ from mcp_types import (
 
 from remit import __version__
 from remit.adapters.gateway.listener import Receive, Scope, Send
-from remit.adapters.gateway.members import Member
+from remit.adapters.gateway.members import GatewayMember
 from remit.core.values import Json, encode
 from remit.errors import RemitError
 from remit.ports.models import HandedOver, ToolCall
@@ -63,7 +63,7 @@ class MemberVerbs:
             self._ready.set()
             await self._over.wait()
 
-    async def __call__(self, member: Member, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, member: GatewayMember, scope: Scope, receive: Receive, send: Send) -> None:
         await self._ready.wait()
         await self._manager.handle_request({**scope, _MEMBER: member}, receive, cast("Any", send))
 
@@ -72,7 +72,7 @@ class MemberVerbs:
         await asyncio.wait([self._running])
 
 
-def _member(context: ServerRequestContext[Any, Any]) -> Member:
+def _member(context: ServerRequestContext[Any, Any]) -> GatewayMember:
     assert context.request is not None  # every request comes by HTTP
     return context.request.scope[_MEMBER]
 
@@ -100,7 +100,7 @@ async def _call_tool(context: ServerRequestContext[Any, Any], params: CallToolRe
         raise
 
 
-async def _used(member: Member, params: CallToolRequestParams) -> CallToolResult:
+async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult:
     verb = {one.name: one for one in await offered(member.turn)}.get(params.name)
     if verb is None:
         raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
