@@ -11,10 +11,10 @@ from remit.engine.asking import Scheduling
 from remit.errors import NotFound
 from remit.report import wire
 from remit.server.calls import HttpAnswer, HttpCall, NoBody, NoQuery
-from remit.server.fields import SAYS_SOMETHING, AgentName, AnyJson, Text
+from remit.server.fields import NO_NUL, SAYS_SOMETHING, AgentName, AnyJson, Text
 from remit.server.handlers.tasks import LabelsBody
 
-CronText = Annotated[str, Field(min_length=1, max_length=200)]
+CronText = Annotated[str, Field(min_length=1, max_length=200, json_schema_extra={"pattern": NO_NUL})]
 
 
 class ScheduleBody(LabelsBody):
@@ -26,7 +26,7 @@ class ScheduleBody(LabelsBody):
     agent: AgentName
     task: Text = ""
     data: AnyJson = None
-    zone: Annotated[str, Field(min_length=1, max_length=100)] = "UTC"
+    zone: Annotated[str, Field(min_length=1, max_length=100, json_schema_extra={"pattern": NO_NUL})] = "UTC"
     catch_up: Literal["latest", "all", "none"] = "latest"
 
 
