@@ -198,6 +198,7 @@ export interface Task {
   totalHeld: number;
   below: number; // open tasks below it
   receipt: Receipt | undefined;
+  sofar: Receipt | undefined; // what the turn that runs has seen
   result: unknown;
   error: string;
   progress: string;

@@ -82,6 +82,7 @@ function beginning(state: RunState, event: JournalEvent): Task {
     totalHeld: 0,
     below: 0,
     receipt: undefined,
+    sofar: undefined,
     result: undefined,
     error: "",
     progress: "",
@@ -137,7 +138,7 @@ function end(task: Task, event: JournalEvent): void {
   task.endedAt = event.at;
   task.result = data.result;
   task.error = data.error ?? "";
-  task.receipt = receiptOf(data.receipt) ?? task.receipt;
+  task.receipt = receiptOf(data.receipt);
   task.progress = data.progress === undefined ? "" : progressOf(data.progress);
   task.tools = task.tools.filter((one) => one.outcome !== "running");
   if (data.artifacts !== undefined) keep(task, data.artifacts);
@@ -213,7 +214,7 @@ const NOTES: Readonly<Record<string, Note>> = {
     if (data.artifacts !== undefined) keep(task, data.artifacts);
     turnEnded(task, data);
     if (!parallel) task.agent = to[0] as string;
-    task.receipt = undefined;
+    task.sofar = undefined;
   },
 };
 

@@ -9,6 +9,7 @@ const spelled = (namespace: string, key: string): string => `${namespace}/${key}
 export function askModel(_state: RunState, task: Task, event: JournalEvent): void {
   const { model, usage = {}, cost, calls = [], elapsed = 0, why = "", said = "" } = event.data;
   const failed = event.kind === "model.failed";
+  task.sofar = receiptOf(event.data.receipt) ?? task.sofar; // the first answer of a turn has one
   const tokens = (usage.input ?? 0) + (usage.output ?? 0);
   const at = task.models.findIndex((one) => one.agent === event.agent && one.model === model);
   const use = task.models[at] ?? { agent: event.agent, model, calls: 0, failed: 0, tokens: 0, credits: 0 };
@@ -75,5 +76,5 @@ export function recall(_state: RunState, task: Task, event: JournalEvent): void 
 
 // What a turn was given, while it runs.
 export function beginTurn(_state: RunState, task: Task, event: JournalEvent): void {
-  task.receipt = receiptOf(event.data.receipt ?? event.data) ?? task.receipt;
+  task.sofar = receiptOf(event.data.receipt ?? event.data) ?? task.sofar;
 }

@@ -21,7 +21,8 @@ const WHY: Readonly<Record<string, [Tone, string]>> = {
 const whyOf = (slice: Slice): [Tone, string] => WHY[slice.why] ?? ["idle", slice.why];
 
 /** The receipt of the last turn, or of the last one that ended. */
-export const receiptOf = (task: Task): Receipt | undefined => task.receipt ?? task.trail.findLast((one) => one.receipt !== undefined)?.receipt;
+export const receiptOf = (task: Task): Receipt | undefined =>
+  task.receipt ?? task.sofar ?? task.trail.findLast((one) => one.receipt !== undefined)?.receipt;
 
 export function ContextTab({ model, task }: { model: RunModel; task: Task }) {
   const receipt = receiptOf(task);

@@ -45,7 +45,7 @@ function colourOf(task: Task): string {
 /** What an edge says: what the task may see, and when its turn is over, what it saw and what was withheld. */
 export function labelOf(task: Task, shows: "context" | "money"): [text: string, less: string, cash: boolean] {
   if (shows === "money") return task.granted === undefined ? ["shared", "", false] : [money(task.granted), "", true];
-  const receipt = task.receipt ?? task.trail.at(-1)?.receipt;
+  const receipt = task.receipt ?? task.sofar ?? task.trail.at(-1)?.receipt;
   if (receipt === undefined) return [task.sees.length > 0 ? task.sees.join(" ") : "task only", "", false];
   const slices = receipt.saw.length + receipt.unlisted;
   return [`${slices} ctx · ${receipt.tokens}`, receipt.withheld.length > 0 ? `−${receipt.withheld.length}` : "", false];
@@ -142,7 +142,7 @@ export function Arcs({ model, boxes }: { model: RunModel; boxes: readonly Box[] 
 
 function reads(task: Task | undefined, key: string): boolean {
   if (task === undefined) return false;
-  const receipts = [task.receipt, ...task.trail.map((one) => one.receipt)];
+  const receipts = [task.receipt, task.sofar, ...task.trail.map((one) => one.receipt)];
   return receipts.some((one) => one?.saw.some((slice) => slice.what === key));
 }
 
