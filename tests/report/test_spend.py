@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.make import NOW, first_remit, journal
 from remit.core.events import Place
-from remit.core.kinds.money import Charge
+from remit.core.kinds.money import Outlay
 from remit.core.kinds.tasks import tokens_used
 from remit.core.tally import Counting, Figures, figures_from
 from remit.core.times import DAY
@@ -87,7 +87,7 @@ def test_a_series_as_a_table_for_spreadsheets():
 
 def test_amounts_that_were_counted_before_models_were_have_no_model():
     old = figures_from({"counts": {"credits": 9, "tokens": 4}, "models": {"gpt-5": [5, 1, 1, 0, 0]}})
-    assert old.charges() == {"gpt-5": Charge(5, 1, 1), "": Charge(4, 3)}
+    assert old.charges() == {"gpt-5": Outlay(5, 1, 1), "": Outlay(4, 3)}
 
 
 def test_there_is_a_line_for_each_of_them_and_the_one_that_spent_most_is_first():

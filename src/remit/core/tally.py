@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event, read
-from remit.core.kinds.money import SPENDS, Charge, charge_in
+from remit.core.kinds.money import SPENDS, Outlay, charge_in
 from remit.core.kinds.tasks import HopRefused
 from remit.core.kinds.upkeep import RunsPruned
 from remit.core.kinds.workspace import BreakerSet
@@ -196,7 +196,7 @@ class Figures:
     most_passed: int = 0
     most_handed: int = 0
     breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
-    models: dict[str, Charge] = field(default_factory=dict[str, Charge])
+    models: dict[str, Outlay] = field(default_factory=dict[str, Outlay])
 
     def merge(self, other: "Figures") -> None:
         """Add the figures of another object, in any order. For a breaker, the later event wins."""
@@ -219,17 +219,17 @@ class Figures:
         if known is None or known.seq <= breaker.seq:
             self.breakers[name] = breaker
 
-    def charge(self, model: str, charge: Charge) -> None:
+    def charge(self, model: str, charge: Outlay) -> None:
         """Add what was spent for a model; "" for what no model was paid."""
         known = self.models.get(model)
         self.models[model] = charge if known is None else known.plus(charge)
 
-    def charges(self) -> dict[str, Charge]:
+    def charges(self) -> dict[str, Outlay]:
         """Return the spending by model. Amounts that were counted before models were have none."""
         known = self.models.values()
         rest = (self.counts[name] - sum(getattr(one, name) for one in known) for name in ("credits", "tokens"))
-        before = Charge(*rest)
-        return {**self.models, "": self.models.get("", Charge()).plus(before)} if any(before) else dict(self.models)
+        before = Outlay(*rest)
+        return {**self.models, "": self.models.get("", Outlay()).plus(before)} if any(before) else dict(self.models)
 
     def data(self) -> dict[str, Json]:
         """Return the figures as JSON. Zero figures are left out, because most are zero in most hours."""
@@ -261,7 +261,7 @@ def figures_from(data: Json) -> Figures:
         most_passed,
         most_handed,
         {name: BreakerStats(*told) for name, told in found.get("breakers", {}).items()},
-        {model: Charge(*told) for model, told in found.get("models", {}).items()},
+        {model: Outlay(*told) for model, told in found.get("models", {}).items()},
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from remit.core.events import Event
-from remit.core.kinds.money import Charge, charge_in
+from remit.core.kinds.money import Outlay, charge_in
 from remit.core.ledger import unbalanced
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease, Unit, spelled
 from remit.core.tally import Figures, SpendOver, SpendSeries
@@ -26,7 +26,7 @@ SPEND_SERIES: Final[tuple[str, ...]] = get_args(SpendSeries)
 SPEND_OVER: Final[tuple[str, ...]] = get_args(SpendOver)
 PRUNED: Final = "pruned runs"
 TOTAL: Final = "total"
-_NOTHING: Final = Charge()
+_NOTHING: Final = Outlay()
 
 # Whether the last lease of a charge got its money from the account; called only for other leases than the account.
 Backed: TypeAlias = Callable[[str, Unit], bool]
@@ -89,7 +89,7 @@ class SpendPoint:
 
 def spend_points(days: Mapping[int, Mapping[str, Figures]], by: SpendOver) -> list[SpendPoint]:
     """Return the spending in the statistics of agents by day, in order."""
-    chosen, sums = by.split(","), dict[tuple[str, str, str], Charge]()
+    chosen, sums = by.split(","), dict[tuple[str, str, str], Outlay]()
     for start, agents in days.items():
         for agent, figures in agents.items():
             for model, charge in figures.charges().items():
@@ -105,7 +105,7 @@ class Spends:
     def __init__(self, by: SpendBy, backed: Backed) -> None:
         self._by: SpendBy = by
         self._backed = backed
-        self._sums: dict[str, Charge] = {}
+        self._sums: dict[str, Outlay] = {}
         self._told: dict[Unit, int] = dict.fromkeys(UNITS, 0)
 
     def add(self, event: Event) -> None:

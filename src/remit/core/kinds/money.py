@@ -165,7 +165,7 @@ def spent_in(event: Event) -> Spent:
     return Spent(credits_ - charged.get("credits", 0), tokens - charged.get("tokens", 0))
 
 
-class Charge(NamedTuple):
+class Outlay(NamedTuple):
     """What an event of `SPENDS` adds to the spending: amounts, paid calls, the part with unknown cost (a correction
     subtracts it), and the part paid with a key of the workspace."""
 
@@ -175,19 +175,19 @@ class Charge(NamedTuple):
     uncertain: int = 0
     own_key: int = 0
 
-    def plus(self, other: "Charge") -> "Charge":
+    def plus(self, other: "Outlay") -> "Outlay":
         """Return the sum of both."""
-        return Charge(*(one + more for one, more in zip(self, other, strict=True)))
+        return Outlay(*(one + more for one, more in zip(self, other, strict=True)))
 
 
-def charge_in(event: Event) -> Charge:
+def charge_in(event: Event) -> Outlay:
     """Return what an event adds to the spending."""
     spent, data = spent_in(event), cast("dict[str, Any]", event.data)
     uncertain = data["costs"].get("credits", 0) if data.get("uncertain") else 0
     if event.kind == "hold.reconciled":
         uncertain = -data["charged"].get("credits", 0)
     called = event.kind in ("hold.settled", "credits.spent")
-    return Charge(*spent, int(called), uncertain, spent.credits if data.get("own_key") else 0)
+    return Outlay(*spent, int(called), uncertain, spent.credits if data.get("own_key") else 0)
 
 
 SHAPES: Final[dict[str, type]] = {
