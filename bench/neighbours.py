@@ -204,7 +204,9 @@ async def measured(store: str, share: float) -> list[Finding]:
             before = await looks.some(_LOOKS)
             started = one.told()
             await _hook(one.serving, busy, port)
+            hooked = one.told()
             opened = stalled(one.serving, busy, streams)
+            listened = one.told()
             during = await looks.during(asyncio.create_task(burst(one.serving, busy, submits)))
             crowded = one.told()
             for _ in range(5):
@@ -222,6 +224,8 @@ async def measured(store: str, share: float) -> list[Finding]:
         Finding("factor between the medians, by the clock", "x", during.median / before.median, 2),
         Finding("processor time of the server until the answer, quiet: median", "ms", before.cpu),
         Finding("the same during the burst: median", "ms", during.cpu),
+        Finding("longest hold of the loop while the first hook is added, processor time", "ms", hooked["used_ms"], 50),
+        Finding("longest hold of the loop while the streams are opened, processor time", "ms", listened["used_ms"], 50),
         Finding("longest hold of the loop in the burst, processor time", "ms", crowded["used_ms"], 50),
         Finding("longest hold of the loop in the burst, by the clock", "ms", crowded["held_ms"]),
         Finding(
