@@ -171,7 +171,7 @@ export function Keep() {
         <h2>Retention</h2>
       </div>
       <p class="quiet set-text">
-        The journal keeps every run until it is pruned. A worker of a team with <code>keep_days</code> prunes by itself, once a day; a person does it with the command below. Money that
+        The journal keeps every run until it is pruned. A worker of a team with <code>keep_days</code> prunes ended runs by itself, every hour; a person does it with the command below. Money that
         pruned runs have spent stays in the sums.
       </p>
       <Command text="remit prune --days 90 --dry-run" />
