@@ -9,10 +9,11 @@ import argparse
 import asyncio
 import gc
 import resource
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -164,7 +165,10 @@ async def _workspaces(database: Database) -> dict[str, str]:
 
 
 def file_size(path: Path) -> int:
-    return sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*") if one.is_file())
+    """Return the size of a file, with what its write-ahead log still has."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint")
+    return path.stat().st_size
 
 
 def server_size(address: str) -> int:
