@@ -83,6 +83,7 @@ def test_a_series_has_a_row_for_each_day_agent_and_model_and_adds_up_too(by):
 def test_a_series_as_a_table_for_spreadsheets():
     point = SpendPoint("2023-11-14", "=lead", "gpt-5", 20_000, 7, 1)
     assert csv_points([point])[1] == ["2023-11-14", "'=lead", "gpt-5", "0.02", "7", "1", "0.00", "0.00"]
+    assert point.counts == (7, 1)
 
 
 def test_amounts_that_were_counted_before_models_were_have_no_model():

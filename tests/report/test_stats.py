@@ -14,7 +14,7 @@ from remit.core.remit import NO_RIGHTS, Pass, Remit, derive, handed_to
 from remit.core.tally import bucket_of, longest_in
 from remit.core.values import checked
 from remit.report import wire
-from remit.report.stats import Stats, Times, stats
+from remit.report.stats import Stats, StatsPoint, Times, stats
 
 LEAD = first_remit("lead")
 CODER = derive(LEAD, Pass("coder", "part"), "t2", NO_RIGHTS, UNTIL)
@@ -107,6 +107,7 @@ def test_the_figures_of_a_day():
         },
     }
     assert checked(data, "figures") == data
+    assert wire.stats_point(StatsPoint(NOW, stats(a_day()))) == {"start": NOW, **data}
 
 
 def took(*durations: int) -> dict[str, int]:
