@@ -55,6 +55,15 @@ describe("the list of runs", () => {
     expect(follow([], [begins], () => false)).toEqual([]);
   });
 
+  test("frees what a call held when the call is paid or not made", () => {
+    const hold = (kind: string, more = {}) => event(kind, { hold: "h", amounts: { credits: 300_000 }, ...more });
+    const [held] = follow(listed([RUN], [TASK], new Map()), [hold("hold.placed")], all);
+    expect(held).toMatchObject({ held: 300_000, credits: 0 });
+    const [paid] = follow([held!], [hold("hold.settled", { costs: { credits: 270_000 } })], all);
+    expect(paid).toMatchObject({ held: 0, credits: 270_000 });
+    expect(follow([held!], [hold("hold.released")], all)[0]).toMatchObject({ held: 0, credits: 0 });
+  });
+
   test("counts the questions that were open before", () => {
     expect(listed([RUN], [TASK], new Map([["r", "r"]]))[0]).toMatchObject({ asking: 1, dots: [{ asks: true }] });
   });

@@ -35,6 +35,7 @@ const STATES: Record<string, string> = {
   "task.lost": "pending",
 };
 const PAYS = new Set(["credits.spent", "hold.settled", "hold.reconciled"]);
+const FREES = new Set(["hold.settled", "hold.released"]);
 export const OVER = new Set(Object.values(ENDS));
 
 /** Return rows of the server with the tasks that are known. */
@@ -109,6 +110,7 @@ export function after(run: Listed, event: Event): Listed {
     next.asking = Math.max(0, run.asking + (asks ? 1 : -1));
     next.dots = changed(run.dots, event.task, { asks });
   } else if (kind === "hold.placed") next.held = (run.held ?? 0) + amount(data.amounts);
+  else if (FREES.has(kind)) next.held = Math.max(0, (run.held ?? 0) - amount(data.amounts));
   else if (kind === "lease.raised" && run.granted != null) {
     const adds = (data.adds ?? []) as [string, number][];
     if (data.unit === "credits") next.granted = run.granted + (adds.find(([lease]) => lease === run.id)?.[1] ?? 0);

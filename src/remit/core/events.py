@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from remit.core.checks import items
 from remit.core.times import DAY, aware
-from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, decode, line, plain, shown
+from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, decode, decoded, line, plain, shown
 from remit.errors import BadInput
 
 GENESIS: Final = "0" * 64
@@ -93,6 +93,14 @@ def blob_reference(text: str) -> str:
     """Return the text that replaces a long answer in its event: the digest of the answer, so that the event's hash
     covers it, and its size. The answer itself is stored next to the event, as a blob."""
     return f"{_BLOB}{hashlib.sha256(text.encode()).hexdigest()}:{len(text)}"
+
+
+def answer_of(event: Event, long: str | None = None) -> Json:
+    """Return the result of an event's operation; `long` is its text if it is stored next to the event. Without `long`,
+    a long answer is returned as the reference in the event."""
+    if long is not None:
+        return decoded(long)
+    return event.answer if is_blob(event.answer) or event.answer is None else decoded(event.answer)
 
 
 def is_blob(answer: str | None) -> bool:

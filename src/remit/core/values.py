@@ -178,6 +178,14 @@ def decode(text: str) -> Json:
     return cast("Json", json.loads(text))
 
 
+def decoded(text: str) -> Json:
+    """Return the value of a JSON text, or the text itself if it is not JSON."""
+    try:
+        return decode(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
     """Return the value as plain JSON; `json_form` says what becomes of Python objects. Raise `BadInput` that names the
     part that is not JSON."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from remit.core.events import Event, is_blob, read
+from remit.core.events import Event, answer_of, read
 from remit.core.kinds.models import ModelAnswered, ModelFailed, TalkRestarted, ToolDone, ToolOutcome
 from remit.core.kinds.tasks import FirstData
 from remit.core.remit import task_of
-from remit.core.values import Json, decode, encode
+from remit.core.values import Json, decoded, encode
 
 Who: TypeAlias = Literal["prompt", "model", "tool", "restart"]
 
@@ -86,14 +86,6 @@ def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[Task
     return [talk for talk in found.values() if talk.lines]
 
 
-def answer_of(event: Event, long: str | None = None) -> Json:
-    """Return the result of an event's operation; `long` is its text if it is stored next to the event. Without `long`,
-    a long answer is returned as the reference in the event."""
-    if long is not None:
-        return _decoded(long)
-    return event.answer if is_blob(event.answer) or event.answer is None else _decoded(event.answer)
-
-
 # -- events ----------------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +105,7 @@ def _told(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
         if all(line.outcome == "failed" for line in talk.lines):  # nothing yet, or only failures
             yield TalkLine(event.at, "prompt", "", talk.about)
         return
-    written = _decoded(told)
+    written = decoded(told)
     parts = cast("dict[str, Any]", written) if isinstance(written, dict) else {"messages": written}
     recorded = cast("list[str]", parts.get("results", []))
     for said in said_in(parts.get("messages", written)):
@@ -162,7 +154,7 @@ _READERS: Final = {
 def said_in(kept: Json) -> list[Utterance]:
     """Return the messages of pydantic-ai, openai-agents or langchain, as JSON or as its text. Any other value counts as
     a model's text."""
-    value = _decoded(kept) if isinstance(kept, str) else kept
+    value = decoded(kept) if isinstance(kept, str) else kept
     match value:
         case {"output": list(items), "usage": _}:
             return [said for item in items for said in _openai(item)]
@@ -172,13 +164,6 @@ def said_in(kept: Json) -> list[Utterance]:
             return _message(value)
         case _:
             return [Utterance("model", _text(kept))]
-
-
-def _decoded(text: str) -> Json:
-    try:
-        return decode(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _message(message: Json) -> list[Utterance]:

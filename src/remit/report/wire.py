@@ -12,8 +12,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
+from remit.core.events import answer_of
 from remit.core.values import Json
-from remit.report.talk import answer_of
 
 if TYPE_CHECKING:
     from remit.core.access import AccessInfo
