@@ -32,6 +32,7 @@ SECONDS: Final = 30.0  # for the whole body of a request
 _BACKLOG: Final = 256
 _PIECES: Final = 64  # of an answer between the provider and a slow program
 _JSON: Final = (("content-type", "application/json"),)
+_OVER: Final = "the task that this program works on is over"
 _UNKNOWN: Final = "this token is not valid here: its task has ended, or another attempt has taken it over"
 
 Scope = dict[str, Any]
@@ -111,7 +112,8 @@ class GatewayListener:
         leaving = asyncio.ensure_future(_left(receive, work))
         try:
             async with pieces:
-                await _pass(pieces, send)
+                if not await _pass(pieces, send):
+                    await _answer(send, wire.refusal(_OVER, streams=request.asked.streams))
         finally:
             leaving.cancel()
             work.cancel()
@@ -126,8 +128,8 @@ async def _left(receive: Receive, work: asyncio.Task[None]) -> None:
     work.cancel()
 
 
-async def _pass(pieces: Any, send: Send) -> None:
-    """Pass an answer on to the program. If the work ended without one, the connection is closed."""
+async def _pass(pieces: Any, send: Send) -> bool:
+    """Pass an answer on to the program. Return whether there was one."""
     began = False
     async for piece in pieces:
         if isinstance(piece, AnswerHead):
@@ -137,6 +139,7 @@ async def _pass(pieces: Any, send: Send) -> None:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     if began:
         await send({"type": "http.response.body", "body": b""})
+    return began
 
 
 async def _read(wire: WireFormat, headers: list[tuple[str, str]], receive: Receive) -> ProgramRequest:

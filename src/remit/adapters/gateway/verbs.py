@@ -94,16 +94,20 @@ async def _call_tool(context: ServerRequestContext[Any, Any], params: CallToolRe
     member = _member(context)
     work = member.start(_used(member, params))
     try:
-        return await work
+        found = await work
     except asyncio.CancelledError:  # the program has dropped the call, or the turn has ended
         work.cancel()
         raise
+    if found is None:
+        raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
+    return found
 
 
-async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult:
+async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult | None:
+    """Return the result of a verb, or None if there is no such verb for this member."""
     verb = {one.name: one for one in await offered(member.turn)}.get(params.name)
     if verb is None:
-        raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
+        return None
     given = params.arguments or {}
     # Its card lists no tools: what it may use is decided by what it may ask, and by the bounds.
     call = ToolCall(verb.name, given, member.call_id(verb.name, given), inner=True)
