@@ -221,6 +221,28 @@ async def test_a_gateway_is_described_or_refused():
         program(asking(ASK), base_url="http://127.0.0.1:1")
 
 
+REPEATS = """
+told = [{"role": "user", "content": task}]
+for number in range(200):
+    call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "nothing new"}
+    told += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    status, body = ask(messages=told, tools=[{"name": "Bash", "input_schema": {}}])
+    if status != 200:
+        print(json.dumps([number, body]))
+        sys.exit()
+print("it went on for ever")
+"""
+
+
+@pytest.mark.rule("gateway.loop")
+async def test_a_program_whose_model_repeats_itself_is_stopped():
+    async with team(lambda _: Calls("Bash", {"command": "ls"}), REPEATS) as (rt, _):
+        outcome = await rt.outcome("porter", "x")
+        told = outcome.value if outcome.error is None else str(outcome.error)
+        assert "nothing new" in told
+
+
 # -- verbs -----------------------------------------------------------------------------------------------------------
 
 _MCP = """

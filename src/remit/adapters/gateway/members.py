@@ -116,6 +116,7 @@ class GatewayMember:
         answer = await talk.ask(call, recorded(request.asked.news))
         if answer.usage is not None:
             self._last = request.size, answer.usage.input
+        await talk.exchanged(passage.words(), says=not answer.calls, hands_on=False)
         await passage.finish()
 
     def _estimate(self, size: int, _trim: int) -> int:

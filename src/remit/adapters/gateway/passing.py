@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 from anyio.streams.memory import MemoryObjectSendStream
 
-from remit.adapters.gateway.reading import AnswerRead, recorded
+from remit.adapters.gateway.reading import AnswerRead, recorded, without_id
 from remit.adapters.gateway.upstream import AnswerBroken, ProviderRefused, Upstreams
 from remit.adapters.gateway.wires import ReadRequest, RefusalSent, WireFormat
 from remit.core.prices import Usage
@@ -88,6 +88,12 @@ class RequestPassage:
         for every character that it wrote."""
         read = self._read
         return Usage(read.read, max(1, read.size)) if read is not None and read.read else None
+
+    def words(self) -> str:
+        """Return what was new in the request and in the answer, without ids: an exchange that repeats itself leads
+        nowhere."""
+        told = [without_id(item) for item in self.request.asked.news]
+        return recorded([*told, *map(without_id, self._read.items() if self._read is not None else ())])
 
     async def finish(self) -> None:
         """Pass on what was held back: the answer is on record now."""

@@ -105,6 +105,11 @@ def recorded(items: list[Json]) -> str:
     return encode(items).encode(errors="replace").decode()
 
 
+def without_id(item: Json) -> Json:
+    """Return a part of a request or an answer without the id of its tool call, which is another each time."""
+    return {name: value for name, value in fields(item).items() if name != "call_id"}
+
+
 def spelled(value: object) -> str:
     """Return a value that was read as JSON as text again, with numbers that are none in JSON."""
     return json.dumps(value, ensure_ascii=False)
