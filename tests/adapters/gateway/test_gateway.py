@@ -80,8 +80,11 @@ async def test_less_money_lowers_the_limit_of_an_answer_but_not_below_what_makes
 
 @pytest.mark.rule("gateway.money")
 async def test_the_next_request_finds_the_last_one_paid():
-    code = "print(json.dumps([ask(task, stream=True)[0] for _ in range(40)]))"
-    async with team(lambda _: Says("hello", usage=(10, 10)), code, max_tokens=4_096) as (rt, server):
+    code = "print(json.dumps([ask(f'{task} {number}', stream=True)[0] for number in range(40)]))"
+    async with team(lambda asked: Says(str(asked.body["messages"]), usage=(10, 10)), code, max_tokens=4_096) as (
+        rt,
+        server,
+    ):
         statuses = json.loads(await rt.run("porter", "x", credits="$0.012"))  # 1.4 times what one request holds
         assert statuses == [200] * 40
         assert len(server.requests) == 40
