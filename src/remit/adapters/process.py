@@ -174,8 +174,14 @@ class ProgramAgent:
     async def __call__(self, turn: HasTask) -> Any:
         if self._joins is None:
             return await self._worked(turn, self._env)
-        async with self._joins.joined(turn) as membership:
-            return await membership.until_over(self._worked(turn, {**self._env, **membership.variables}))
+        async with self._joins.joined(turn) as joined:
+            try:
+                return await joined.until_over(self._worked(turn, {**self._env, **joined.variables}))
+            except ProgramFailed as failed:
+                if not joined.refused or joined.refused in str(failed):
+                    raise
+                why = f"{failed}; its last model request had no answer: {joined.refused}"
+                raise ProgramFailed(why, code=failed.code) from None
 
     async def aclose(self) -> None:
         """Close the connections to providers."""

@@ -67,6 +67,15 @@ async def test_a_request_that_cannot_be_paid_stops_the_program_with_the_sentence
         assert not server.requests
 
 
+async def test_a_program_that_fails_silently_fails_with_the_sentence_of_the_refusal():
+    async with team([], "ask(task)\nsys.exit(3)") as (rt, _):
+        with pytest.raises(
+            Failed,
+            match="exit code 3 and said nothing; its last model request had no answer: 'porter' may not pay",
+        ):
+            await rt.run("porter", "say hello", credits="$0.001")
+
+
 @pytest.mark.rule("gateway.limit")
 async def test_less_money_lowers_the_limit_of_an_answer_but_not_below_what_makes_sense():
     async with team([Says("a"), Says("b")]) as (rt, server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, TypeVar
@@ -28,24 +29,30 @@ class JoinedProgram(NamedTuple):
     member: GatewayMember
     variables: Mapping[str, str]
 
+    @property
+    def refused(self) -> str:
+        """Why the last model request that got no answer got none; "" if all were answered."""
+        return self.member.refused
+
     async def until_over(self, work: Awaitable[T]) -> T | Command:
         """Do the work of a program, and end it early if the program hands its task over."""
         member = self.member
-        found: T | None = None
-        async with anyio.create_task_group() as group:
+        with anyio.CancelScope() as scope:
+            watch = asyncio.ensure_future(_cancel_when(member.is_handed, scope))
+            try:
+                found = await work
+            finally:
+                watch.cancel()
+            if member.failure is not None:
+                raise member.failure
+            return found if member.handed is None else member.handed
+        assert member.handed is not None  # nothing else cancels this scope
+        return member.handed
 
-            async def watch() -> None:
-                await member.is_handed.wait()
-                group.cancel_scope.cancel()
 
-            group.start_soon(watch)
-            found = await work
-            group.cancel_scope.cancel()
-        if member.handed is not None:
-            return member.handed
-        if member.failure is not None:
-            raise member.failure
-        return found  # pyright: ignore[reportReturnType] - the work has ended
+async def _cancel_when(event: asyncio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
 
 
 class Joining(NamedTuple):
