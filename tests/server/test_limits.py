@@ -1,6 +1,7 @@
 """How much of a server one caller gets, and what a connection may send."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -183,3 +184,11 @@ async def test_white_space_after_a_key_does_not_count_and_a_large_body_gets_its_
             port, head + b"transfer-encoding: chunked\r\n\r\n", *[chunk] * 50, b"0\r\n\r\n", until_closed=False
         )
         assert b" 413 " in got, got
+
+
+@pytest.mark.rule("http.garbage")
+async def test_a_server_keeps_collections_of_garbage_short_while_it_serves():
+    async with on_a_port() as port:
+        await told(port, b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", until_closed=False)
+        assert gc.get_freeze_count() > 1_000
+    assert gc.get_freeze_count() == 0

@@ -16,6 +16,7 @@ import uvicorn
 from remit.adapters.guard import SECONDS, GuardedProtocol
 from remit.errors import BadInput
 from remit.server.app import Server
+from remit.server.garbage import short_collections
 
 T = TypeVar("T")
 PORT: Final = 8377
@@ -107,6 +108,11 @@ class PortServer(uvicorn.Server):
     def capture_signals(self) -> Generator[None]:
         """Leave the signals to the caller."""
         yield
+
+    async def main_loop(self) -> None:
+        """Serve until the end, when all that serves has been made."""
+        with short_collections():
+            await super().main_loop()
 
     def end(self) -> None:
         """Accept nothing more, finish the open requests, and return from `serve`."""

@@ -1,0 +1,39 @@
+"""Short collections of garbage, because each holds every request of the process for as long as it takes.
+
+Python's full collection looks at everything there is: modules, open streams, tasks that wait. Here it looks at what has
+come since the last one, and at everything only from time to time.
+"""
+
+import gc
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, Final
+
+WHOLE_SECONDS: Final = 300.0  # between two collections that look at everything
+_FULL: Final = 2  # the oldest generation
+
+
+@contextmanager
+def short_collections(ticks: Callable[[], float] = monotonic) -> Generator[None]:
+    """Keep full collections short while the body runs. What is there at the beginning is left alone at first."""
+    gc.collect()
+    gc.freeze()
+    whole = ticks()
+
+    def collecting(phase: str, info: dict[str, Any]) -> None:
+        nonlocal whole
+        if info["generation"] < _FULL:
+            return
+        if phase == "stop":
+            gc.freeze()
+        elif ticks() - whole >= WHOLE_SECONDS:
+            whole = ticks()
+            gc.unfreeze()
+
+    gc.callbacks.append(collecting)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(collecting)
+        gc.unfreeze()
