@@ -1,11 +1,21 @@
 """What each unsafe route of the table may be asked, and what else could be asked under the same key."""
 
+from typing import Any
+
 from remit.server.calls import Row
 from server.worlds import Example, World
 
 STEP = {"id": "a", "title": "say it", "agent": "echo"}
 HOOK = {"url": "https://example.com/hook", "kinds": ["task.completed"]}
 CRON = {"cron": "0 8 * * *", "agent": "echo", "task": "x"}
+
+
+def agui_input(text: str, run: str = "r", thread: str = "t") -> dict[str, Any]:
+    """What a page that speaks AG-UI sends."""
+    message = {"id": "m", "role": "user", "content": text}
+    rest = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
+    return {"threadId": thread, "runId": run, "messages": [message], **rest}
+
 
 # Each unsafe route, with what it may be asked, and what else could be asked under the same key.
 EXAMPLES = {
@@ -19,6 +29,7 @@ EXAMPLES = {
         {"goal": "a", "coordinator": "echo", "steps": [STEP]},
         {"goal": "b", "coordinator": "echo", "steps": [STEP]},
     ),
+    "POST /v1/ag-ui/{agent}": Example("/v1/ag-ui/{agent}", agui_input("a"), agui_input("b")),
     "POST /v1/breakers/{agent}/trip": Example("/v1/breakers/{agent}/trip", {"why": "a"}, {"why": "b"}),
     "POST /v1/breakers/{agent}/reset": Example("/v1/breakers/{agent}/reset", {"why": "a"}, {"why": "b"}),
     "PUT /v1/context/{namespace}/{key}": Example("/v1/context/notes/k", {"value": 1}, {"value": 2}),

@@ -7,7 +7,7 @@ has caught up. No reader waits for another, and a reader that does not read cost
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -77,7 +77,8 @@ ALL: Final = StreamFilter()
 
 
 class SseFrame(NamedTuple):
-    """An event as it goes over the wire; a gap has no event. A reader that has it has everything up to `seq`."""
+    """An event as it goes over the wire; a gap and a cursor have no event. A reader that has it has everything up
+    to `seq`."""
 
     seq: int
     event: Event | None
@@ -95,9 +96,9 @@ def gap_frame(first: int, last: int) -> SseFrame:
     return SseFrame(last, None, b"id: %d\nevent: gap\ndata: %b\n\n" % (last, data))
 
 
-def cursor_frame(seq: int) -> bytes:
+def cursor_frame(seq: int) -> SseFrame:
     """Return the frame that tells a reader how far it has come, though nothing that it wants was there."""
-    return b"id: %d\nevent: cursor\ndata: {}\n\n" % seq
+    return SseFrame(seq, None, b"id: %d\nevent: cursor\ndata: {}\n\n" % seq)
 
 
 class Feed:
@@ -224,12 +225,12 @@ class UnsentWords:
         if self._wanted.takes_words(chunk):
             self._loop.call_soon_threadsafe(self._add, chunk)
 
-    def taken(self) -> bytes:
+    def taken(self) -> Iterable[TextChunk]:
         """Return what there is to send, and forget it."""
         if self._timer is not None:
-            return b""
+            return ()
         pieces, self._pieces = self._pieces, {}
-        return b"".join(words_frame(piece) for piece in pieces.values())
+        return pieces.values()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -253,6 +254,23 @@ def words_frame(chunk: TextChunk) -> bytes:
     return b"event: words\ndata: %b\n\n" % orjson.dumps(chunk._asdict())
 
 
+class StreamForm:
+    """How a reader gets what it reads: as remit writes it. The form of another protocol writes it in its own way, and
+    says when the stream is over."""
+
+    is_over = False
+    revoked = b"event: revoked\ndata: {}\n\n"
+
+    def frame(self, frame: SseFrame) -> bytes:
+        return frame.text
+
+    def words(self, chunk: TextChunk) -> bytes:
+        return words_frame(chunk)
+
+
+_OWN: Final = StreamForm()
+
+
 @dataclass(slots=True, eq=False)
 class StreamReader:
     """One reader's place in a feed. `access` is the id of its key: its stream ends when that is revoked."""
@@ -264,6 +282,11 @@ class StreamReader:
     words: UnsentWords | None = None  # of models, if it wants them
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     skipped: int = 0
+    form: StreamForm = _OWN
+
+    @property
+    def is_over(self) -> bool:
+        return self.feed.is_over or self.form.is_over
 
     @property
     def is_revoked(self) -> bool:
@@ -275,12 +298,12 @@ class StreamReader:
         frames, upto = self.feed.kept_after(self.seq), None
         if frames is None:
             frames, upto = await self.feed.stored_after(self.seq, self.wanted)
+        # Words go before the events, which may have the whole answer.
+        words = [] if self.words is None else [self.form.words(piece) for piece in self.words.taken()]
         taken, is_whole = self._taken(frames)
         if is_whole and upto is not None:
             self.seq = upto
-        if self.words is not None:
-            taken.insert(0, self.words.taken())  # before the events, which may have the whole answer
-        return b"".join(taken)
+        return b"".join(words + taken)
 
     def _taken(self, frames: Sequence[SseFrame]) -> tuple[list[bytes], bool]:
         taken, size = list[bytes](), 0
@@ -289,13 +312,13 @@ class StreamReader:
                 return taken, False
             self.seq = frame.seq
             if frame.event is None or self.wanted.takes(frame.event):
-                taken.append(frame.text)
+                taken.append(self.form.frame(frame))
                 size += len(frame.text)
                 self.skipped = 0
             else:
                 self.skipped += 1
                 if self.skipped == self.feed.limits.skipped:
-                    taken.append(cursor_frame(frame.seq))
+                    taken.append(self.form.frame(cursor_frame(frame.seq)))
                     self.skipped = 0
         return taken, True
 

@@ -16,7 +16,6 @@ from remit.server.feed import StreamReader
 BEAT: Final = 15.0  # seconds between two signs of life
 STALLED: Final = 30.0  # seconds until a reader that takes nothing is let go; it comes back by its id
 HELLO: Final = b"retry: 1000\n\n"
-REVOKED: Final = b"event: revoked\ndata: {}\n\n"
 _HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -76,10 +75,10 @@ class EventStream(Response):
         timer = self._clock.call_later(BEAT, due)
         try:
             yield HELLO
-            while not reader.feed.is_over:
+            while not reader.is_over:
                 page = await reader.page()
                 if reader.is_revoked or (is_due and not await self._still_valid()):
-                    yield REVOKED
+                    yield reader.form.revoked
                     return
                 if page:
                     yield page

@@ -7,6 +7,7 @@ from remit.server.calls import Row
 from remit.server.handlers import (
     access,
     agents,
+    agui,
     artifacts,
     context,
     events,
@@ -101,6 +102,15 @@ ROWS: Final = (
     Row("POST", "/v1/runs/{id}/fork", RUN, runs.fork, "Fork a run", body=runs.ForkBody, answers=_MADE),
     Row("POST", "/v1/plans", RUN, runs.submit_plan, "Submit a plan", body=runs.PlanBody, answers=_MADE),
     Row("POST", "/v1/teams", RUN, runs.submit_team, "Give a goal to a team", body=runs.TeamBody, answers=_MADE),
+    Row(
+        "POST",
+        "/v1/ag-ui/{agent}",
+        RUN,
+        agui.run,
+        "Run an agent for a page that speaks AG-UI",
+        body=agui.AguiInput,
+        waits=True,
+    ),
     # journal
     _get("/v1/events", events.listing, "List events", page_of("events"), query=events.EventsQuery, waits=True),
     _get("/v1/events/{seq}", events.look, "Show an event", answers=_SAME),
