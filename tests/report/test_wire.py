@@ -339,8 +339,11 @@ def test_a_worker_says_how_many_tasks_it_takes():
         id: str
         number: str
         concurrency: int
+        seen_at: int = 0
 
-    assert wire.worker(Peer("w1", "4711", 8)) == {"id": "w1", "process": "4711", "concurrency": 8}
+    told = {"id": "w1", "process": "4711", "concurrency": 8}
+    assert wire.worker(Peer("w1", "4711", 8)) == {**told, "seen_at": None}
+    assert wire.worker(Peer("w1", "4711", 8, 5)) == {**told, "seen_at": 5}
 
 
 # --- anything with named fields ----------------------------------------------------------------

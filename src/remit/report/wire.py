@@ -40,7 +40,8 @@ Data: TypeAlias = dict[str, Json]
 
 
 class IsWorker(Protocol):
-    """A process that has announced itself; `number` is its process id on this machine, or empty."""
+    """A process that has announced itself; `number` is its process id on this machine, or empty. `seen_at` is when it
+    sent its last heartbeat, in microseconds; 0 if that is unknown."""
 
     @property
     def id(self) -> str: ...
@@ -48,6 +49,8 @@ class IsWorker(Protocol):
     def number(self) -> str: ...
     @property
     def concurrency(self) -> int: ...
+    @property
+    def seen_at(self) -> int: ...
 
 
 # -- tasks and runs ------------------------------------------------------------------------------------------
@@ -279,7 +282,8 @@ def resting(resting: Resting) -> Data:
 
 
 def worker(worker: IsWorker) -> Data:
-    return {"id": worker.id, "process": worker.number, "concurrency": worker.concurrency}
+    data: Data = {"id": worker.id, "process": worker.number, "concurrency": worker.concurrency}
+    return {**data, "seen_at": worker.seen_at or None}
 
 
 # -- money ---------------------------------------------------------------------------------------------------------
