@@ -10,6 +10,7 @@ from remit import Bounds, Card, Refused, Runtime, Task, Turn
 from remit.errors import Conflict, Failed, NotFound
 from remit.testing import pass_time
 from teams import echo, team
+from wrapped import Counted
 
 pytestmark = pytest.mark.anyio
 
@@ -412,3 +413,30 @@ async def test_many_who_wait_in_another_process_are_told(tmp_path):
                 await until(lambda: len(told) == 20)
         assert sorted(told) == sorted(gates)
         await sound(here)
+
+
+@pytest.mark.rule("queue.growth")
+async def test_a_burst_for_an_agent_that_is_full_does_not_read_its_first_tasks_at_every_submission():
+    with Counted(":memory:") as database, Runtime(database) as rt:
+        gate, ran = anyio.Event(), list[str]()
+
+        async def sender(turn: Turn) -> None:
+            await gate.wait()
+            ran.append(turn.task)
+
+        rt.add(Card("sender", concurrency=1), sender)
+        asked = database.asked
+        async with serving(rt):
+            tasks = [await rt.submit("sender", str(number)) for number in range(200)]
+            await until(lambda: asked["queues"])
+            before = asked.copy()
+            for number in range(200, 220):
+                tasks.append(await rt.submit("sender", str(number)))
+                await until(lambda seen=asked["queues"]: asked["queues"] > seen)
+            looks = asked - before
+            assert looks["front"] <= looks["queues"] + 1  # whether one is due; the tasks themselves are not read
+            gate.set()
+            for task in tasks:
+                await task.wait()
+        assert ran == [str(number) for number in range(220)]
+        await sound(rt)

@@ -82,6 +82,7 @@ class Claims:
         self.suspects = Suspects(hands)
         self._services = services
         self._ground = services.ground
+        self._is_blocked = False  # the last look found tasks, and none of them may start
 
     def decide(self, view: View, free: int) -> Decision[int]:
         """Claim all tasks that this process may start now, up to its free slots; end tasks that can never start. The
@@ -105,19 +106,22 @@ class Claims:
         workspace.
 
         One query over all queues is enough while the first tasks fit and none is a suspect. Otherwise query each
-        queue, so that a blocked queue does not hold up the others.
+        queue, so that a blocked queue does not hold up the others. As long as all are blocked, only that is done: a
+        burst for an agent that is full would read its first tasks again at every submission.
         """
         most = min(free, BATCH, self._services.admission.room(view, resuming=True))
         if most <= 0:
             return []
-        for looked_at in (most, most + _BESIDE):
+        for looked_at in () if self._is_blocked else (most, most + _BESIDE):
             front = view.front(now, looked_at)
             if any(record.losses >= SUSPECT for record in front):
                 break
             first = self._with_room(view, front, now, most)
             if len(first) == most or len(front) < looked_at:
                 return first
-        return self._due_by_queue(view, now, most)
+        due = self._due_by_queue(view, now, most)
+        self._is_blocked = not due
+        return due
 
     def _room(self, view: View, holder: str, now: int, most: int) -> int:
         admission = self._services.admission
