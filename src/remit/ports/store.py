@@ -10,6 +10,7 @@ from remit.ports.views import AccessUse, Beat, Tallied, View
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
+    from remit.ports.models import TextChunk
 
 T = TypeVar("T")
 
@@ -138,6 +139,28 @@ class Pulse(Protocol):
 
     def close(self) -> None:
         """Close the connection until the next heartbeat."""
+        ...
+
+
+class WordsLine(Protocol):
+    """Carries the words of one workspace's models between processes. Words are never stored, and some may be lost."""
+
+    def carry(self, ears: "list[Callable[[TextChunk], None]]", clean: Callable[[str], str]) -> Callable[[], None]:
+        """While another process listens, add a function to `ears` that sends it the words of models in this process,
+        without the secrets that `clean` removes. Return a function that stops it."""
+        ...
+
+    def hear(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
+        """Call `hear` with the words of models in other processes, on another thread. Return a function that stops
+        it."""
+        ...
+
+
+class WordsCarrier(Protocol):
+    """A database that also carries the words of models between processes. A database need not."""
+
+    def words(self, workspace: str) -> WordsLine | None:
+        """Return the line of a workspace, or None if its words stay in this process."""
         ...
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from remit.engine.directory import Directory
     from remit.engine.ground import Ground
     from remit.engine.plans import Schemas
+    from remit.ports.models import TextChunk
+    from remit.ports.store import WordsCarrier, WordsLine
 
 DEFAULT_WORKSPACE: Final = "default"
 KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"
@@ -123,6 +125,7 @@ class Opening:
         self._database: Database | None = None
         self._records: Store | None = None
         self._engine: Engine | None = None
+        self._line: WordsLine | None = None  # of models, to other processes
         self._is_announced = False
         self._stops: list[Callable[[], None]] = []  # end the subscriptions of the watchers
         self._one = OneLoop()
@@ -156,7 +159,33 @@ class Opening:
 
             self._engine = assembled(self.database, self.workspace, self.directory, self._told())
             self._announce(self._engine.services.ground.store)
+            self._connect_words(self._engine.services.ground.ears)
         return self._engine
+
+    def _connect_words(self, ears: list[Callable[[TextChunk], None]]) -> None:
+        """Let other processes hear the words of this workspace's models, where the database can carry them."""
+        database: object = self._database
+        if hasattr(database, "words"):
+            self._line = cast("WordsCarrier", database).words(self.workspace)
+            if self._line is not None:
+                self._stops.append(self._line.carry(ears, self.settings.redaction.text))
+
+    def hear(self, hear: Callable[[TextChunk], None]) -> Callable[[], None]:
+        """Call `hear` with the words of this workspace's models, here and in other processes if the database carries
+        them. Return a function that stops it."""
+        ears = self.ground.ears
+        ears.append(hear)
+        stop = None if self._line is None else self._line.hear(hear)
+
+        def unheard() -> None:
+            nonlocal stop
+            if hear in ears:
+                ears.remove(hear)
+            if stop is not None:
+                stop()
+                stop = None
+
+        return unheard
 
     @property
     def records(self) -> Store:
@@ -251,7 +280,7 @@ class Opening:
                 "keep it in a file to share it, or make a new runtime here"
             )
         forks.keep((self._engine, database))
-        self._engine = self._records = self._database = None
+        self._engine = self._line = self._records = self._database = None
         self._is_announced, self._stops = False, []
         self._one = OneLoop()
         self._process = os.getpid()
@@ -280,7 +309,7 @@ class Opening:
                 self._database.close()
             while self._stops:
                 self._stops.pop()()
-            self._records = self._database = None
+            self._line = self._records = self._database = None
             self._is_announced = False
 
 

@@ -53,12 +53,11 @@ class WorkspaceTasks:
         return await self._opening.records.read(look)
 
     def words(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
-        """Call `hear` with every piece of an answer that a model gives in this process, as it arrives. Return a
-        function that stops it. It may be called on another thread, and must return at once."""
+        """Call `hear` with every piece of an answer that a model gives, as it arrives: in this process, and on
+        PostgreSQL also in others, from which some pieces may be joined or lost. Return a function that stops it. `hear`
+        may be called on another thread, and must return at once."""
         checks.callable_(hear, "words takes a function that is given a TextChunk")
-        ears = self._opening.ground.ears
-        ears.append(hear)
-        return lambda: ears.remove(hear) if hear in ears else None
+        return self._opening.hear(hear)
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
         """Cancel a task or a whole run, with all its subtasks, wherever they run. Return the number of tasks."""

@@ -12,7 +12,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -24,6 +24,11 @@ from remit.errors import BadInput, Conflict, Moved
 from remit.ports import NOTHING, Beat, Decide, Decided, Dispatcher, Pulse, Sink, Store, View, Wants
 from remit.ports.contents import Clearing, ContentReader, Contents, Kept, Saving
 from remit.ports.placing import Member
+from remit.ports.store import WordsLine
+
+if TYPE_CHECKING:
+    from remit.ports.models import TextChunk
+    from remit.ports.store import WordsCarrier
 
 T = TypeVar("T")
 
@@ -244,6 +249,9 @@ class SeveralDatabases:
     def dispatcher(self, workspace: str) -> "PlacedDispatcher":
         return PlacedDispatcher(self, self.route(workspace))
 
+    def words(self, workspace: str) -> "PlacedWords":
+        return PlacedWords(self, self.route(workspace))
+
     def pulse(self, workspace: str) -> "PlacedPulse":
         return PlacedPulse(self, self.route(workspace))
 
@@ -397,6 +405,38 @@ async def _until_moved(inner: Dispatcher | None, due: Callable[[], Awaitable[Non
         group.start_soon(inner.serve, due)
         await moves.wait()
         group.cancel_scope.cancel()
+
+
+class PlacedWords:
+    """Carries the words of models of a workspace, wherever it lives."""
+
+    def __init__(self, several: SeveralDatabases, route: WorkspaceRoute) -> None:
+        self._several = several
+        self._route = route
+        self._lines: dict[str, WordsLine | None] = {}
+
+    def carry(self, ears: "list[Callable[[TextChunk], None]]", clean: Callable[[str], str]) -> Callable[[], None]:
+        return self._route.watch(lambda _: _unless_none(self._line(), lambda line: line.carry(ears, clean)))
+
+    def hear(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
+        return self._route.watch(lambda _: _unless_none(self._line(), lambda line: line.hear(hear)))
+
+    def _line(self) -> WordsLine | None:
+        """Return the line of the database in which the workspace lives now: one, which knows its own words."""
+        place = self._route.place
+        if place not in self._lines:
+            member: object = self._several.members[place]
+            carrier = cast("WordsCarrier", member) if hasattr(member, "words") else None
+            self._lines[place] = None if carrier is None else carrier.words(self._route.workspace)
+        return self._lines[place]
+
+
+def _unless_none(line: WordsLine | None, use: Callable[[WordsLine], Callable[[], None]]) -> Callable[[], None]:
+    return _nothing if line is None else use(line)
+
+
+def _nothing() -> None:
+    """Do nothing: the words of this workspace stay in this process."""
 
 
 class PlacedPulse:

@@ -18,7 +18,7 @@ try:
 
     from remit.stores.postgres.address import STATEMENTS, Address, Connection
     from remit.stores.postgres.dispatcher import Procrastinate
-    from remit.stores.postgres.listening import Notices
+    from remit.stores.postgres.listening import Notices, PostgresWords
     from remit.stores.postgres.reader import AT_ONCE, Reader
     from remit.stores.postgres.schema import (
         advice,
@@ -93,6 +93,9 @@ class PostgresDatabase:
 
     def dispatcher(self, workspace: str) -> Procrastinate:
         return Procrastinate(self._notices, workspace)
+
+    def words(self, workspace: str) -> PostgresWords:
+        return PostgresWords(self._notices, workspace)
 
     def pulse(self, workspace: str) -> PostgresPulse:
         return PostgresPulse(self._address, workspace, self._patience)

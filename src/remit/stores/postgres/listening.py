@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from os import urandom
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from weakref import ref
 
 import psycopg
 from psycopg import sql
@@ -18,6 +20,10 @@ from psycopg.types.numeric import IntDumper
 from remit.stores import forks
 from remit.stores.postgres.address import Address, Connection, digest, lost
 from remit.stores.threads import quick_switching
+
+if TYPE_CHECKING:
+    from remit.ports.models import TextChunk
+    from remit.stores.postgres.words import Courier
 
 T = TypeVar("T")
 Call = Callable[[str, int], bool]  # (text, backend) -> whether it was news
@@ -157,17 +163,54 @@ class Ear:
                     answer.set_exception(error)
 
 
+def _unlisten(connection: Connection, channel: str) -> None:
+    connection.execute(sql.Composed([sql.SQL("UNLISTEN "), sql.Identifier(channel)]), prepare=False)
+
+
 def _listen_to(connection: Connection, channel: str) -> None:
     connection.execute(sql.Composed([sql.SQL("LISTEN "), sql.Identifier(channel)]), prepare=False)
 
 
 _CHANNEL: Final = "remit"  # the channel that `notify` uses
+_WORDS: Final = "words "  # begins the announcement of a listener to the words of models
 
 
 class _Listener(NamedTuple):
     workspace: str
     loop: asyncio.AbstractEventLoop
     ring: Callable[[], None]
+
+
+class PostgresWords:
+    """The words of models of one workspace, to and from other processes. `ears` are the listeners in this process;
+    `clean` redacts secrets."""
+
+    def __init__(self, notices: "Notices", workspace: str) -> None:
+        self.workspace = digest(workspace)
+        self.name = urandom(8).hex()
+        self.clean: Callable[[str], str] = str
+        self._notices = notices
+        self._ears: list[Callable[[TextChunk], None]] = []
+
+    def carry(self, ears: "list[Callable[[TextChunk], None]]", clean: Callable[[str], str]) -> Callable[[], None]:
+        self._ears, self.clean = ears, clean
+        self._notices.offer(self)
+        return lambda: self._notices.retract(self)
+
+    def hear(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
+        return self._notices.hear_words(self, hear)
+
+    @property
+    def announcement(self) -> str:
+        return f"{_WORDS}{self.workspace} {self.name}"
+
+    def connect(self, hear: "Callable[[TextChunk], None]") -> None:
+        if hear not in self._ears:
+            self._ears.append(hear)
+
+    def disconnect(self, hear: "Callable[[TextChunk], None]") -> None:
+        with suppress(ValueError):  # it was never connected
+            self._ears.remove(hear)
 
 
 class Notices:
@@ -188,6 +231,8 @@ class Notices:
         self._count = 0
         self._users = 0
         self._ear: Ear | None = None
+        self._lines: dict[str, ref[PostgresWords]] = {}  # weak: a process may open many workspaces and close none
+        self._courier: Courier | None = None
 
     def add(self, workspace: str, ring: Callable[[], None]) -> Callable[[], None]:
         self._count += 1
@@ -211,8 +256,41 @@ class Notices:
             self._users -= 1
             self._rest()
 
+    def offer(self, line: PostgresWords) -> None:
+        """Send the words of this line while other processes listen."""
+        name = line.name
+        self._lines[name] = ref(line, lambda _: self._lines.pop(name, None) and None)
+
+    def retract(self, line: PostgresWords) -> None:
+        self._lines.pop(line.name, None)
+        if self._courier is not None:
+            self._courier.forget(line)
+
+    def hear_words(self, line: PostgresWords, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
+        """Pass on the words of models in other processes. Return a function that stops it."""
+        from remit.stores.postgres.words import CHANNEL  # noqa: PLC0415 - few programs listen to words
+
+        courier, ear = self._sending(), self._listening()
+        if courier.is_deaf:
+            ear.hear(CHANNEL, courier.arrived)
+        self._users += 1
+        unheard = courier.hear(line, hear)
+
+        def stop() -> None:
+            unheard()
+            if courier.is_deaf:
+                ear.hear_no_more(CHANNEL)
+                ear.ask(lambda connection: _unlisten(connection, CHANNEL))
+            self._users -= 1
+            self._rest()
+
+        return stop
+
     def close(self) -> None:
         self._listeners.clear()
+        if self._courier is not None:
+            self._courier.stop()
+            self._courier = None
         if self._ear is not None:
             self._ear.stop()
             self._ear = None
@@ -222,7 +300,7 @@ class Notices:
         forks.keep(self._ear)
         self._listeners.clear()
         self._users = 0
-        self._ear = None
+        self._ear = self._courier = None
 
     def _listening(self) -> Ear:
         if self._ear is None:
@@ -238,8 +316,25 @@ class Notices:
         """Notify the listeners of a workspace. Return whether it was news."""
         if backend == self._own():
             return False
+        if workspace.startswith(_WORDS):
+            self._announced(workspace.removeprefix(_WORDS))
+            return False
         self._ring(workspace)
         return True
+
+    def _announced(self, text: str) -> None:
+        """Send words to the process that has announced that it listens, if there is a line for it."""
+        workspace, _, by = text.partition(" ")
+        lines = [line for one in tuple(self._lines.values()) if (line := one()) is not None]
+        if wanted := [line for line in lines if line.workspace == workspace and line.name != by]:
+            self._sending().wanted(wanted)
+
+    def _sending(self) -> "Courier":
+        from remit.stores.postgres.words import Courier  # noqa: PLC0415 - few programs listen to words
+
+        if self._courier is None:
+            self._courier = Courier(lambda: self._ear)
+        return self._courier
 
     def _look_and_ring(self, connection: Connection) -> None:
         self._look(connection)

@@ -54,6 +54,10 @@ VALUES (:@event);
 -- name: notify
 SELECT pg_notify('remit', :workspace);
 
+-- name: notify_words
+-- Pieces of models' answers, in order. Nothing is stored.
+SELECT pg_notify('remit_words', message) FROM unnest(:messages::text[]) AS message;
+
 -- name: commit
 COMMIT;
 
