@@ -1,17 +1,23 @@
 """Figures for Prometheus: counted from the same facts, with the same labels."""
 
+import asyncio
+from pathlib import Path
+
+import anyio
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.people import asked
 from remit import Card, Refused, Runtime, Turn
 from remit.adapters.prometheus import collect, exposed, exposition
 from remit.errors import BadInput
 from remit.server.app import ServerSettings
 from remit.server.callers import ADMIN, RUN
+from remit.testing import FakeClock
 from server.serving import app_of, caller, client
-from teams import echo
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -79,3 +85,34 @@ async def test_a_server_shows_its_figures_to_admins_of_its_own_workspace_only():
         assert [one.status_code for one in answers] == [200, 403, 403, 401]
         assert "remit_tasks_ended_total" in answers[0].text
         assert "canary" not in answers[0].text
+
+
+@pytest.mark.rule("metrics.gauges")
+async def test_a_server_shows_how_its_workspace_stands_and_reads_that_once_a_second(tmp_path: Path):
+    clock, begun = FakeClock(), asyncio.Event()
+    with team(tmp_path / "a.db", clock=clock) as rt:
+
+        @rt.agent
+        async def asks(turn: Turn) -> object:
+            begun.set()
+            return await turn.ask_human("which colour?")
+
+        app = app_of(rt, settings=ServerSettings())
+
+        async def shown() -> list[str]:
+            lines = (await http.get("/metrics")).text.splitlines()
+            return [line for line in lines if line.startswith(("remit_tasks_at_work", "remit_open_", "remit_workers"))]
+
+        async with app.running(), client(app) as http:
+            first = await shown()
+            async with rt.serving():
+                await rt.submit("asks", "x")
+                with anyio.fail_after(30):
+                    await begun.wait()
+                    await asked(rt, 1)
+                same = await shown()
+                clock.advance(1)
+                later = await shown()
+    assert first == ["remit_tasks_at_work 0", "remit_open_questions 0", "remit_workers 0"]
+    assert same == first
+    assert later == ["remit_tasks_at_work 0", "remit_open_questions 1", "remit_workers 1"]
