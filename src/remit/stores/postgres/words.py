@@ -9,17 +9,35 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import psycopg
 
 from remit.ports.models import TextChunk
 from remit.stores.postgres.address import STATEMENTS, Connection
 
-if TYPE_CHECKING:
-    from remit.stores.postgres.listening import Ear, PostgresWords
-
 Heard = Callable[[TextChunk], None]
+
+
+class WordsLine(Protocol):
+    """The words of one workspace's models in this process; `name` tells processes apart, `clean` redacts secrets."""
+
+    workspace: str
+    name: str
+    clean: Callable[[str], str]
+
+    @property
+    def announcement(self) -> str: ...
+    def connect(self, hear: Heard) -> None: ...
+    def disconnect(self, hear: Heard) -> None: ...
+
+
+class AsksConnection(Protocol):
+    """A connection that functions can use, on its own thread."""
+
+    def ask(self, use: Callable[[Connection], Any]) -> Future[Any]: ...
+
 
 _log = logging.getLogger("remit")
 
@@ -43,7 +61,7 @@ class WordsPace(NamedTuple):
 class WordsSender:
     """Words of one workspace's models in this process that other processes want."""
 
-    def __init__(self, line: "PostgresWords", wake: Callable[[], None]) -> None:
+    def __init__(self, line: WordsLine, wake: Callable[[], None]) -> None:
         self.until = 0.0  # when they are no longer wanted, in monotonic time
         self._line = line
         self._wake = wake
@@ -86,14 +104,14 @@ class WordsSender:
 
 
 class _Hearer(NamedTuple):
-    line: "PostgresWords"
+    line: WordsLine
     hear: Heard
 
 
 class Courier:
     """Sends words and announcements from its own thread, which runs while there is something to send or to hear."""
 
-    def __init__(self, ear: Callable[[], "Ear | None"], pace: WordsPace = WordsPace()) -> None:  # noqa: B008 - it cannot be changed
+    def __init__(self, ear: Callable[[], AsksConnection | None], pace: WordsPace = WordsPace()) -> None:  # noqa: B008 - it cannot be changed
         self._ear = ear
         self._pace = pace
         self._senders: dict[str, WordsSender] = {}  # by the name of the line
@@ -105,7 +123,7 @@ class Courier:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def hear(self, line: "PostgresWords", hear: Heard) -> Callable[[], None]:
+    def hear(self, line: WordsLine, hear: Heard) -> Callable[[], None]:
         """Pass on words of other processes, and announce that. Return a function that stops it."""
         self._count += 1
         number = self._count
@@ -123,7 +141,7 @@ class Courier:
     def is_deaf(self) -> bool:
         return not self._hearers
 
-    def wanted(self, lines: "Iterable[PostgresWords]") -> None:
+    def wanted(self, lines: Iterable[WordsLine]) -> None:
         """Send the words of these lines for a while: another process has announced that it listens."""
         with self._lock:
             for line in lines:
@@ -134,7 +152,7 @@ class Courier:
                 line.connect(sender.hear)
         self._go()
 
-    def forget(self, line: "PostgresWords") -> None:
+    def forget(self, line: WordsLine) -> None:
         """Stop sending the words of this line."""
         if (sender := self._senders.pop(line.name, None)) is not None:
             sender.leave()
