@@ -26,6 +26,7 @@ ROWS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("worker", "nowhere:rt"), 2),
     (("serve", "nowhere:rt"), 2),
     (("mcp", "nowhere:rt"), 2),
+    (("move", "nobody", "--to", "other.db"), 4),
     (("wait", "{run}"), 0),
     (("cancel", "last"), 0),
     (("retry", "last"), 0),

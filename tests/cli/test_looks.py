@@ -9,7 +9,7 @@ import pytest
 import remit.cli
 
 # Commands that work on a store itself, or run a team in their own process.
-LOCAL = {"backup", "chat", "db", "doctor", "run", "serve", "web", "worker"}
+LOCAL = {"backup", "chat", "db", "doctor", "move", "run", "serve", "web", "worker"}
 STORES = ("remit.stores", "remit.ports.views")
 FORM = "remit.stores.addresses"  # of an address: it opens nothing
 READS = {"read", "browse", "opening_of"}

@@ -107,7 +107,7 @@ async def test_a_database_signs_its_journals_with_the_key_that_opened_it(tmp_pat
 
 @pytest.mark.rule("database.shared")
 def test_a_database_is_opened_by_path_or_address_only(tmp_path: Path):
-    with pytest.raises(BadInput, match="takes a path or a postgresql:// address, not a value of type int"):
+    with pytest.raises(BadInput, match="takes a path or a postgresql:// address, or a list, not a value of type int"):
         open_database(7)  # pyright: ignore[reportArgumentType]
     with pytest.raises(BadInput, match="keep_events"):
         open_database(":memory:", keep_events=0)

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import AsJson, OwnStore, emit, now, out, store_at
-from remit.core.values import workspace_name
-from remit.errors import BadInput
+from remit.core.values import shown, workspace_name
+from remit.errors import BadInput, NotFound
 from remit.report.figures import count
 from remit.report.printable import escaped
 from remit.stores.addresses import each_address
@@ -44,6 +44,8 @@ def move(
     if len(addresses) == 1:
         raise BadInput("--to is the store itself; name another database to move the workspace to")
     with closing(SeveralDatabases(members_at(addresses, create=to))) as several:
+        if name not in several.workspaces():
+            raise NotFound(f"there is no workspace {shown(name)} in {', '.join(given)}; nothing was moved")
         target = [*several.members][addresses.index(to)]
         summary = WorkspaceMove(several, name, now).move(target)
     if json:
