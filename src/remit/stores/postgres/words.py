@@ -20,7 +20,7 @@ from remit.stores.postgres.address import STATEMENTS, Connection
 Heard = Callable[[TextChunk], None]
 
 
-class WordsLine(Protocol):
+class SharedWords(Protocol):
     """The words of one workspace's models in this process; `name` tells processes apart, `clean` redacts secrets."""
 
     workspace: str
@@ -61,7 +61,7 @@ class WordsPace(NamedTuple):
 class WordsSender:
     """Words of one workspace's models in this process that other processes want."""
 
-    def __init__(self, line: WordsLine, wake: Callable[[], None]) -> None:
+    def __init__(self, line: SharedWords, wake: Callable[[], None]) -> None:
         self.until = 0.0  # when they are no longer wanted, in monotonic time
         self._line = line
         self._wake = wake
@@ -104,7 +104,7 @@ class WordsSender:
 
 
 class _Hearer(NamedTuple):
-    line: WordsLine
+    line: SharedWords
     hear: Heard
 
 
@@ -123,7 +123,7 @@ class Courier:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def hear(self, line: WordsLine, hear: Heard) -> Callable[[], None]:
+    def hear(self, line: SharedWords, hear: Heard) -> Callable[[], None]:
         """Pass on words of other processes, and announce that. Return a function that stops it."""
         self._count += 1
         number = self._count
@@ -141,7 +141,7 @@ class Courier:
     def is_deaf(self) -> bool:
         return not self._hearers
 
-    def wanted(self, lines: Iterable[WordsLine]) -> None:
+    def wanted(self, lines: Iterable[SharedWords]) -> None:
         """Send the words of these lines for a while: another process has announced that it listens."""
         with self._lock:
             for line in lines:
@@ -152,7 +152,7 @@ class Courier:
                 line.connect(sender.hear)
         self._go()
 
-    def forget(self, line: WordsLine) -> None:
+    def forget(self, line: SharedWords) -> None:
         """Stop sending the words of this line."""
         if (sender := self._senders.pop(line.name, None)) is not None:
             sender.leave()
