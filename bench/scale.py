@@ -81,7 +81,8 @@ async def spread(addresses: list[str], where: str, workspaces: int) -> Spread:
                 await _all(database, names, runs)
         members = getattr(database, "members", {"": database})
         lives = [sum(name.startswith("team-") for name in one.workspaces()) for one in members.values()]
-    found = Spread(where, len(addresses), workspaces, *taken, lives)
+    first, later = taken
+    found = Spread(where, len(addresses), workspaces, first, later, lives)
     print(found, file=sys.stderr, flush=True)
     return found
 

@@ -103,7 +103,7 @@ async def facts(address: str) -> dict[str, Any]:
             "money": [str(one) for one in account],
             "questions": [one.id for one in await workspace.questions.list()],
             "pictures": pictures,
-            "wrong": [str(one) for one in health.findings if one.kind == "broken"],
+            "wrong": [str(one) for one in health.findings if one.level == "broken"],
         }
 
 

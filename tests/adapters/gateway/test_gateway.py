@@ -251,7 +251,7 @@ print("it went on for ever")
 async def test_a_program_whose_model_repeats_itself_is_stopped():
     async with team(lambda _: Calls("Bash", {"command": "ls"}), REPEATS) as (rt, _):
         outcome = await rt.outcome("porter", "x")
-        told = outcome.value if outcome.error is None else str(outcome.error)
+        told = str(outcome.value or outcome.error)
         assert "nothing new" in told
 
 
