@@ -61,6 +61,14 @@ def test_a_server_that_other_machines_reach_needs_access_first(tmp_path: Path):
     assert "so the server needs keys first: `remit access make` makes one" in said.stderr
 
 
+def test_a_team_is_served_from_its_own_store_without_workers_too(tmp_path: Path):
+    (tmp_path / "team.py").write_text("import remit\nrt = remit.Runtime('own.db')\n")
+    said = command(tmp_path, "serve", "team:rt", "--concurrency", "0", "--host", "0.0.0.0", "--port", "0")
+    assert said.returncode == 2, "it needs keys first, as the store of the team has none"
+    assert "so the server needs keys first" in said.stderr
+    assert not [*tmp_path.glob("remit.db*")]
+
+
 @pytest.mark.rule("access.commands")
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),

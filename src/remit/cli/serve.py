@@ -89,7 +89,7 @@ def serve(
         if concurrency == 0 or not (runtime or has_team()):
             if concurrency:
                 raise BadInput("there is no team to run tasks with: pass one, or leave out --concurrency")
-            with Workspace(store_at(store), workspace_at(workspace)) as alone, eyes(None):
+            with _alone(runtime, store, workspace) as alone, eyes(None):
                 return run(_serve(alone, address, log_format))
         loaded = load_team(runtime)
         own = loaded.runtime
@@ -98,6 +98,17 @@ def serve(
             return run(_serve(team.workspace, address, log_format, loaded._replace(runtime=team), drain_timeout))
     except asyncio.CancelledError:  # the second signal
         return INTERRUPTED
+
+
+@contextmanager
+def _alone(runtime: str | None, store: str | None, workspace: str | None) -> Generator[Workspace]:
+    """Open the workspace that is served without workers: that of a team, if one is named, or of a store."""
+    if runtime and not store:
+        with load_team(runtime).runtime.at() as team:
+            yield team.workspace
+    else:
+        with Workspace(store_at(store), workspace_at(workspace)) as found:
+            yield found
 
 
 @contextmanager
