@@ -53,6 +53,7 @@ SLOW_SECONDS: Final = 0.2
 QUICK_LOOKS: Final = 50  # after the last change: about a second
 
 _UNKNOWN: Final = -1
+_READ_SECONDS: Final = 1.0  # longest wait of a read
 
 
 class Cancels(Protocol):
@@ -396,13 +397,20 @@ class SqliteDatabase:
                 self.writer = MemoryConnection(connection, fault, known)
             self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection, known)
             if self.lasting:
-                self.reader.connection.execute("PRAGMA query_only = ON")
+                self._prepare_reader()
             self._browser = Browser(self.where, self.writer.place, known, self._busy_seconds)
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self.where) from error
             raise
+
+    def _prepare_reader(self) -> None:
+        """Let the reading connection only read, and wait for a moment: a write does not lock it out, but another
+        process that opens, closes or recovers the log does."""
+        connection = self.reader.connection
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA busy_timeout = {int(min(self._busy_seconds, _READ_SECONDS) * 1000)}")
 
     def keep(self, events: int | None) -> None:
         """In memory, keep this many of the newest events of each workspace and drop the rest, except for runs with
@@ -473,7 +481,7 @@ class SqliteDatabase:
         set_up(connection, self.where, self._busy_seconds)
         self.writer.use(connection)
         self.reader.connection = connect(self.where)
-        self.reader.connection.execute("PRAGMA query_only = ON")
+        self._prepare_reader()
 
     def contents(self, workspace: str) -> "FileContents":
         from remit.stores.sqlite.contents import FileContents, beside  # noqa: PLC0415 - few programs have artifacts
