@@ -55,13 +55,12 @@ def living_at(place: str, mark_of: Callable[[str], MoveMark | None]) -> str | No
 
 def moved(workspace: str, mark: MoveMark) -> Moved:
     """Return the error for a write to a workspace with this mark."""
-    match mark.state:
-        case "leaving":
-            sentence = f"workspace '{workspace}' is being moved to {mark.where}; try again in a moment"
-        case "arriving":
-            sentence = f"workspace '{workspace}' is being moved here from {mark.where}; try again in a moment"
-        case "left":
-            sentence = f"workspace '{workspace}' was moved to {mark.where}; open it there"
+    if mark.state == "leaving":
+        sentence = f"workspace '{workspace}' is being moved to {mark.where}; try again in a moment"
+    elif mark.state == "arriving":
+        sentence = f"workspace '{workspace}' is being moved here from {mark.where}; try again in a moment"
+    else:
+        sentence = f"workspace '{workspace}' was moved to {mark.where}; open it there"
     error = Moved(sentence)
     error.retryable = mark.state != "left"
     return error
