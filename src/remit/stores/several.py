@@ -196,16 +196,18 @@ class SeveralDatabases:
     async def follow(self, route: WorkspaceRoute, until: float) -> None:
         """Wait until a workspace may be written, here or at its new place. Raise `Moved` if that takes too long."""
         while True:
+            is_last = time.monotonic() > until
+            known_for = 0.0 if is_last else _POLL  # a refusal never goes by an old mark
             try:
-                place = await to_thread.run_sync(self.living, route.workspace, route.place, _POLL)
+                place = await to_thread.run_sync(self.living, route.workspace, route.place, known_for)
                 route.change(place, self.members[place])
-                mark = await to_thread.run_sync(self.mark, route, _POLL)
+                mark = await to_thread.run_sync(self.mark, route, known_for)
                 if mark is None:
                     return
                 waits = moved(route.workspace, mark)
             except Moved as error:
                 waits = error
-            if not waits.retryable or time.monotonic() > until:
+            if is_last or not waits.retryable:
                 raise waits
             await asyncio.sleep(_POLL)
 
