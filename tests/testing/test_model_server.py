@@ -253,6 +253,29 @@ async def test_responses_takes_text_for_a_message():
     assert server.requests[0].text == "hello you"
 
 
+@pytest.mark.rule("script.namespace")
+async def test_a_call_of_an_mcp_tool_is_spelled_as_each_format_spells_it():
+    call = Calls("call_agent", {"agent": "a"}, namespace="mcp__remit", also=[Calls("add", {})])
+    inner = {"type": "function", "name": "call_agent", "parameters": {}}
+    offered = [{"type": "namespace", "name": "mcp__remit", "tools": [inner]}, {**inner, "name": "add"}]
+
+    async with serving([call]) as (server, client):
+        told = (await ask(client, "responses", tools=offered)).whole
+
+    assert [(one.get("namespace"), one["name"]) for one in told["output"]] == [
+        ("mcp__remit", "call_agent"),
+        (None, "add"),
+    ]
+    assert server.requests[0].tools == ("mcp__remit__call_agent", "add")
+    events = (await one(call, "responses", stream=True)).events
+    added = [data["item"] for name, data in events if name == "response.output_item.added"]
+    assert [item.get("namespace") for item in added] == ["mcp__remit", None]
+    chat = (await one(call)).whole["choices"][0]["message"]["tool_calls"]
+    assert [made["function"]["name"] for made in chat] == ["mcp__remit__call_agent", "add"]
+    messages = (await one(call, "messages")).whole["content"]
+    assert [block["name"] for block in messages] == ["mcp__remit__call_agent", "add"]
+
+
 # --- messages ----------------------------------------------------------------------------------
 
 

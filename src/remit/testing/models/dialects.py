@@ -40,6 +40,12 @@ class ScriptedCall(NamedTuple):
     id: str
     name: str
     arguments: str
+    namespace: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name of the tool in formats without namespaces."""
+        return f"{self.namespace}__{self.name}" if self.namespace else self.name
 
 
 class ScriptedAnswer(NamedTuple):
@@ -58,11 +64,15 @@ def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, crea
     text = reply.text if isinstance(reply, Says | Calls) else ""
     listed = [reply, *reply.also] if isinstance(reply, Calls) else []
     calls = [
-        ScriptedCall(call.id or f"call_{number}" + (f"_{at}" if at else ""), call.name, _arguments(call.arguments))
+        ScriptedCall(call.id or _call_id(number, at), call.name, _arguments(call.arguments), call.namespace)
         for at, call in enumerate(listed)
     ]
     written = text + "".join(call.name + call.arguments for call in calls)
     return ScriptedAnswer(number, created, request.model, text, calls, _usage(reply.usage, request, written))
+
+
+def _call_id(number: int, at: int) -> str:
+    return f"call_{number}_{at}" if at else f"call_{number}"
 
 
 def _arguments(given: Mapping[str, Any] | str) -> str:
@@ -136,7 +146,7 @@ def _chat_deltas(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
 
 
 def _chat_call(call: ScriptedCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.full_name, "arguments": call.arguments}}
 
 
 def _chat_envelope(found: ScriptedAnswer, kind: str) -> dict[str, Any]:
@@ -217,7 +227,8 @@ def _responses_items(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
 
 def _responses_call(call: ScriptedCall, name: str) -> dict[str, Any]:
     told = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
-    return {"id": name, "type": "function_call", "status": "completed", **told}
+    where = {"namespace": call.namespace} if call.namespace else {}
+    return {"id": name, "type": "function_call", "status": "completed", **where, **told}
 
 
 def _responses_envelope(found: ScriptedAnswer, status: str) -> dict[str, Any]:
@@ -290,7 +301,7 @@ def _messages_blocks(found: ScriptedAnswer) -> Iterator[tuple[dict[str, Any], li
 
 
 def _messages_call(call: ScriptedCall) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call.id, "name": call.name}
+    return {"type": "tool_use", "id": call.id, "name": call.full_name}
 
 
 def _messages_input(arguments: str) -> Any:

@@ -29,7 +29,8 @@ class Says(ModelReply):
 class Calls(ModelReply):
     """An answer that calls a tool, and those in `also`. Arguments that are text are sent as they are, so they need not
     be JSON. Without an `id` a call is named by the number of its request: `call_1`, and `call_1_1` for the next in the
-    same answer. `text` comes before the calls."""
+    same answer. `text` comes before the calls. `namespace` is the server of an MCP tool, such as `mcp__remit`:
+    responses have a field for it, and in the other formats the tool's name begins with it: `mcp__remit__call_agent`."""
 
     name: str
     arguments: Mapping[str, Any] | str
@@ -37,6 +38,7 @@ class Calls(ModelReply):
     id: str = ""
     text: str = ""
     usage: UsageGiven = RIGHT
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def read(incoming: Incoming) -> ModelRequest:
         model=model,
         key=_key(incoming.headers),
         messages=_messages(body.get(_LIST[dialect]), _LIST[dialect]),
-        tools=tuple(_tool(tool) for tool in body.get("tools") or ()),
+        tools=tuple(name for tool in body.get("tools") or () for name in _tools(tool)),
         max_tokens=limit,
         stream=stream,
         body=body,
@@ -93,8 +93,15 @@ def _messages(given: object, name: str) -> tuple[JsonObject, ...]:
     return tuple(cast("list[JsonObject]", listed))
 
 
-def _tool(tool: object) -> str:
+def _tools(tool: object) -> Iterator[str]:
     found = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+    if found.get("type") == "namespace":
+        yield from (f"{found.get('name', '')}__{_tool(inner)}" for inner in _objects(found.get("tools")))
+    else:
+        yield _tool(found)
+
+
+def _tool(found: Mapping[str, Any]) -> str:
     name = found.get("name") or cast("dict[str, Any]", found.get("function") or {}).get("name")
     return name if isinstance(name, str) else str(found.get("type", ""))
 
