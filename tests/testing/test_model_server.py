@@ -28,6 +28,7 @@ from remit.testing.models import (
     Says,
     ScriptFailed,
     Slow,
+    Usage,
     model_server,
 )
 from remit.testing.models.server import Script
@@ -356,6 +357,62 @@ async def test_usage_is_right_missing_or_negative(dialect: str, stream: bool):
     assert right[written] == -(-len(SENTENCE) // 4)
     assert missing is None
     assert negative[written] == -5
+
+
+CACHED = {
+    "chat": {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 60}},
+    "responses": {"input_tokens": 100, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 60}},
+    "messages": {
+        "input_tokens": 30,
+        "output_tokens": 7,
+        "cache_read_input_tokens": 60,
+        "cache_creation_input_tokens": 10,
+    },
+}
+
+
+@pytest.mark.rule("script.usage")
+@dialects
+@streams
+async def test_usage_has_cached_parts_where_the_format_has_them(dialect: str, stream: bool):
+    usage = Usage(100, 7, cached_input=60, cache_written=10)
+    told = usage_of(await one(Says(SENTENCE, usage=usage), dialect, stream=stream))
+
+    assert told.items() >= CACHED[dialect].items()
+
+
+@pytest.mark.rule("script.limited")
+@dialects
+@streams
+@pytest.mark.parametrize(
+    "reply", [Says("half a", limited=True), Calls("add", '{"a', limited=True), Empty(limited=True)], ids=repr
+)
+async def test_an_answer_that_stopped_at_its_limit_says_so(dialect: str, stream: bool, reply: ModelReply):
+    told = await one(reply, dialect, stream=stream)
+
+    text = json.dumps(told.whole if told.whole is not None else [data for _, data in told.events])
+    said = {
+        "chat": '"finish_reason": "length"',
+        "responses": '"reason": "max_output_tokens"',
+        "messages": '"stop_reason": "max_tokens"',
+    }
+    assert said[dialect] in text
+    if dialect == "responses":
+        last = told.whole if told.whole is not None else told.events[-1][1]["response"]
+        assert last["status"] == "incomplete"
+        assert told.whole is not None or told.events[-1][0] == "response.incomplete"
+
+
+@pytest.mark.rule("script.counted")
+async def test_tokens_are_counted_without_the_script():
+    async with serving([Says("hi")]) as (server, client):
+        counted = await client.post("/v1/messages/count_tokens", json={"model": "big", "messages": HELLO})
+        wrong = await client.post("/v1/messages/count_tokens", json={"model": "big"})
+        answered = await ask(client, "messages")
+
+    assert counted.json() == {"input_tokens": answered.whole["usage"]["input_tokens"]}
+    assert (wrong.status_code, wrong.json()["type"]) == (400, "error")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.rule("script.requests")

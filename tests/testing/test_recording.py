@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from remit.testing.models import Calls, Empty, Exchange, Fails, ModelReply, Says, model_server, recorded, source
+from remit.testing.models import Calls, Empty, Exchange, Fails, ModelReply, Says, Usage, model_server, recorded, source
 
 pytestmark = pytest.mark.anyio
 
@@ -14,6 +14,7 @@ REPLIES: list[ModelReply] = [
     Calls("add", "{}", id="c", usage=(9, 4)),
     Says("it's three", usage="missing"),
     Empty(usage=(3, 0)),
+    Says("cut", usage=Usage(9, 4, 5), limited=True),
     Fails(429, code="insufficient_quota", message="no money"),
 ]
 
@@ -34,7 +35,7 @@ async def test_a_script_that_was_recorded_replies_as_the_model_did():
     script = recorded(await conversation(REPLIES))
 
     assert script == REPLIES
-    assert recorded([(one.request, one.response) for one in await conversation(REPLIES[:4])]) == REPLIES[:4]
+    assert recorded([(one.request, one.response) for one in await conversation(REPLIES[:5])]) == REPLIES[:5]
 
 
 @pytest.mark.rule("script.recorded")
@@ -42,11 +43,12 @@ async def test_a_script_is_kept_as_python_and_has_no_key():
     text = source(recorded(await conversation(REPLIES)))
 
     assert text == (
-        "from remit.testing.models import Calls, Empty, Fails, Says\n\nSCRIPT = [\n"
+        "from remit.testing.models import Calls, Empty, Fails, Says, Usage\n\nSCRIPT = [\n"
         "    Calls('add', '{\"a\": 1}', also=[Calls('look', '{}', id='b')], id='a', text='let me see', usage=(9, 4)),\n"
         "    Calls('add', '{}', id='c', usage=(9, 4)),\n"
         "    Says(\"it's three\", usage='missing'),\n"
         "    Empty(usage=(3, 0)),\n"
+        "    Says('cut', usage=Usage(input=9, output=4, cached_input=5, cache_written=0, requests=1), limited=True),\n"
         "    Fails(429, code='insufficient_quota', message='no money'),\n"
         "]\n"
     )

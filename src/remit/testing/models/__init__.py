@@ -1,5 +1,6 @@
 """Scripted models: a server on loopback that real clients talk to, and that replies as a test says."""
 
+from remit.core.prices import Usage
 from remit.testing.models.replies import (
     Calls,
     Cut,
@@ -33,6 +34,7 @@ __all__ = [
     "Says",
     "ScriptFailed",
     "Slow",
+    "Usage",
     "model_server",
     "recorded",
     "source",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from remit.core.prices import Usage
 from remit.core.values import tokens_in
 from remit.testing.models.http import LAST_CHUNK, chunk, head
 from remit.testing.models.replies import (
@@ -48,15 +49,26 @@ class ScriptedCall(NamedTuple):
         return f"{self.namespace}__{self.name}" if self.namespace else self.name
 
 
+class TokenCounts(NamedTuple):
+    """What a model reports of its tokens: all that it read and wrote, and the cached parts of what it read."""
+
+    asked: int
+    written: int
+    cached: int = 0
+    stored: int = 0
+
+
 class ScriptedAnswer(NamedTuple):
-    """A model's text, its tool calls, and its token count, if it reports one."""
+    """A model's text, its tool calls, and its token count, if it reports one. `limited` says that it stopped at the
+    limit of output tokens."""
 
     number: int
     created: int
     model: str
     text: str
     calls: Sequence[ScriptedCall]
-    usage: tuple[int, int] | None
+    usage: TokenCounts | None
+    limited: bool = False
 
 
 def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, created: int) -> ScriptedAnswer:
@@ -68,7 +80,8 @@ def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, crea
         for at, call in enumerate(listed)
     ]
     written = text + "".join(call.name + call.arguments for call in calls)
-    return ScriptedAnswer(number, created, request.model, text, calls, _usage(reply.usage, request, written))
+    usage = _usage(reply.usage, request, written)
+    return ScriptedAnswer(number, created, request.model, text, calls, usage, reply.limited)
 
 
 def _call_id(number: int, at: int) -> str:
@@ -79,15 +92,23 @@ def _arguments(given: Mapping[str, Any] | str) -> str:
     return given if isinstance(given, str) else json.dumps(given)
 
 
-def _usage(given: UsageGiven, request: ModelRequest, written: str) -> tuple[int, int] | None:
-    if given == "missing":
-        return None
-    if given == "negative":
-        return -5, -5
-    if given == "right":
-        asked = sum(tokens_in(json.dumps(message)) + PER_MESSAGE for message in request.messages)
-        return asked, tokens_in(written)
-    return given
+def _usage(given: UsageGiven, request: ModelRequest, written: str) -> TokenCounts | None:
+    if isinstance(given, Usage):
+        return TokenCounts(given.input, given.output, given.cached_input, given.cache_written)
+    match given:
+        case "missing":
+            return None
+        case "negative":
+            return TokenCounts(-5, -5)
+        case "right":
+            return TokenCounts(asked_tokens(request.messages), tokens_in(written))
+        case _:
+            return TokenCounts(*given)
+
+
+def asked_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
+    """Return the tokens of a conversation, as the scripted model counts them."""
+    return sum(tokens_in(json.dumps(message)) + PER_MESSAGE for message in messages)
 
 
 def deltas(text: str) -> list[str]:
@@ -122,7 +143,7 @@ def chat_events(found: ScriptedAnswer, request: ModelRequest) -> Iterator[Server
     options: Any = request.body.get("stream_options")
     asked = isinstance(options, dict) and bool(cast("dict[str, Any]", options).get("include_usage"))
 
-    def event(choices: list[Any], usage: Mapping[str, int] | None = None) -> ServerEvent:
+    def event(choices: list[Any], usage: Mapping[str, Any] | None = None) -> ServerEvent:
         told = {"usage": usage} if asked else {}
         return "", json.dumps({**_chat_envelope(found, "chat.completion.chunk"), "choices": choices, **told})
 
@@ -154,14 +175,15 @@ def _chat_envelope(found: ScriptedAnswer, kind: str) -> dict[str, Any]:
 
 
 def _chat_finish(found: ScriptedAnswer) -> str:
-    return "tool_calls" if found.calls else "stop"
+    return "length" if found.limited else "tool_calls" if found.calls else "stop"
 
 
-def _chat_usage(found: ScriptedAnswer) -> dict[str, int] | None:
+def _chat_usage(found: ScriptedAnswer) -> dict[str, Any] | None:
     if found.usage is None:
         return None
-    asked, written = found.usage
-    return {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written}
+    asked, written, cached, _ = found.usage
+    parts = {"prompt_tokens_details": {"cached_tokens": cached}} if cached else {}
+    return {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written, **parts}
 
 
 # -- POST /v1/responses --------------------------------------------------------------------------------------
@@ -170,8 +192,10 @@ def _chat_usage(found: ScriptedAnswer) -> dict[str, int] | None:
 def responses_whole(found: ScriptedAnswer) -> dict[str, Any]:
     """Return an answer as one object."""
     usage = _responses_usage(found)
-    told = {} if usage is None else {"usage": usage}
-    return {**_responses_envelope(found, "completed"), "output": list(_responses_items(found)), **told}
+    told: dict[str, Any] = {} if usage is None else {"usage": usage}
+    if found.limited:
+        told["incomplete_details"] = {"reason": "max_output_tokens"}
+    return {**_responses_envelope(found, _responses_status(found)), "output": list(_responses_items(found)), **told}
 
 
 def responses_events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
@@ -196,7 +220,7 @@ def _responses_events(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
         }
         yield from told
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": "response.completed", "response": responses_whole(found)}
+    yield {"type": f"response.{_responses_status(found)}", "response": responses_whole(found)}
 
 
 def _text_events(item: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -231,6 +255,10 @@ def _responses_call(call: ScriptedCall, name: str) -> dict[str, Any]:
     return {"id": name, "type": "function_call", "status": "completed", **where, **told}
 
 
+def _responses_status(found: ScriptedAnswer) -> str:
+    return "incomplete" if found.limited else "completed"
+
+
 def _responses_envelope(found: ScriptedAnswer, status: str) -> dict[str, Any]:
     return {
         "id": f"resp_{found.number}",
@@ -253,10 +281,10 @@ def _responses_envelope(found: ScriptedAnswer, status: str) -> dict[str, Any]:
 def _responses_usage(found: ScriptedAnswer) -> dict[str, Any] | None:
     if found.usage is None:
         return None
-    asked, written = found.usage
+    asked, written, cached, _ = found.usage
     return {
         "input_tokens": asked,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": asked + written,
@@ -270,13 +298,13 @@ def messages_whole(found: ScriptedAnswer) -> dict[str, Any]:
     """Return an answer as one object."""
     content: list[dict[str, Any]] = [{"type": "text", "text": found.text}] if found.text else []
     content += [{**_messages_call(call), "input": _messages_input(call.arguments)} for call in found.calls]
-    told = {} if found.usage is None else {"usage": _messages_usage(*found.usage)}
+    told = {} if found.usage is None else {"usage": _messages_usage(found.usage)}
     return {**_messages_envelope(found), "content": content, "stop_reason": _messages_stop(found), **told}
 
 
 def messages_events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
     """Yield an answer as a stream of events."""
-    begun = {} if found.usage is None else {"usage": _messages_usage(found.usage[0], 1)}
+    begun = {} if found.usage is None else {"usage": _messages_usage(found.usage._replace(written=1))}
     message: dict[str, Any] = {**_messages_envelope(found), "content": [], "stop_reason": None, **begun}
     yield named({"type": "message_start", "message": message})
     yield named({"type": "ping"})
@@ -285,7 +313,7 @@ def messages_events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
         for delta in parts:
             yield named({"type": "content_block_delta", "index": index, "delta": delta})
         yield named({"type": "content_block_stop", "index": index})
-    told = {} if found.usage is None else {"usage": {"output_tokens": found.usage[1]}}
+    told = {} if found.usage is None else {"usage": {"output_tokens": found.usage.written}}
     yield named(
         {"type": "message_delta", "delta": {"stop_reason": _messages_stop(found), "stop_sequence": None}, **told}
     )
@@ -317,11 +345,14 @@ def _messages_envelope(found: ScriptedAnswer) -> dict[str, Any]:
 
 
 def _messages_stop(found: ScriptedAnswer) -> str:
-    return "tool_use" if found.calls else "end_turn"
+    return "max_tokens" if found.limited else "tool_use" if found.calls else "end_turn"
 
 
-def _messages_usage(asked: int, written: int) -> dict[str, int]:
-    return {"input_tokens": asked, "output_tokens": written}
+def _messages_usage(usage: TokenCounts) -> dict[str, int]:
+    """Return the usage; here the input is without its cached parts."""
+    asked, written, cached, stored = usage
+    parts = {"cache_read_input_tokens": cached, "cache_creation_input_tokens": stored} if cached or stored else {}
+    return {"input_tokens": asked - cached - stored, "output_tokens": written, **parts}
 
 
 # -- errors of providers -------------------------------------------------------------------------------------

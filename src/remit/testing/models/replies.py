@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from remit.core.prices import Usage
 from remit.testing.models.requests import JsonObject
 
-UsageGiven: TypeAlias = Literal["right", "missing", "negative"] | tuple[int, int]
+UsageGiven: TypeAlias = Literal["right", "missing", "negative"] | tuple[int, int] | Usage
 RIGHT: Final = "right"
 
 
@@ -18,11 +19,13 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class Says(ModelReply):
-    """An answer in words. `usage` is counted from the request and the answer, unless it is set to missing, negative, or
-    these tokens of input and output."""
+    """An answer in words. `usage` is counted from the request and the answer, unless it is set to missing, negative,
+    these tokens of input and output, or a `Usage(...)` with cached parts. `limited` says that the answer stopped at the
+    limit of output tokens."""
 
     text: str
     usage: UsageGiven = RIGHT
+    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Calls(ModelReply):
     text: str = ""
     usage: UsageGiven = RIGHT
     namespace: str = ""
+    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Empty(ModelReply):
     """A valid answer without content."""
 
     usage: UsageGiven = RIGHT
+    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,8 @@ def recorded(exchanges: Iterable[tuple[JsonObject, JsonObject] | Exchange]) -> l
 
 def source(replies: Sequence[ModelReply]) -> str:
     """Return a script as a Python module, to be stored next to a test."""
-    names = ", ".join(sorted({type(reply).__name__ for reply in replies}))
+    counted = {"Usage" for reply in replies if isinstance(getattr(reply, "usage", None), Usage)}
+    names = ", ".join(sorted({type(reply).__name__ for reply in replies} | counted))
     lines = [f"    {_spelled(reply)}," for reply in replies]
     return "\n".join((f"from remit.testing.models import {names}", "", "SCRIPT = [", *lines, "]", ""))
 
@@ -123,13 +129,14 @@ def source(replies: Sequence[ModelReply]) -> str:
 def _reply(exchange: Exchange) -> ModelReply:
     if exchange.status != 200 or "error" in exchange.response:
         return _failure(exchange)
-    message = cast("Mapping[str, Any]", exchange.response["choices"][0]["message"])
+    choice = cast("Mapping[str, Any]", exchange.response["choices"][0])
+    message, limited = cast("Mapping[str, Any]", choice["message"]), choice.get("finish_reason") == "length"
     text, usage = message.get("content") or "", _usage(exchange.response.get("usage"))
     calls = [_call(call) for call in message.get("tool_calls") or ()]
     if calls:
         first, *rest = calls
-        return Calls(first.name, first.arguments, tuple(rest), first.id, text, usage)
-    return Says(text, usage) if text else Empty(usage)
+        return Calls(first.name, first.arguments, tuple(rest), first.id, text, usage, limited=limited)
+    return Says(text, usage, limited) if text else Empty(usage, limited)
 
 
 def _failure(exchange: Exchange) -> Fails:
@@ -143,8 +150,13 @@ def _call(call: Mapping[str, Any]) -> Calls:
     return Calls(call["function"]["name"], call["function"]["arguments"], id=call["id"])
 
 
-def _usage(given: Mapping[str, int] | None) -> UsageGiven:
-    return "missing" if given is None else (given["prompt_tokens"], given["completion_tokens"])
+def _usage(given: Mapping[str, Any] | None) -> UsageGiven:
+    if given is None:
+        return "missing"
+    parts = cast("Mapping[str, int]", given.get("prompt_tokens_details") or {})
+    cached = parts.get("cached_tokens") or 0
+    read, written = given["prompt_tokens"], given["completion_tokens"]
+    return Usage(read, written, cached) if cached else (read, written)
 
 
 def _spelled(reply: ModelReply) -> str:

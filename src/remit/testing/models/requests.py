@@ -18,6 +18,7 @@ PATHS: Final[dict[str, Dialect]] = {
     "/v1/responses": "responses",
     "/v1/messages": "messages",
 }
+COUNT_PATH: Final = "/v1/messages/count_tokens"
 _LIST: Final[dict[Dialect, str]] = {"chat": "messages", "responses": "input", "messages": "messages"}
 _LIMIT: Final[dict[Dialect, tuple[str, ...]]] = {
     "chat": ("max_completion_tokens", "max_tokens"),
@@ -72,6 +73,11 @@ def read(incoming: Incoming) -> ModelRequest:
         stream=stream,
         body=body,
     )
+
+
+def read_messages(incoming: Incoming) -> tuple[JsonObject, ...]:
+    """Return the messages of a request that only has its tokens counted. Raise `BadHttp` with the error."""
+    return _messages(_object(incoming.body).get("messages"), "messages")
 
 
 def _object(body: bytes) -> dict[str, Any]:

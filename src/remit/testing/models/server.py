@@ -15,10 +15,10 @@ from remit.engine.traces import shortened
 from remit.errors import RemitError
 from remit.ports import Clock
 from remit.testing.doubles import PATIENCE
-from remit.testing.models.dialects import Spelled, error, plain, spelled
+from remit.testing.models.dialects import Spelled, asked_tokens, error, plain, spelled
 from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incoming, reset
 from remit.testing.models.replies import KINDS, ModelReply
-from remit.testing.models.requests import PATHS, ModelRequest, read, strict_refusal
+from remit.testing.models.requests import COUNT_PATH, PATHS, ModelRequest, read, read_messages, strict_refusal
 
 CONNECTIONS: Final = 64  # at a time
 BODY_LIMIT: Final = 16 * 2**20  # bytes
@@ -69,11 +69,9 @@ class ModelServer:
             goes_on = await self._send(reply, writer) and incoming.goes_on
 
     async def _replied(self, incoming: Incoming) -> Spelled:
-        if incoming.path not in PATHS:
-            return refusal(404, f"there is no {incoming.path} here; ask at {', '.join(PATHS)}")
-        if incoming.method != "POST":
-            return refusal(405, f"{incoming.path} takes POST, not {incoming.method}")
-        dialect = PATHS[incoming.path]
+        dialect = PATHS.get(incoming.path)
+        if dialect is None or incoming.method != "POST":
+            return _beside(incoming)
         try:
             request = read(incoming)
         except BadHttp as bad:
@@ -119,6 +117,22 @@ class ModelServer:
                 timer.cancel()
 
 
+def _beside(incoming: Incoming) -> Spelled:
+    """Reply to a request that is not for the script."""
+    path, method = incoming.path, incoming.method
+    if path not in (*PATHS, COUNT_PATH):
+        return refusal(404, f"there is no {path} here; ask at {', '.join(PATHS)}")
+    return _counted(incoming) if method == "POST" else refusal(405, f"{path} takes POST, not {method}")
+
+
+def _counted(incoming: Incoming) -> Spelled:
+    """Count the tokens of a request; the script has no part in it."""
+    try:
+        return plain(200, {"input_tokens": asked_tokens(read_messages(incoming))})
+    except BadHttp as bad:
+        return plain(bad.status, error("messages", bad.status, message=str(bad)))
+
+
 def _next_of(replies: deque[ModelReply]) -> Callable[[ModelRequest], ModelReply]:
     most = len(replies)
 
@@ -161,7 +175,8 @@ async def model_server(
     strict: bool = True,
 ) -> AsyncGenerator[ModelServer]:
     """Serve a script: replies, one for each request in order, or a function of the request. It serves
-    `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. Unless `strict` is False, it refuses
+    `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed, and counts tokens at
+    `/v1/messages/count_tokens` without the script. Unless `strict` is False, it refuses
     what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids.
 
     At the end, raise `ScriptFailed` if the script ran out or raised, or a request was refused. If the body failed with
