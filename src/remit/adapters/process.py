@@ -146,9 +146,10 @@ def program(
 
 
 class ProgramAgent:
-    """An agent that is a program. `joins` is how it reaches models and agents, or None."""
+    """An agent that is a program. `joins` is how it reaches models and agents, or None. `polices_tools` says whether
+    remit sees which tools it offers its model."""
 
-    polices_tools = False
+    approves_tools = False
     outside = ("a program", "a program", "in the program")
 
     def __init__(
@@ -170,6 +171,7 @@ class ProgramAgent:
         self._files = files
         self._joins = joins
         self.iterations: int = 0 if joins is None else joins.requests
+        self.polices_tools: bool = joins is not None and joins.upstreams is not None
 
     async def __call__(self, turn: HasTask) -> Any:
         if self._joins is None:

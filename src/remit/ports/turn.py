@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -110,6 +110,8 @@ class TurnLike(Protocol):
     def artifacts(self) -> Any: ...
     @property
     def trust(self) -> Trust: ...
+    @property
+    def tools(self) -> Container[str]: ...
     def progress(self, text: str, fraction: float | None = None, *, every: float = 0) -> bool:
         """Say how far the task is. Return whether the report was made."""
         ...

@@ -149,7 +149,10 @@ class HasTeam:
         if rules is USUAL_RULES and (requests := getattr(answer, "iterations", 0)):  # a program asks more often
             rules = rules._replace(iterations=requests)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        if not getattr(answer, "polices_tools", True) and (card.tools or card.deny or rules.approve_tools):
+        polices = getattr(answer, "polices_tools", True)
+        unseen = [] if polices else [card.tools, card.deny]
+        unasked = rules.approve_tools if not getattr(answer, "approves_tools", polices) else None
+        if any(unseen) or unasked:
             what, it, there = cast("Any", answer).outside
             raise BadInput(
                 f"'{card.name}' is {what}, and remit does not see which tools {it} uses: leave out tools and deny, "

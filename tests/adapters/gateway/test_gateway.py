@@ -11,7 +11,7 @@ import pytest
 
 from adapters.gateway.asking import KEY, SYSTEM, asking, words
 from engine.helping import sound
-from remit import Card, Runtime, Turn
+from remit import Bounds, Card, Runtime, Turn
 from remit.adapters.gateway.verbs import MemberVerbs
 from remit.adapters.process import program
 from remit.errors import BadInput, Failed
@@ -40,7 +40,8 @@ async def team(script: Script, code: str = ASK, **how: Any) -> AsyncGenerator[tu
             "keys": {"anthropic": ["REAL_KEY"], "openai": ["REAL_KEY"]},
             "base_url": {"anthropic": server.url, "openai": f"{server.url}/v1"},
         }
-        rt.add(Card("porter", asks="*"), program(asking(code), **{**given, **how}))
+        card = {"asks": "*", **how.pop("card", {})}
+        rt.add(Card("porter", **card), program(asking(code), **{**given, **how}))
         yield rt, server
         await sound(rt)
 
@@ -253,6 +254,47 @@ async def test_a_program_whose_model_repeats_itself_is_stopped():
         outcome = await rt.outcome("porter", "x")
         told = str(outcome.value or outcome.error)
         assert "nothing new" in told
+
+
+# -- tools -----------------------------------------------------------------------------------------------------------
+
+TOOLS = """
+tools = [{"name": "Bash", "input_schema": {}}, {"name": "Read", "input_schema": {}},
+         {"type": "web_search_20250305", "name": "web_search"}]
+print(json.dumps(ask(task, tools=tools)))
+"""
+
+
+@pytest.mark.rule("gateway.tools", "gateway.hosted")
+@pytest.mark.parametrize(
+    ("card", "within", "offered"),
+    [
+        ({}, Bounds(), ("Bash", "Read")),
+        ({"deny": ["Bash"]}, Bounds(), ("Read",)),
+        ({}, Bounds(tools=["Bash"]), ("Bash",)),
+        ({"tools": ["web_search"]}, Bounds(), ("Bash", "Read", "web_search")),
+        ({"tools": ["web_search"]}, Bounds(tools=["Read"]), ("Read",)),
+        ({"deny": ["Bash", "Read"]}, Bounds(), ()),
+    ],
+)
+async def test_a_model_is_offered_the_tools_that_its_program_may_use(
+    card: dict[str, Any], within: Bounds, offered: tuple[str, ...]
+):
+    async with team([Says("done")], TOOLS, card=card) as (rt, server):
+        assert words(json.loads(await rt.run("porter", "x", within=within))) == "done"
+        assert server.requests[0].tools == offered
+
+
+@pytest.mark.rule("gateway.tools")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_call_of_a_tool_that_is_denied_does_not_reach_the_program(stream: bool):
+    code = f"status, body = ask(task, stream={stream})\nprint(body, file=sys.stderr)\nsys.exit(1)"
+    async with team([Calls("Bash", {"command": "ls"})], code, card={"deny": ["Bash"]}) as (rt, _):
+        told = str((await rt.outcome("porter", "x", credits="$0.5")).error)
+        assert "may not use 'Bash' for this task" in told
+        assert "content_block_stop" not in told
+        assert "ls" not in told or stream
+        assert not await rt.workspace.money.uncertain(), "it is paid all the same"
 
 
 # -- verbs -----------------------------------------------------------------------------------------------------------

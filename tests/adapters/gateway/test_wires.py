@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from remit.adapters.gateway.reading import MOST_KEPT, AnswerTooLarge, StreamedAnswer
+from remit.adapters.gateway.tools import ToolPermit
 from remit.adapters.gateway.wires import WIRES, WireFormat
+from remit.core.allow import ANY
 from remit.core.prices import Usage
+from remit.core.remit import Kit
 from remit.errors import BadInput
 
 MESSAGES, CHAT, RESPONSES = WIRES["/v1/messages"], WIRES["/v1/chat/completions"], WIRES["/v1/responses"]
@@ -249,15 +252,86 @@ def test_a_lower_limit_lowers_the_budget_of_thinking():
     assert CHAT.rewritten({"model": "m", "max_tokens": 9_000}, "m", 8_000, "openai")["max_tokens"] == 8_000
 
 
+NOTHING_LISTED = ToolPermit(Kit(ANY), ())
+
+
 @pytest.mark.rule("gateway.hosted")
 def test_tools_that_the_provider_runs_for_money_are_taken_out():
     tools = [{"name": "Bash", "input_schema": {}}, {"type": "web_search_20250305", "name": "web_search"}]
-    sent = MESSAGES.rewritten({"tools": tools, "mcp_servers": [{}]}, "m", 10, "anthropic")
-    assert [tool["name"] for tool in sent["tools"]] == ["Bash"]
-    assert "mcp_servers" not in sent
+    sent = MESSAGES.offered({"tools": tools, "mcp_servers": [{}]}, NOTHING_LISTED)
+    assert sent == {"tools": tools[:1]}
     hosted = [{"type": "web_search"}, {"type": "code_interpreter"}, {"type": "mcp", "server_url": "x"}]
-    assert "tools" not in RESPONSES.rewritten({"tools": hosted, "tool_choice": "required"}, "m", 10, "openai")
-    assert "web_search_options" not in CHAT.rewritten({"web_search_options": {}}, "m", 10, "openai")
+    asked = {"tools": hosted, "tool_choice": "required", "parallel_tool_calls": True}
+    assert RESPONSES.offered(asked, NOTHING_LISTED) == {}
+    assert CHAT.offered({"web_search_options": {}}, NOTHING_LISTED) == {}
+
+
+@pytest.mark.rule("gateway.hosted")
+def test_tools_of_the_provider_stay_if_the_card_lists_them():
+    listed = ToolPermit(Kit(ANY), ("web_search", "mcp"))
+    body = {"tools": [{"type": "web_search_20250305", "name": "web_search"}], "mcp_servers": [{}]}
+    assert MESSAGES.offered(body, listed) == body
+    two = {"tools": [{"type": "web_search_preview"}, {"type": "image_generation"}]}
+    assert RESPONSES.offered(two, listed) == {"tools": two["tools"][:1]}
+    assert CHAT.offered({"web_search_options": {}}, listed) == {"web_search_options": {}}
+
+
+CHOSEN: dict[str, tuple[WireFormat, list[dict[str, Any]], dict[str, Any]]] = {
+    "messages": (MESSAGES, [{"name": "Bash"}, {"name": "Read"}], {"type": "tool", "name": "Bash"}),
+    "chat": (
+        CHAT,
+        [{"type": "function", "function": {"name": name}} for name in ("Bash", "Read")],
+        {"type": "function", "function": {"name": "Bash"}},
+    ),
+    "responses": (
+        RESPONSES,
+        [{"type": "function", "name": name} for name in ("Bash", "Read")],
+        {"type": "function", "name": "Bash"},
+    ),
+}
+
+
+@pytest.mark.rule("gateway.tools")
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_tool_that_is_denied_is_taken_out_with_the_choice_of_it(name: str):
+    wire, tools, choice = CHOSEN[name]
+    body = {"tools": tools, "tool_choice": choice}
+    denied = ToolPermit(Kit(ANY, frozenset({"Bash"})), ())
+    assert wire.offered(body, denied) == {"tools": tools[1:]}
+    bounded = ToolPermit(Kit(frozenset({"Bash"})), ())
+    assert wire.offered(body, bounded) == {"tools": tools[:1], "tool_choice": choice}
+    assert wire.offered(body, ToolPermit(Kit(), ())) == {}
+    auto = {"tools": tools, "tool_choice": {"type": "auto"}}
+    assert wire.offered(auto, denied) == {"tools": tools[1:], "tool_choice": {"type": "auto"}}
+
+
+@pytest.mark.rule("gateway.tools")
+def test_a_verb_is_known_by_its_own_name():
+    inner = [{"type": "function", "name": name} for name in ("call_agent", "handoff")]
+    denied = ToolPermit(Kit(ANY, frozenset({"handoff"})), ())
+    nested = {"type": "namespace", "name": "mcp__remit", "tools": inner}
+    assert RESPONSES.offered({"tools": [nested]}, denied) == {"tools": [{**nested, "tools": inner[:1]}]}
+    assert RESPONSES.offered({"tools": [nested]}, ToolPermit(Kit(), ())) == {}
+    flat = [{"name": "mcp__remit__call_agent"}, {"name": "mcp__remit__handoff"}, {"name": "mcp__other__handoff"}]
+    assert MESSAGES.offered({"tools": flat}, denied) == {"tools": [flat[0], flat[2]]}
+
+
+@pytest.mark.rule("gateway.hosted")
+def test_what_the_provider_ran_is_named():
+    use = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    start = {"type": "content_block_start", "index": 0, "content_block": {**use, "input": {}}}
+    _, reader = read(MESSAGES, [sse(start, {"type": "content_block_stop", "index": 0}, {"type": "message_stop"})])
+    assert (reader.answer.hosted, reader.answer.calls) == (["web_search"], ())
+    done = {"type": "response.output_item.done", "output_index": 0, "item": {"type": "web_search_call", "id": "w"}}
+    passed, reader = read(RESPONSES, [sse(done)])
+    assert (reader.answer.hosted, reader.answer.calls, reader.held) == (["web_search"], (), b"")
+    assert b"web_search_call" in passed
+    whole = CHAT.reader(streams=False)
+    message = {"content": "found", "annotations": [{"type": "url_citation"}]}
+    whole.feed(json.dumps({"choices": [{"message": message}]}).encode())
+    whole.finish()
+    assert whole.answer.hosted == ["web_search"]
+    assert whole.answer.items()[0] == {"type": "hosted_tool_call", "name": "web_search", "arguments": ""}
 
 
 @pytest.mark.parametrize(

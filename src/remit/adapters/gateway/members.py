@@ -20,10 +20,11 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from remit.adapters.gateway.passing import ProgramRequest, RequestPassage, Sent
 from remit.adapters.gateway.reading import recorded
+from remit.adapters.gateway.tools import ToolPermit
 from remit.adapters.gateway.upstream import BROKEN, Upstreams
 from remit.core.command import Command
 from remit.core.values import encode
-from remit.errors import NoAnswer, RemitError
+from remit.errors import NoAnswer, Refused, RemitError
 from remit.ports.models import ModelCall, Position
 from remit.ports.turn import TurnLike
 
@@ -52,6 +53,7 @@ class GatewayMember:
         self.failure: Exception | None = None  # an error of the owner's code, which fails the task
         self.refused = ""  # the sentence of the last request that got no answer
         self._most = most
+        self._permit: ToolPermit | None = None  # the same during one attempt
         self._context = copy_context()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._free = asyncio.Semaphore(AT_ONCE)
@@ -97,6 +99,8 @@ class GatewayMember:
 
     async def _asked(self, request: ProgramRequest, passage: RequestPassage) -> None:
         assert self.upstreams is not None
+        permit = self._permit = self._permit or ToolPermit((await self.turn.offers()).kit, self.turn.tools)
+        passage.request = request = request.within(permit)
         choices = self.upstreams.choices(request.wire, request.asked)
         talk = await self.turn.begin_talk(secrets.token_hex(8))
         most = min(request.asked.most or self._most, self._most)
@@ -116,7 +120,11 @@ class GatewayMember:
         answer = await talk.ask(call, recorded(request.asked.news))
         if answer.usage is not None:
             self._last = request.size, answer.usage.input
-        await talk.exchanged(passage.words(), says=not answer.calls, hands_on=False)
+        calls = passage.calls()
+        if denied := [name for name in calls if not permit.shows(name)]:
+            sentence = f"'{self.turn.agent}' may not use '{denied[0]}' for this task, and its model called it"
+            raise Refused(sentence, rule="not-allowed")
+        await talk.exchanged(passage.words(), says=not calls, hands_on=False)
         await passage.finish()
 
     def _estimate(self, size: int, _trim: int) -> int:

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 import httpx
 from anyio.streams.memory import MemoryObjectSendStream
 
-from remit.adapters.gateway.reading import AnswerRead, recorded, without_id
+from remit.adapters.gateway.reading import AnswerRead, items_of, recorded, without_id
+from remit.adapters.gateway.tools import ToolPermit
 from remit.adapters.gateway.upstream import AnswerBroken, ProviderRefused, Upstreams
 from remit.adapters.gateway.wires import ReadRequest, RefusalSent, WireFormat
 from remit.core.prices import Usage
@@ -40,6 +41,14 @@ class ProgramRequest(NamedTuple):
     body: dict[str, Any]
     size: int
     headers: Sequence[tuple[str, str]]
+
+    def within(self, permit: ToolPermit) -> ProgramRequest:
+        """Return the request without the tools that the program may not use."""
+        body = self.wire.offered(self.body, permit)
+        if body is self.body:
+            return self
+        tools = frozenset(self.wire.tool_names(items_of(body.get("tools"))))
+        return self._replace(body=body, asked=self.asked._replace(tools=tools))
 
 
 class RequestPassage:
@@ -72,7 +81,7 @@ class RequestPassage:
         if found.failed or not found.ended:
             raise AnswerBroken(found.failed or "the answer broke off before its end")
         self._held = reader.held
-        calls = tuple(one.name for one in found.calls)
+        calls = (*found.hosted, *(one.name for one in found.calls))
         return ModelAnswer(recorded(found.items()), found.model or attempt.model, found.usage, calls)
 
     def failure(self, error: Exception) -> ModelFailure | None:
@@ -94,6 +103,10 @@ class RequestPassage:
         nowhere."""
         told = [without_id(item) for item in self.request.asked.news]
         return recorded([*told, *map(without_id, self._read.items() if self._read is not None else ())])
+
+    def calls(self) -> tuple[str, ...]:
+        """Return the names of the tools that the program is to run."""
+        return tuple(one.name for one in self._read.calls) if self._read is not None else ()
 
     async def finish(self) -> None:
         """Pass on what was held back: the answer is on record now."""

@@ -13,6 +13,7 @@ from remit.core.prices import Usage
 from remit.core.values import INT_LIMIT, Json, decode, encode
 
 MOST_EVENT: Final = 16 * 2**20  # bytes of one event, and of an answer that is not streamed
+MOST_HOSTED: Final = 1_000  # tools that a provider ran for one answer
 MOST_KEPT: Final = 4 * 2**20  # characters of text and arguments that are recorded
 
 _BLANK: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
@@ -41,6 +42,7 @@ class AnswerRead:
         self.read = 0  # tokens of input that the provider has reported so far
         self.ended = False
         self.failed = ""
+        self.hosted: list[str] = []  # the tools that the provider ran for this answer
         self._text: list[str] = []
         self._calls: dict[object, MadeCall] = {}
         self._size = 0
@@ -86,13 +88,23 @@ class AnswerRead:
         self._calls.pop(place, None)
         self.call(place, id_=id_, name=name, arguments=arguments)
 
+    def use_hosted(self, name: object) -> None:
+        """Note the use of a tool that the provider ran."""
+        if isinstance(name, str) and len(self.hosted) < MOST_HOSTED:
+            self.hosted.append(name)
+
     def items(self) -> list[Json]:
-        """Return the answer as it is recorded: its text, then its tool calls."""
+        """Return the answer as it is recorded: tools that the provider ran, its text, then its tool calls."""
+        used: list[Json] = [{"type": "hosted_tool_call", "name": name, "arguments": ""} for name in self.hosted]
         said: list[Json] = [{"type": "message", "role": "assistant", "content": self.text}] if self.text else []
-        return said + [
-            {"type": "function_call", "name": one.name, "arguments": one.arguments, "call_id": one.id}
-            for one in self.calls
-        ]
+        return (
+            used
+            + said
+            + [
+                {"type": "function_call", "name": one.name, "arguments": one.arguments, "call_id": one.id}
+                for one in self.calls
+            ]
+        )
 
     def _grow(self, by: int) -> None:
         self._size += by

@@ -19,6 +19,7 @@ from remit.adapters.gateway.reading import (
     items_of,
     spelled,
 )
+from remit.adapters.gateway.tools import ToolPermit, hosted, permitted
 from remit.core.prices import Usage
 from remit.core.values import Json, encode, shown
 from remit.errors import BadInput
@@ -26,8 +27,6 @@ from remit.errors import BadInput
 LEAST_THINKING: Final = 1_280  # output tokens; with fewer there is no room to think
 _JSON: Final = ("content-type", "application/json")
 _STOPS: Final = ("x-should-retry", "false")  # Anthropic's clients heed it
-# Tools that the provider runs itself, for money that is not counted in tokens.
-_HOSTED: Final = ("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation")
 
 
 class RefusalSent(NamedTuple):
@@ -70,6 +69,10 @@ class WireFormat(ABC):
         tools = frozenset(self.tool_names(items_of(body.get("tools"))))
         return ReadRequest(model, self._most(body), streams, tools, self._news(body))
 
+    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+        """Return the request without the tools that the program may not use."""
+        return permitted(body, permit)
+
     def _most(self, body: dict[str, Any]) -> int | None:
         given = next((body[name] for name in self._limits() if body.get(name) is not None), None)
         if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
@@ -110,7 +113,7 @@ class WireFormat(ABC):
 
     @abstractmethod
     def rewritten(self, body: dict[str, Any], model: str, most: int, provider: str) -> dict[str, Any]:
-        """Return the request with this model and this output limit, without tools that the provider runs itself."""
+        """Return the request with this model and this output limit."""
 
     @abstractmethod
     def take_event(self, answer: AnswerRead, event: dict[str, Any]) -> bool: ...
@@ -122,19 +125,8 @@ class WireFormat(ABC):
     def _news(self, body: dict[str, Any]) -> list[Json]: ...
 
 
-def _is_hosted(tool: Any) -> bool:
-    kind = fields(tool).get("type")
-    return isinstance(kind, str) and (kind.startswith(_HOSTED) or kind in ("mcp", "mcp_toolset"))
-
-
-def _without_hosted(body: dict[str, Any], *also: str) -> dict[str, Any]:
-    kept = {name: value for name, value in body.items() if name not in also}
-    if isinstance(body.get("tools"), list):
-        kept["tools"] = [tool for tool in body["tools"] if not _is_hosted(tool)]
-        if not kept["tools"] and body["tools"]:
-            del kept["tools"]
-            kept.pop("tool_choice", None)
-    return kept
+def _without(body: dict[str, Any], field: str) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name != field}
 
 
 def _after_last(messages: list[Any], roles: Iterable[str]) -> list[Any]:
@@ -182,6 +174,10 @@ class Messages(WireFormat):
     def cut(self, sentence: str) -> bytes:
         return f"event: error\ndata: {encode(_messages_error(sentence))}\n\n".encode()
 
+    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+        sent = permitted(body, permit)
+        return sent if permit.at_provider("mcp") else _without(sent, "mcp_servers")
+
     def _limits(self) -> tuple[str, ...]:
         return ("max_tokens",)
 
@@ -189,7 +185,7 @@ class Messages(WireFormat):
         return [name for tool in tools if isinstance(name := fields(tool).get("name"), str)]
 
     def rewritten(self, body: dict[str, Any], model: str, most: int, provider: str) -> dict[str, Any]:
-        sent = {**_without_hosted(body, "mcp_servers"), "model": model, "max_tokens": most}
+        sent = {**body, "model": model, "max_tokens": most}
         budget = fields(sent.get("thinking")).get("budget_tokens")
         if isinstance(budget, int) and budget >= most:
             if most < LEAST_THINKING:
@@ -232,8 +228,8 @@ class Messages(WireFormat):
             one = fields(block)
             if one.get("type") == "tool_use":
                 answer.set_call(place, one.get("id"), one.get("name"), spelled(one.get("input")))
-            elif one.get("type") == "text":
-                answer.say(one.get("text"))
+            else:
+                _take_block(answer, place, one)
         self._count(answer, fields(body.get("usage")))
         answer.ended = body.get("type") == "message"
         return True
@@ -273,6 +269,8 @@ def _take_block(answer: AnswerRead, place: object, block: dict[str, Any]) -> Non
         answer.call(place, id_=block.get("id"), name=block.get("name"), arguments=spelled(given) if given else "")
     elif block.get("type") == "text":
         answer.say(block.get("text"))
+    elif block.get("type") in ("server_tool_use", "mcp_tool_use"):
+        answer.use_hosted(block.get("name"))
 
 
 class Chat(WireFormat):
@@ -287,6 +285,10 @@ class Chat(WireFormat):
             raise BadInput("ask for one answer at a time: n is 1")
         return super().asked(body)
 
+    def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
+        sent = permitted(body, permit)
+        return sent if permit.at_provider("web_search") else _without(sent, "web_search_options")
+
     def _limits(self) -> tuple[str, ...]:
         return ("max_completion_tokens", "max_tokens")
 
@@ -297,7 +299,7 @@ class Chat(WireFormat):
     def rewritten(self, body: dict[str, Any], model: str, most: int, provider: str) -> dict[str, Any]:
         usual = "max_completion_tokens" if provider == "openai" else "max_tokens"
         limit = next((name for name in self._limits() if body.get(name) is not None), usual)
-        sent = {**_without_hosted(body, "web_search_options"), "model": model, limit: most}
+        sent = {**body, "model": model, limit: most}
         if body.get("stream"):
             sent["stream_options"] = {**fields(body.get("stream_options")), "include_usage": True}
         return sent
@@ -314,7 +316,7 @@ class Chat(WireFormat):
         for choice in items_of(event.get("choices")):
             one = fields(choice)
             delta = fields(one.get("delta"))
-            answer.say(delta.get("content"))
+            _take_chat_words(answer, delta)
             for call in items_of(delta.get("tool_calls")):
                 _take_chat_call(answer, fields(call))
             finished = finished or one.get("finish_reason") is not None
@@ -325,7 +327,7 @@ class Chat(WireFormat):
         answer.model = str(body.get("model") or "")
         for choice in items_of(body.get("choices")):
             message = fields(fields(choice).get("message"))
-            answer.say(message.get("content"))
+            _take_chat_words(answer, message)
             for place, call in enumerate(items_of(message.get("tool_calls"))):
                 _take_chat_call(answer, {"index": place, **fields(call)})
         _count_chat(answer, fields(body.get("usage")))
@@ -341,6 +343,12 @@ class Chat(WireFormat):
             else:
                 found.append(_said(one.get("role"), one.get("content")))
         return found
+
+
+def _take_chat_words(answer: AnswerRead, part: dict[str, Any]) -> None:
+    answer.say(part.get("content"))
+    if part.get("annotations"):  # the sources of a search are all that this format says of it
+        answer.use_hosted("web_search")
 
 
 def _take_chat_call(answer: AnswerRead, call: dict[str, Any]) -> None:
@@ -392,11 +400,11 @@ class Responses(WireFormat):
         for tool in map(fields, tools):
             if tool.get("type") == "namespace":
                 yield from self.tool_names(items_of(tool.get("tools")))
-            elif isinstance(name := tool.get("name") or tool.get("type"), str) and not _is_hosted(tool):
+            elif isinstance(name := tool.get("name") or tool.get("type"), str):
                 yield name
 
     def rewritten(self, body: dict[str, Any], model: str, most: int, provider: str) -> dict[str, Any]:
-        return {**_without_hosted(body), "model": model, "max_output_tokens": most}
+        return {**body, "model": model, "max_output_tokens": most}
 
     def take_event(self, answer: AnswerRead, event: dict[str, Any]) -> bool:
         match event.get("type"):
@@ -449,9 +457,12 @@ def _is_answer(item: dict[str, Any]) -> bool:
 
 
 def _take_item(answer: AnswerRead, place: object, item: dict[str, Any]) -> bool:
-    """Read an item of an answer. Return whether it is a tool call."""
+    """Read an item of an answer. Return whether it is a call of a tool that the program runs."""
     kind = str(item.get("type", ""))
     if not kind.endswith("_call"):
+        return False
+    if name := hosted(kind.removesuffix("_call")):
+        answer.use_hosted(name)
         return False
     given = item.get("arguments", item.get("input", item.get("action")))
     arguments = given if isinstance(given, str) else spelled(given)
