@@ -13,10 +13,9 @@ from commands import command
 from remit.cli.main import exit_code
 from remit.errors import Forbidden, Malformed, NoServer, NotFound, RemitError, TooMany, Unauthorised
 
-# They have --store because they work on the store itself, or because keys and files do not travel.
+# They have --store because they work on the store itself, or because keys do not travel.
 ITSELF = {("doctor",), *(("keys", verb) for verb in ("set", "remove", "rotate"))}
 ITSELF |= {("access", "make"), *(("hooks", verb) for verb in ("add", "rotate"))}
-ITSELF |= {("artifacts", verb) for verb in ("put", "get")}
 OF_A_TEAM = "team:rt"  # a server has its own
 MORE: tuple[tuple[str, ...], ...] = (
     ("submit", "worker", "y", "--key", "one"),
@@ -36,6 +35,13 @@ MORE: tuple[tuple[str, ...], ...] = (
     ("money", "spend", "--by", "day,model", "--csv"),
     ("money", "spend", "--by", "day", "--csv"),
     ("runs", "--state", "failed"),
+    ("artifacts", "get", "{digest}", "copy.txt"),
+    ("artifacts", "get", "{digest}", "copy.txt"),
+    ("artifacts", "get", "0123"),
+    ("artifacts", "get", f"sha256:{'0' * 64}", "-"),
+    ("artifacts", "put", "nowhere"),
+    ("artifacts", "put", "team.py", "--name", "a/b"),
+    ("artifacts", "put", "team.py", "--media-type", "odd"),
 )
 AFTERWARDS = [("ps", "--all"), ("runs",), ("money",), ("breakers",), ("approvals", "--decided"), ("schedule", "ls")]
 

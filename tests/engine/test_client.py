@@ -1,6 +1,7 @@
 """A workspace over a wire: the same methods, values and errors as the workspace itself."""
 
 import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -14,7 +15,7 @@ from remit.adapters.vault import fresh_master
 from remit.core.values import Json
 from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError
 from remit.runtime.calls import CALLS, error_data, error_restored
-from remit.runtime.client import RemoteWorkspace
+from remit.runtime.client import RemoteWorkspace, SentFile
 from remit.runtime.performing import OWNER, ActsFor, perform
 from remit.runtime.workers import Crew
 from remit.testing import FakeClock
@@ -39,6 +40,14 @@ class Wire:
         except RemitError as error:
             raise error_restored(json.loads(json.dumps(error_data(error)))) from None
         return json.loads(json.dumps(answer))
+
+    async def save_file(self, parts: Callable[[], AsyncIterator[bytes]], file: SentFile) -> Json:
+        saved = await self.workspace.artifacts.save(parts(), file.name, file.media_type, trust=file.trust, by=file.by)
+        return saved.data()
+
+    async def fetch_file(self, digest: str) -> AsyncGenerator[bytes]:
+        async for part in await self.workspace.artifacts.open(digest):
+            yield part
 
     def close(self) -> None: ...
 
@@ -125,7 +134,7 @@ READS: dict[str, dict[str, Any]] = {
     "hooks.deliveries": {"hook": "{hook}"},
 }
 # They are part of a method of another name.
-PARTS = {"tasks.status", "tasks.outcome", "tasks.plan_outcome", "journal.next", "looks.uncertain"}
+PARTS = {"tasks.status", "tasks.outcome", "tasks.plan_outcome", "journal.next", "looks.uncertain", "artifacts.open"}
 SUBMITS = {"submit", "submit_plan", "submit_team"}
 PARTS |= {"context.get", "context.recent", "context.by_key"}
 

@@ -1,6 +1,7 @@
 """`remit.Client` against the server in this process: the same values and errors, and nothing lost with an answer."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -16,7 +17,7 @@ from remit.runtime.workspace import opening_of
 from remit.server.app import Server
 from remit.server.callers import PERMITS, READ
 from remit.server.handlers.remote import REMOTE_ROWS
-from remit.settings import Serving
+from remit.settings import Policy, Serving
 from server.serving import ADDRESS, app_of, caller, client
 from teams import echo, team
 
@@ -41,6 +42,21 @@ class Losing(httpx.AsyncBaseTransport):
             return answer
         self.lost.add(request.url.path)
         raise httpx.ReadError("the connection broke", request=request)
+
+
+class Spoiling(httpx.AsyncBaseTransport):
+    """A way on which the content of a file is changed."""
+
+    def __init__(self, app: Server) -> None:
+        self.inner = httpx.ASGITransport(app, raise_app_exceptions=False)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = await self.inner.handle_async_request(request)
+        return httpx.Response(200, content=b"9876543210") if request.method == "GET" else answer
+
+
+def transport_of(rt: Runtime) -> httpx.ASGITransport:
+    return httpx.ASGITransport(app_of(rt), raise_app_exceptions=False)
 
 
 def agents(rt: Runtime) -> None:
@@ -124,6 +140,63 @@ async def test_a_client_does_what_a_workspace_does():
             with pytest.raises(BadInput, match="state"):
                 await client.tasks.list(state="odd")
             assert client.where == ADDRESS
+
+
+@pytest.mark.rule("client.files")
+async def test_files_go_to_a_server_and_come_back(tmp_path: Path):
+    with team() as rt:
+        (tmp_path / "order.txt").write_bytes(b"two chairs" * 300_000)
+        async with client_of(app_of(rt)) as client:
+            saved = await client.artifacts.save(tmp_path / "order.txt", by="boss")
+            assert (saved.size, saved.name, saved.media_type) == (3_000_000, "order.txt", "text/plain")
+            outside = await client.artifacts.save(iter([b"a", b"b"]), "note", trust="untrusted")
+            listed = await rt.workspace.artifacts.list()
+            assert [(one.artifact, one.trust) for one in listed] == [(outside, "untrusted"), (saved, "trusted")]
+            events = await rt.workspace.journal.history(kinds=["artifact.saved"])
+            assert [event.data["by"] for event in events] == ["access:ann"] * 2  # as its key says
+            opened = await client.artifacts.open(saved.digest)
+            assert (await opened.read(), opened.trust) == (b"two chairs" * 300_000, "trusted")
+            copy = await (await client.artifacts.open(outside)).save_to(tmp_path / "copy")
+            assert copy.read_bytes() == b"ab"
+            for source, name in ((b"x", "a/b"), ("text", "name"), (b"x", ""), (tmp_path / "nowhere", "x")):
+                with pytest.raises(BadInput) as here:
+                    await rt.workspace.artifacts.save(cast("Any", source), name)
+                with pytest.raises(BadInput) as there:
+                    await client.artifacts.save(cast("Any", source), name)
+                assert str(here.value) == str(there.value)
+            with pytest.raises(NotFound, match="there is no artifact sha256:000"):
+                await client.artifacts.open(f"sha256:{'0' * 64}")
+            with pytest.raises(NotFound):
+                _ = [part async for part in HttpWire(ADDRESS, "key-ann", transport_of(rt)).fetch_file("odd")]
+
+
+@pytest.mark.rule("client.files")
+async def test_a_file_that_is_too_large_or_damaged_on_the_way_is_not_taken_for_whole():
+    with Runtime(":memory:", policy=Policy(artifact_bytes=10)) as rt:
+        async with client_of(app_of(rt)) as client:
+            with pytest.raises(Refused, match="artifact_bytes") as refused:
+                await client.artifacts.save(b"x" * 11, "x")
+            assert refused.value.rule == "artifact-bytes"
+            saved = await client.artifacts.save(b"0123456789", "x")
+        async with client_of(app_of(rt), transport=Spoiling(app_of(rt))) as client:
+            with pytest.raises(StoreError, match="damaged"):
+                await (await client.artifacts.open(saved)).read()
+        async with client_of(app_of(rt), transport=Losing(app_of(rt))) as client:
+            opened = await client.artifacts.open(saved)
+            with pytest.raises(NoServer, match="the connection broke"):
+                await opened.read()
+
+
+@pytest.mark.rule("client.files")
+async def test_a_file_whose_answer_was_lost_is_sent_again_and_saved_once():
+    with team() as rt:
+        async with client_of(app_of(rt), transport=Losing(app_of(rt))) as client:
+            assert (await client.artifacts.save(b"one", "one.txt")).size == 3
+        async with client_of(app_of(rt), transport=Losing(app_of(rt))) as client:
+            with pytest.raises(NoServer):  # an iterator cannot be read again
+                await client.artifacts.save(iter([b"two"]), "two.txt")
+        events = await rt.workspace.journal.history(kinds=["artifact.saved"])
+        assert [event.text.count("one.txt") for event in events] == [1, 0]
 
 
 @pytest.mark.rule("http.no-echo", "http.alike")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -14,15 +14,18 @@ import httpx
 from remit.core.secret import Secret
 from remit.core.values import Json, shown
 from remit.errors import BadInput, NoServer, RemitError, StoreError
+from remit.ports.contents import PART
 from remit.runtime.calls import CALLS, error_restored
-from remit.runtime.client import RemoteWorkspace
+from remit.runtime.client import RemoteWorkspace, SentFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 _PATH: Final = "/v1/calls/"
+_FILES: Final = "/v1/artifacts"
 _SECONDS: Final = httpx.Timeout(30.0, connect=5.0)  # longer than a server waits for an event
 _PAUSES: Final = (0.1, 0.4)  # seconds before a call whose answer was lost is made again
+_FOUND: Final = 200
 _TOO_MANY: Final = 429
 _LONGEST: Final = 5.0
 _SUBMITS: Final = ("submit", "submit_plan", "submit_team")
@@ -47,22 +50,56 @@ class HttpWire:
 
     async def call(self, name: str, given: dict[str, Json]) -> Json:
         given = _once(name, given)
-        for pause in _PAUSES:
+        answer = await self._patiently(lambda client: client.post(_PATH + name, json=given), given)
+        if "answer" not in answer:
+            raise _strange(200, self.where)
+        return cast("Json", answer["answer"])
+
+    async def save_file(self, parts: Callable[[], AsyncIterator[bytes]], file: SentFile) -> Json:
+        query = {"name": file.name, "trust": file.trust, **({"by": file.by} if file.by else {})}
+        headers = {"Content-Type": file.media_type, "Idempotency-Key": file.op or secrets.token_urlsafe(18)}
+
+        def send(client: httpx.AsyncClient) -> Awaitable[httpx.Response]:
+            return client.post(_FILES, params=query, headers=headers, content=parts())
+
+        return await self._patiently(send, {}, _PAUSES if file.again else ())
+
+    async def fetch_file(self, digest: str) -> AsyncGenerator[bytes]:
+        try:
+            async with self._client() as client, client.stream("GET", f"{_FILES}/{digest}") as response:
+                if response.status_code != _FOUND:
+                    await response.aread()
+                    _data(response, self.where, {})
+                    raise _strange(response.status_code, self.where)
+                async for part in response.aiter_bytes(PART):
+                    yield part
+        except httpx.TransportError as error:
+            raise self._no_server(error) from error
+
+    async def _patiently(
+        self,
+        send: Callable[[httpx.AsyncClient], Awaitable[httpx.Response]],
+        given: dict[str, Json],
+        pauses: tuple[float, ...] = _PAUSES,
+    ) -> dict[str, Any]:
+        """Make a request, and make it again after each pause if its answer was lost or the server is busy."""
+        for pause in pauses:
             with suppress(httpx.TransportError):
-                response = await self._sent(name, given)
+                async with self._client() as client:
+                    response = await send(client)
                 if response.status_code != _TOO_MANY:
-                    return _read(response, self.where, given)
+                    return _data(response, self.where, given)
                 pause = _patience(response)  # noqa: PLW2901 - the server knows better
             await self.sleep(pause)
         try:
-            return _read(await self._sent(name, given), self.where, given)
+            async with self._client() as client:
+                return _data(await send(client), self.where, given)
         except httpx.TransportError as error:
-            what = str(error) or type(error).__name__
-            raise NoServer(f"no server answers at {self.where} ({what}); `remit serve` starts one") from error
+            raise self._no_server(error) from error
 
-    async def _sent(self, name: str, given: dict[str, Json]) -> httpx.Response:
-        async with self._client() as client:
-            return await client.post(_PATH + name, json=given)
+    def _no_server(self, error: httpx.TransportError) -> NoServer:
+        what = str(error) or type(error).__name__
+        return NoServer(f"no server answers at {self.where} ({what}); `remit serve` starts one")
 
     async def open(self) -> None:
         """Keep connections open from now on, in this event loop."""
@@ -135,14 +172,14 @@ def _patience(response: httpx.Response) -> float:
     return min(float(given), _LONGEST) if given.isascii() and given.isdigit() else 1.0
 
 
-def _read(response: httpx.Response, where: str, given: dict[str, Json]) -> Json:
-    """Return the answer of a call. Raise the error that the server tells."""
+def _data(response: httpx.Response, where: str, given: dict[str, Json]) -> dict[str, Any]:
+    """Return the JSON of an answer. Raise the error that the server tells."""
     try:
         data: Any = response.json()
     except ValueError:
         data = None
-    if response.status_code < 300 and isinstance(data, dict) and "answer" in data:
-        return cast("Json", data["answer"])
+    if response.status_code < 300 and isinstance(data, dict):
+        return cast("dict[str, Any]", data)
     if isinstance(data, dict) and isinstance(data.get("code"), str):  # pyright: ignore[reportUnknownMemberType]
         raise error_restored(cast("dict[str, Any]", data), given)
     raise _strange(response.status_code, where)

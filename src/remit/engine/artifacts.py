@@ -7,8 +7,8 @@ import mimetypes
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeAlias, cast
@@ -67,9 +67,8 @@ class ArtifactFiles:
     async def save(self, source: Source, name: str, kind: str, saver: Saver) -> Artifact:
         """Store the content, then record the event that refers to it. If the process dies in between, the content is
         removed later, because nothing refers to it."""
-        named = file_name(name or _name_of(source))
-        kind = media_type(kind or mimetypes.guess_type(named)[0] or BINARY)
-        parts = _parts(source)
+        named, kind = described(source, name, kind)
+        parts = parts_of(source)
         await self._ground.store.read(lambda view: self._must_fit(view, saver, 0))
         begun: list[Saving] = []  # filled in the thread, so that a cancellation loses none
         contents = self._ground.contents()
@@ -132,7 +131,13 @@ class ArtifactFiles:
         for one in references(given.data() if isinstance(given, Artifact) else cast("Json", given)):
             artifact = Artifact(row.digest, row.size, one.name, one.media_type)
         label = least(row.trust for row in rows)
-        return OpenedArtifact(artifact, label, lambda: self._ground.contents().open(row.digest), check)
+        return OpenedArtifact(artifact, label, partial(_stored, self._ground, artifact), check)
+
+
+def described(source: Source, name: str, kind: str) -> tuple[str, str]:
+    """Return the name and the media type of a file that is saved: those given, or those that its path says."""
+    named = file_name(name or _name_of(source))
+    return named, media_type(kind or mimetypes.guess_type(named)[0] or BINARY)
 
 
 def _name_of(source: Source) -> str:
@@ -141,7 +146,7 @@ def _name_of(source: Source) -> str:
     raise BadInput("name= is needed: the file name that people see, such as 'report.pdf'")
 
 
-def _parts(source: object) -> AsyncIterator[bytes]:
+def parts_of(source: object) -> AsyncIterator[bytes]:
     """Return the parts of a content. Raise `BadInput` for a source of another kind."""
     if isinstance(source, bytes | bytearray | memoryview):
         return _of_bytes(bytes(cast("bytes", source)))
@@ -209,14 +214,14 @@ class OpenedArtifact:
     `trust` is the label of the content: "untrusted" if it, or what its author had read, came from outside.
     """
 
-    __slots__ = ("_check", "_open", "artifact", "trust")
+    __slots__ = ("_check", "_content", "artifact", "trust")
 
     def __init__(
-        self, artifact: Artifact, trust: Trust, open_: Callable[[], ContentReader | None], check: Callable[[], None]
+        self, artifact: Artifact, trust: Trust, content: Callable[[], AsyncGenerator[bytes]], check: Callable[[], None]
     ) -> None:
         self.artifact = artifact
         self.trust: Trust = trust
-        self._open = open_
+        self._content = content
         self._check = check
 
     def __repr__(self) -> str:
@@ -240,27 +245,18 @@ class OpenedArtifact:
     async def _parts(self) -> AsyncIterator[bytes]:
         """Yield parts of at most 1 MiB. The last one comes only after the digest of all was checked."""
         self._check()
-        opened: list[ContentReader | None] = []
         found, waiting = hashlib.sha256(), b""
-        try:
-            await to_thread.run_sync(lambda: opened.append(self._open()))
-            reader = opened[0]
-            if reader is None:
-                raise StoreError(f"the content of {shown(self.artifact.name)} is missing; run `remit doctor`")
-            while data := await to_thread.run_sync(reader.read):
+        async with aclosing(self._content()) as content:
+            async for data in content:
                 found.update(data)
                 if waiting:
                     yield waiting
                     self._check()
                 waiting = data
-            if f"sha256:{found.hexdigest()}" != self.artifact.digest:
-                raise StoreError(f"the content of {shown(self.artifact.name)} is damaged; run `remit doctor`")
-            if waiting:
-                yield waiting
-        finally:
-            for reader in opened:
-                if reader is not None:
-                    reader.close()
+        if f"sha256:{found.hexdigest()}" != self.artifact.digest:
+            raise StoreError(f"the content of {shown(self.artifact.name)} is damaged; run `remit doctor`")
+        if waiting:
+            yield waiting
 
     async def save_to(self, path: str | os.PathLike[str]) -> Path:
         """Write the content to a new file and return its path. Raise `BadInput` if there is a file already. The file
@@ -279,6 +275,22 @@ class OpenedArtifact:
             with suppress(OSError):
                 draft.unlink()
         return target
+
+
+async def _stored(ground: Ground, artifact: Artifact) -> AsyncGenerator[bytes]:
+    """Yield the parts of a content as the store has it."""
+    opened: list[ContentReader | None] = []
+    try:
+        await to_thread.run_sync(lambda: opened.append(ground.contents().open(artifact.digest)))
+        reader = opened[0]
+        if reader is None:
+            raise StoreError(f"the content of {shown(artifact.name)} is missing; run `remit doctor`")
+        while data := await to_thread.run_sync(reader.read):
+            yield data
+    finally:
+        for reader in opened:
+            if reader is not None:
+                reader.close()
 
 
 def _new(draft: Path, target: Path) -> IO[bytes]:

@@ -34,6 +34,13 @@ class StoredArtifact(NamedTuple):
         return aware(self.at)
 
 
+class ArtifactLook(NamedTuple):
+    """A file that can be opened: its reference, and the label of its content."""
+
+    artifact: Artifact
+    trust: Trust
+
+
 class WorkspaceArtifacts:
     """The files of a workspace: save, open and list them."""
 

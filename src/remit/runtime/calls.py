@@ -42,7 +42,7 @@ from remit.report.entries import EntryReader, EntryVersion
 from remit.report.spend import LedgerAudit, Spending, SpendPoint
 from remit.report.stats import Stats, StatsPoint
 from remit.report.talk import TaskTalk
-from remit.runtime.artifacts import StoredArtifact
+from remit.runtime.artifacts import ArtifactLook, StoredArtifact
 from remit.runtime.hooks import Delivery, HookInfo, NewHook
 from remit.runtime.looks import (
     DetailLook,
@@ -181,6 +181,7 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "hooks.remove": _ADMIN,
     "hooks.replay": _ADMIN,
     "artifacts.list": RemoteCall("read", list[StoredArtifact]),
+    "artifacts.open": RemoteCall("read", ArtifactLook),
     "schedules.list": RemoteCall("read", list[Schedule]),
     "schedules.add": _SCHEDULE,
     "schedules.add_plan": _SCHEDULE,

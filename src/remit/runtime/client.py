@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import fields
 from functools import cache, cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Protocol, Self, TypeAlias, Unpack, cast
 
 from remit.core import checks
+from remit.core.artifact import Artifact, digest_of
 from remit.core.checks import keywords
 from remit.core.entry import Draft, Entry
 from remit.core.events import Event, Gap
@@ -22,9 +24,11 @@ from remit.core.lifecycle import Outcome
 from remit.core.question import Inquiry, Reply
 from remit.core.scope import Scope
 from remit.core.secret import Secret
+from remit.core.trust import TRUSTED, Trust, known_trust
 from remit.core.values import SESSION_LIMIT, Json, line
-from remit.engine.acts import Act
+from remit.engine.acts import Act, act_of
 from remit.engine.answering import AskedQuestion
+from remit.engine.artifacts import OpenedArtifact, Source, described, parts_of
 from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.context import Context
 from remit.engine.plans import PlanOutcome
@@ -60,7 +64,7 @@ if TYPE_CHECKING:
     from remit.report.edges import AskEdge
     from remit.report.stats import Stats
     from remit.runtime.agents import WorkspaceAgents
-    from remit.runtime.artifacts import WorkspaceArtifacts
+    from remit.runtime.artifacts import ArtifactLook, WorkspaceArtifacts
     from remit.runtime.contexts import WorkspaceContext
     from remit.runtime.journal import WorkspaceJournal
     from remit.runtime.keys import KeyRing
@@ -89,7 +93,27 @@ class RemoteWire(Protocol):
         """Make a call, and return its answer. Raise the error that the server returns, `NoServer` if none answers."""
         ...
 
+    async def save_file(self, parts: Callable[[], AsyncIterator[bytes]], file: SentFile) -> Json:
+        """Send a file, and return the reference to it. If it can be read `again`, it is sent again after a lost
+        answer. Raise the same errors as `call`."""
+        ...
+
+    def fetch_file(self, digest: str) -> AsyncGenerator[bytes]:
+        """Yield the parts of a file. Raise the same errors as `call`."""
+        ...
+
     def close(self) -> None: ...
+
+
+class SentFile(NamedTuple):
+    """What goes along with a file that is sent: what it is, who sends it, and whether it can be read `again`."""
+
+    name: str
+    media_type: str
+    trust: Trust
+    op: str
+    by: str
+    again: bool
 
 
 async def _called(wire: RemoteWire, name: str, given: dict[str, Json]) -> Any:
@@ -369,6 +393,40 @@ class RemoteContext(RemoteGroup):
         return Context(RemoteAccess(self._wire, session, op, by))
 
 
+class RemoteArtifacts(RemoteGroup):
+    """The files of a workspace on a server. They travel in parts, and what arrives is checked against its digest."""
+
+    async def save(
+        self,
+        source: Source,
+        name: str = "",
+        media_type: str = "",
+        *,
+        trust: Trust = TRUSTED,
+        op: str = "",
+        by: str = "",
+    ) -> Artifact:
+        """Send a file, and return the reference to it."""
+        act = act_of(op, by)
+        known_trust(trust)
+        again = isinstance(source, bytes | bytearray | memoryview | os.PathLike)
+        file = SentFile(*described(source, name, media_type), trust, act.op, act.by, again)
+        first = parts_of(source)  # a source of another kind is an error before anything is sent
+        saved = await self._wire.save_file(lambda: parts_of(source) if again else first, file)
+        return restored(Artifact, saved)
+
+    async def open(self, artifact: Artifact | str | dict[str, Any]) -> OpenedArtifact:
+        """Open a file by its reference or its digest. Its content comes when it is read."""
+        digest = digest_of(artifact)
+        given = artifact.data() if isinstance(artifact, Artifact) else artifact
+        look: ArtifactLook = await _called(self._wire, "artifacts.open", {"artifact": cast("Json", given)})
+        return OpenedArtifact(look.artifact, look.trust, partial(self._wire.fetch_file, digest), _always)
+
+
+def _always() -> None:
+    """Check nothing: a workspace has no turn that could be over."""
+
+
 class RemoteKeys(RemoteGroup):
     """The keys of a workspace on a server. A key travels to the server, and never back."""
 
@@ -448,8 +506,8 @@ class RemoteWorkspace:
 
     @cached_property
     def artifacts(self) -> WorkspaceArtifacts:
-        """Its files: list them."""
-        return cast("WorkspaceArtifacts", RemoteGroup(self._wire, "artifacts"))
+        """Its files: save, open and list them."""
+        return cast("WorkspaceArtifacts", RemoteArtifacts(self._wire, "artifacts"))
 
     @cached_property
     def keys(self) -> KeyRing:

@@ -22,6 +22,7 @@ from remit.core.values import Json, shown
 from remit.engine.context import Access
 from remit.engine.queue.task import Status, Task
 from remit.errors import BadInput, Forbidden, NotFound, Refused
+from remit.runtime.artifacts import ArtifactLook
 from remit.runtime.calls import CALLS, EventPage, TaskMade, answered, heard
 from remit.runtime.hooks import NewHook
 from remit.runtime.journal import Follow
@@ -265,6 +266,15 @@ def _whole(given: Mapping[str, Any], name: str, least: int) -> None:
         checks.whole(given[name], name, least=least)
 
 
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+async def _open_artifact(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
+    """Return what there is to know about a file; its content is fetched by its digest."""
+    opened = await workspace.artifacts.open(*_only(given, "artifact"))
+    return ArtifactLook(opened.artifact, opened.trust)
+
+
 # -- secrets ---------------------------------------------------------------------------------------------------------
 
 
@@ -317,6 +327,7 @@ _SPECIAL: Final[dict[str, _Special]] = {
     "tasks.status": _status,
     "tasks.outcome": _outcome,
     "tasks.plan_outcome": _plan_outcome,
+    "artifacts.open": _open_artifact,
     "access.make": _make_access,
     "hooks.add": _add_hook,
     "hooks.rotate": _rotate_hook,

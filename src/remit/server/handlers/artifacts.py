@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 from pydantic import Field, WithJsonSchema
@@ -30,9 +30,12 @@ class ArtifactsQuery(QueryModel):
 
 
 class SaveQuery(QueryModel):
-    """The name of a file that is saved. Its media type is the Content-Type of the request."""
+    """The name of a file that is saved, and its trust label. Its media type is the Content-Type of the request. With
+    the token of a server on this machine, `by` says who saves it."""
 
     name: FileName
+    trust: Literal["untrusted", "trusted"] = "untrusted"
+    by: Line | None = None
 
 
 async def listing(call: HttpCall[ArtifactsQuery, NoBody]) -> HttpAnswer:
@@ -42,10 +45,11 @@ async def listing(call: HttpCall[ArtifactsQuery, NoBody]) -> HttpAnswer:
 
 
 async def save(call: HttpCall[SaveQuery, NoBody]) -> HttpAnswer:
-    """Save a file. What comes from outside is untrusted, unless the owner says otherwise in an entry."""
+    """Save a file. What comes from outside is untrusted, unless the owner says otherwise."""
     kind = call.headers.get("content-type", "").partition(";")[0].strip().lower() or BINARY
+    by = call.caller.by if call.caller.access else call.query.by or call.caller.by
     saved = await call.workspace.artifacts.save(
-        _parts(call), call.query.name, kind, trust="untrusted", op=call.op, by=call.caller.by
+        _parts(call), call.query.name, kind, trust=call.query.trust, op=call.op, by=by
     )
     return HttpAnswer(saved.data(), 201, {"Location": f"/v1/artifacts/{saved.digest}"})
 
