@@ -55,6 +55,7 @@ class Stranger(RequestHandler):
         self.working = anyio.Event()
         self.followed = anyio.Event()
         self.gate = anyio.Event()
+        self.gives: list[Part] = []  # beside its text
         self._then = then
 
     @property
@@ -97,8 +98,8 @@ class Stranger(RequestHandler):
         said = await self._then(message) if self._then is not None else f"did {text}"
         state = ENDS.get(text, C)
         if state == C:
-            part = Part(text=said)
-            task.artifacts.append(Artifact(artifact_id="a", parts=[part]))
+            parts = [Part(text=said)] if said else []
+            task.artifacts.append(Artifact(artifact_id="a", parts=[*parts, *self.gives]))
             yield TaskArtifactUpdateEvent(task_id=task.id, context_id="c", artifact=task.artifacts[0])
         yield self._now(task, state, {"fail": "no ink", "reject": "not on Sundays", "ask": "Which?"}.get(text, ""))
 

@@ -3,16 +3,22 @@
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
+from a2a.types.a2a_pb2 import Message, Part
 
-from adapters.a2a_served import Stranger, key_pair, stranger
-from remit import Bounds, Card, Failed, Runtime
+from adapters.a2a_served import Stranger, key_pair, on_port, stranger
+from remit import Artifact, Bounds, Card, Failed, Runtime, Turn
 from remit.adapters.a2a_agent import a2a
+from remit.adapters.a2a_parts import data_part
 from remit.config.teams import team as team_of
+from remit.core.artifact import digests_in, references
 from remit.engine.answering import AskedQuestion
 from remit.errors import BadInput
+from remit.server.callers import RUN
+from server.serving import app_of, caller
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +47,77 @@ async def test_a_remote_agent_gets_the_task_with_its_chain_and_its_answer_is_unt
             assert (chain["chain"], chain["credits"]) == (["lead", "stranger"], "$0.50")
             assert chain["deadline"] > 0
             assert await rt.run("lead", "hello") == "hello yourself"
+
+
+LETTER = Part(raw=b"dear all", filename="../letter.txt", media_type="text/plain")
+UNKNOWN = Artifact(f"sha256:{'0' * 64}", 7, "far.txt", "text/plain")
+
+
+@pytest.mark.rule("peer.remote-files")
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+async def test_a_remote_agent_gets_the_files_of_its_task_and_those_it_makes_become_artifacts(binding: str):
+    remote = Stranger()
+    async with stranger(remote, binding=binding) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            given = await rt.workspace.artifacts.save(b"two chairs", "order.txt")
+            unseen = f"sha256:{'1' * 64}"
+            remote.gives = [LETTER]
+            result = cast("Any", await rt.run("lead", f"print {given} and {unseen}"))
+            (sent,) = [part for part in remote.sent[0].parts if part.HasField("raw")]
+            assert (sent.raw, sent.filename, sent.media_type) == (b"two chairs", "order.txt", "text/plain")
+            (made,) = references(result)
+            assert result == {"text": f"did print {given} and {unseen}", "files": [made.data()]}
+            assert (made.name, made.media_type) == ("letter.txt", "text/plain")
+            opened = await rt.workspace.artifacts.open(made)
+            assert (await opened.read(), opened.trust) == (b"dear all", "untrusted")
+
+
+async def says_nothing(_: Message) -> str:
+    return ""
+
+
+@pytest.mark.rule("peer.remote-files")
+async def test_a_result_has_the_references_to_files_that_arrived_and_the_names_of_the_others():
+    remote = Stranger(says_nothing)
+    async with stranger(remote) as address:
+        with team() as rt:
+            asks_remote(rt, address)
+            remote.gives = [LETTER]
+            letter = cast("Any", await rt.run("lead", "x"))
+            assert letter["name"] == "letter.txt"
+            remote.gives = [LETTER, data_part({"see": letter})]
+            assert await rt.run("lead", "x") == {"see": letter}
+            remote.gives = [LETTER, Part(raw=b"", filename="b.txt")]
+            assert [one["name"] for one in cast("Any", await rt.run("lead", "x"))] == ["letter.txt", "b.txt"]
+            remote.gives = [data_part({"see": UNKNOWN.data()}), Part(url="https://example.com/a.png")]
+            assert "[files that did not arrive: https" not in (text := str(await rt.run("lead", "x")))
+            assert text.endswith("[files that did not arrive: a file, far.txt]")
+            remote.gives = [Part(raw=bytes([n]), filename=f"{n}") for n in range(22)]
+            many = cast("Any", await rt.run("lead", "x"))
+            assert (len(many["files"]), many["text"]) == (20, "[files that did not arrive: 20, 21]")
+            large = [await rt.workspace.artifacts.save(bytes([n]) * 600_000, f"{n}.bin") for n in (1, 2)]
+            remote.sent.clear()
+            await rt.run("lead", f"{large[0]} {large[1]}")
+            text, file = remote.sent[0].parts
+            (left,) = {one.name for one in large} - {file.filename}
+            assert text.text.endswith(f"[files that are too large to be sent: {left}]")
+
+
+@pytest.mark.rule("peer.remote-files")
+async def test_a_file_goes_from_one_server_to_another_and_the_result_comes_back(tmp_path: Path):
+    async def shouts(turn: Turn) -> object:
+        (digest,) = digests_in(turn.task)
+        content = await (await turn.artifacts.open(digest)).read()
+        return {"loud": await turn.artifacts.save(content.upper(), "loud.txt")}
+
+    with team(tmp_path / "there.db") as there, team(tmp_path / "here.db") as here:
+        there.agent("shouts")(shouts)
+        async with there.serving(), on_port(app_of(there, caller("here", RUN))) as address:
+            asks_remote(here, f"{address}/a2a/shouts", token="key-here")
+            given = await here.workspace.artifacts.save(b"hello", "quiet.txt")
+            (loud,) = references(cast("Any", await here.run("lead", f"louder: {given}")))
+            assert (loud.name, await (await here.workspace.artifacts.open(loud)).read()) == ("loud.txt", b"HELLO")
 
 
 @pytest.mark.rule("peer.sorted")

@@ -29,13 +29,13 @@ from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotFoundError, Un
 from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
 from google.protobuf.struct_pb2 import Struct
 
+from remit.adapters.a2a_files import answer_of, files_for
 from remit.adapters.a2a_parts import (
     ABOVE,
     CHAIN,
     HANDLE,
     STATES,
     ChainData,
-    answer_in,
     as_text,
     data_part,
     keepable,
@@ -354,12 +354,12 @@ class RemoteWork:
         `_follow`."""
         request = SendMessageRequest(message=message)
         request.configuration.return_immediately = True  # for servers that do not stream
-        request.configuration.accepted_output_modes.extend(["text/plain", "application/json"])
+        request.configuration.accepted_output_modes.extend(["text/plain", "application/json", "*/*"])
         stream = cast("AsyncGenerator[StreamResponse]", (await self._client()).send_message(request))
         async for event in stream:
             if event.HasField("message"):
                 await stream.aclose()
-                return {"answer": answer_in([Artifact(parts=event.message.parts)], "")}
+                return {"answer": await answer_of(self._turn, event.message.parts, "")}
             task, context = _whose(event)
             if not task:
                 continue
@@ -376,6 +376,9 @@ class RemoteWork:
             if stop is None:
                 with told_apart(self._remote):
                     stop = await self._look()
+            if stop is not None and stop["state"] == "completed":
+                parts = [part for one in self._artifacts.values() for part in one.parts]
+                return {"state": "completed", "answer": await answer_of(self._turn, parts, str(stop["text"]))}
             if stop is not None:
                 return stop
             tries = 0 if told else tries + 1
@@ -434,7 +437,7 @@ class RemoteWork:
     def _stopped(self, status: TaskStatus) -> dict[str, Json] | None:
         state, said = STATES.get(status.state, ""), texts_in(status.message.parts)
         if state == "completed":
-            return {"state": state, "answer": answer_in(self._artifacts.values(), said)}
+            return {"state": state, "text": said}
         if state in _ENDED or state in _ASKS:
             return {"state": state, "text": keepable(said)[:_SAID]}
         if said:
@@ -459,14 +462,17 @@ class RemoteWork:
     # -- what it is told ----------------------------------------------------------------------------------------
 
     async def _parts(self) -> list[Any]:
-        """Return the task: its text, its data, the earlier conversation, and a result that was sent back."""
+        """Return the task: its text, its data, the earlier conversation, a result that was sent back, and its files."""
         turn = self._turn
         text = turn.task
         if before := await turn.talk_so_far():
             text = f"{text}\n\n{said_before(before)}"
         if (sent := turn.handoff.sent_back) is not None:
             text = "\n".join([text, *sent_back(ReviewNote(as_text(sent.result), sent.why, sent.by))])
-        return [text_part(text), *([] if turn.data is None else [data_part(turn.data)])]
+        files, left_out = await files_for(turn)
+        if left_out:
+            text = f"{text}\n\n[files that are too large to be sent: {', '.join(left_out)[:500]}]"
+        return [text_part(text), *([] if turn.data is None else [data_part(turn.data)]), *files]
 
     def _about(self, message: Message, key: str) -> None:
         told = Struct()

@@ -1,9 +1,12 @@
 """Files in messages and results of A2A: content of artifacts, within limits."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, cast
 
 from a2a.types.a2a_pb2 import Part
 
+from remit.adapters.a2a_parts import as_text, data_in, keepable, texts_in
+from remit.adapters.program_files import HasFiles, files_given
 from remit.core.artifact import (
     BINARY,
     NAME_LENGTH,
@@ -15,11 +18,12 @@ from remit.core.artifact import (
     references,
 )
 from remit.core.values import Json
-from remit.errors import BadInput, NotFound
+from remit.errors import BadInput, NotFound, Refused
 from remit.ports import View
 from remit.runtime.workspace import Workspace
 
 MOST_BYTES: Final = 4 * 1_024 * 1_024  # of all files in one answer; larger ones stay references
+MOST_SENT: Final = 1_024 * 1_024  # of all files in one message: a server takes 2 MiB, and a file is sent as base64
 MOST_FILES: Final = 20
 
 
@@ -42,6 +46,60 @@ async def files_of(workspace: Workspace, task: str, result: Json) -> list[Part]:
         left -= one.size
         parts.append(file_part(one, content))
     return parts
+
+
+async def files_for(turn: HasFiles) -> tuple[list[Part], list[str]]:
+    """Return the files that a turn was given and that fit into a message, and the names of the others."""
+    parts: list[Part] = []
+    names: list[str] = []
+    left = MOST_SENT
+    for given in files_given(turn):
+        try:
+            opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
+        except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
+            continue
+        artifact = cast("Artifact", opened.artifact)
+        if artifact.size > left or len(parts) == MOST_FILES:
+            names.append(artifact.name)
+            continue
+        left -= artifact.size
+        parts.append(file_part(artifact, await opened.read()))
+    return parts, names
+
+
+async def answer_of(turn: HasFiles, parts: Sequence[Part], said: str) -> Json:
+    """Return what an agent of another server made: its text, its value, its files as references, or several of them.
+    Its files become untrusted artifacts of the turn; what it said with its end counts if it made nothing else."""
+    text, values = texts_in(parts), data_in(parts)
+    raw = [part for part in parts if part.HasField("raw")]
+    saved = [await turn.artifacts.save(one.raw, *named_file(one), trust="untrusted") for one in raw[:MOST_FILES]]
+    missing = [_name_of(part) for part in (*raw[MOST_FILES:], *(part for part in parts if part.HasField("url")))]
+    if unseen := [one.name for value in values for one in references(value) if not await _sees(turn, one)]:
+        # A value may refer only to what its author sees, so this one becomes text.
+        text, values, missing = "\n\n".join(filter(None, [text, *map(as_text, values)])), [], [*missing, *unseen]
+    if missing:
+        text = f"{text}\n\n[files that did not arrive: {keepable(', '.join(missing))[:500]}]".strip()
+    named = {one.digest for value in values for one in references(value)} | digests_in(text)
+    made: dict[str, Json] = {"text": text} if text else {}
+    if values:
+        made["data"] = values[0] if len(values) == 1 else cast("Json", values)
+    if files := [one.data() for one in saved if one.digest not in named]:
+        made["files"] = files[0] if len(files) == 1 and not made else cast("Json", files)
+    if len(made) > 1:
+        return made
+    return next(iter(made.values()), said)
+
+
+async def _sees(turn: HasFiles, one: Artifact) -> bool:
+    try:
+        await turn.artifacts.open(one.digest)
+    except Refused:
+        return False
+    return True
+
+
+def _name_of(part: Part) -> str:
+    return part.filename or part.media_type or "a file"
 
 
 def file_part(artifact: Artifact, content: bytes) -> Part:

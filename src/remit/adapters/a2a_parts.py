@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from a2a.types.a2a_pb2 import Artifact, Message, Part, TaskState
+from a2a.types.a2a_pb2 import Message, Part, TaskState
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
@@ -108,21 +108,6 @@ def texts_in(parts: Iterable[Part]) -> str:
 def data_in(parts: Iterable[Part]) -> list[Json]:
     """Return the values of these parts."""
     return [plain_value(MessageToDict(part.data)) for part in parts if part.HasField("data")]
-
-
-def answer_in(artifacts: Iterable[Artifact], said: str) -> Json:
-    """Return the result of a task of another server: its text, its value, or both. What it said with its end counts if
-    it made nothing else."""
-    parts = [part for artifact in artifacts for part in artifact.parts]
-    text, values = texts_in(parts), data_in(parts)
-    files = [part for part in parts if part.HasField("raw") or part.HasField("url")]
-    if files:
-        names = ", ".join(part.filename or part.media_type or "a file" for part in files)
-        text = f"{text}\n\n[files that were not fetched: {keepable(names)[:500]}]".strip()
-    if not values:
-        return text or said
-    value = values[0] if len(values) == 1 else cast("Json", values)
-    return {"text": text, "data": value} if text else value
 
 
 def keepable(text: str) -> str:

@@ -55,7 +55,7 @@ class ProgramFolder:
         """Copy the files into `in/` that the task and the handoff refer to, and that the agent sees."""
         index: list[Json] = []
         names: set[str] = {""}
-        for given in _given(turn):
+        for given in files_given(turn):
             try:
                 opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
             except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
@@ -131,7 +131,7 @@ def _sweep(where: Path, now: float) -> None:
                 os.close(lock)
 
 
-def _given(turn: HasFiles) -> Iterator[Artifact | str]:
+def files_given(turn: HasFiles) -> Iterator[Artifact | str]:
     """Yield the references in the data handed over and in the task, each digest once; a digest alone if its text is no
     whole reference."""
     handoff = turn.handoff
