@@ -1,7 +1,7 @@
 // What surrounds every page: the bar, messages, the palette and the keys that work everywhere.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Help } from "./help";
 import { breakers, startBreakers } from "./pages/breakers";
 import { open, startQuestions } from "./pages/questions";
@@ -43,6 +43,8 @@ export function Frame({ children }: { children: ComponentChildren }) {
       for (const stop of stops) stop();
     };
   }, []);
+  const bar = useRef<HTMLElement>(null);
+  useEffect(() => inSight(bar.current), [path.value]);
   useKeys("Everywhere", [
     ...LINKS.map(([address, name, key]) => ({ key: `g ${key}`, does: `go to ${name}`, run: () => go(address) })),
     { key: "?", does: "show the keys", run: () => (help.value = true) },
@@ -58,7 +60,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <Mark />
           remit
         </a>
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={bar}>
           {LINKS.map(([address, name]) => (
             <a key={address} href={address} aria-current={isAt(address) ? "page" : undefined}>
               {name}
@@ -89,6 +91,12 @@ export function Frame({ children }: { children: ComponentChildren }) {
       {help.value && <Help onClose={() => (help.value = false)} />}
     </>
   );
+}
+
+/** Scroll the bar, on a phone, to the page that is shown. */
+function inSight(bar: HTMLElement | null): void {
+  const shown = bar?.querySelector<HTMLElement>("[aria-current]");
+  if (bar && shown) bar.scrollLeft = shown.offsetLeft - (bar.clientWidth - shown.offsetWidth) / 2;
 }
 
 function skip(event: Event): void {

@@ -6,6 +6,7 @@ import type { JournalEvent } from "../src/fold/events";
 import { History } from "../src/fold/history";
 import { TRANSITIONS } from "../src/fold/lifecycle";
 import { rootOf, walk } from "../src/fold/state";
+import { wordsOf } from "../src/fold/talk";
 import { wired } from "./wire";
 
 interface Tree {
@@ -17,10 +18,11 @@ interface Corpus {
   transitions: unknown;
   runs: { events: JournalEvent[]; tree: Tree | null }[];
   demo: JournalEvent[];
+  said: [kept: unknown, words: string][];
 }
 
 const path = process.env.REMIT_CORPUS;
-const corpus: Corpus = path === undefined ? { transitions: TRANSITIONS, runs: [], demo: [] } : JSON.parse(readFileSync(path, "utf8"));
+const corpus: Corpus = path === undefined ? { transitions: TRANSITIONS, runs: [], demo: [], said: [] } : JSON.parse(readFileSync(path, "utf8"));
 
 function told(tree: Tree | null): unknown {
   if (tree === null) return null;
@@ -39,6 +41,14 @@ describe.skipIf(path === undefined)("the report's tree and the page's", () => {
       const history = new History();
       history.add(events);
       expect(wired(history.now), `a run of ${events.length} events`).toEqual(told(tree));
+    }
+  });
+
+  test("read the same words in the answers of every framework", () => {
+    expect(corpus.said.length).toBeGreaterThan(10);
+    for (const [kept, words] of corpus.said) {
+      expect(wordsOf(kept)).toBe(words);
+      if (typeof kept !== "string" && kept !== null) expect(wordsOf(JSON.stringify(kept))).toBe(words);
     }
   });
 

@@ -78,7 +78,7 @@ describe("the fold", () => {
     made.tell("question.asked", "t1", "lead", { question: "q", kind: "hop", text: "May I?", choices: [], digest: "d", until: 9 });
     made.tell("task.waiting", "t1", "lead", { for: "person", id: "q" });
     expect(made.history.now.asking).toEqual(["t1"]);
-    expect(sentence(made.history.now)).toBe("lead is at work; lead waits for you.");
+    expect(sentence(made.history.now)).toBe("lead waits for you.");
     made.tell("question.answered", "t1", "lead", { question: "q", state: "approved", by: "ann", channel: "http", why: "" });
     made.tell("task.resumed", "t1", "lead");
     const task = rootOf(made.history.now);

@@ -66,6 +66,16 @@ async def tester(turn):
     return "never"
 """
 
+# A model that a test scripts.
+SPEAKER = """
+import os
+import remit
+rt = remit.Runtime("remit.db")
+rt.model_agent(
+    "speaker", "openai-chat:gpt-5", keys=["OPENAI_KEY"], base_url=os.environ["MODELS"] + "/v1", instructions="Speak."
+)
+"""
+
 HOSTILE_NAME = "<img src=x onerror=alert(1)>"
 HOSTILE_WORD = "A" * 10_000
 

@@ -78,6 +78,22 @@ async def test_a_try_that_failed_half_way_starts_again(rt: Runtime):
     assert texts == ["whole "]
 
 
+@pytest.mark.rule("stream.order")
+async def test_a_listener_that_joins_in_the_middle_of_an_answer_hears_the_rest_of_it(rt: Runtime):
+    first, second = list[str](), list[str]()
+
+    def hear(chunk: TextChunk) -> None:
+        first.append(chunk.text)
+        if chunk.text == "two ":
+            rt.workspace.tasks.words(lambda later: second.append(later.text))
+            stop()
+
+    stop = rt.workspace.tasks.words(hear)
+    asking(rt, Speaks("one two three four"))
+    await rt.run("lead", "x")
+    assert (first, second) == (["", "one ", "two "], ["three ", "four "])
+
+
 @pytest.mark.rule("stream.leave")
 async def test_leaving_the_stream_stops_the_run(clock):
     inside, stopped = anyio.Event(), anyio.Event()

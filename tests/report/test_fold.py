@@ -15,6 +15,7 @@ from remit.core.lifecycle import TRANSITIONS
 from remit.report import wire
 from remit.report.tree import tree
 from report.journals import journals
+from report.said import SAID
 
 DASHBOARD = Path(__file__).parents[2] / "dashboard"
 NUMBER = 200
@@ -41,6 +42,7 @@ def test_the_page_folds_200_journals_to_the_same_tree_as_the_report(tmp_path):
         "transitions": TRANSITIONS,
         "runs": [_folded(events) for events in journals(NUMBER)],
         "demo": _demo(tmp_path),
+        "said": [[kept, "\n".join(one.words for one in said if one.words)] for kept, said in SAID],
     }
     (tmp_path / "corpus.json").write_bytes(orjson.dumps(corpus))
     ran = subprocess.run(

@@ -24,7 +24,8 @@ function begun(state: RunState, root: Task): string {
   if (holders(root).length > 1) parts.push(`${parts.length > 0 ? "then" : first} handed over to ${root.agent}`);
   if (parts.length > 0) return parts.join(", ");
   if (root.state === "pending") return `${first} has not started yet`;
-  return isOver(root.state) ? `${first} worked alone` : `${first} is at work`;
+  if (isOver(root.state)) return `${first} worked alone`;
+  return state.asking.length > 0 ? "" : `${first} is at work`;
 }
 
 function working(state: RunState, all: readonly Task[]): string {

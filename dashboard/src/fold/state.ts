@@ -110,7 +110,7 @@ export interface ModelCall {
   readonly tokens: number;
   readonly cost: number | undefined;
   readonly elapsed: number;
-  readonly text: string;
+  readonly answer: unknown; // in the format of its framework: `wordsOf` reads it; null if it is kept elsewhere
   readonly tools: readonly string[];
   readonly error: string; // why it failed; "" if it answered
 }

@@ -23,15 +23,14 @@ export function askModel(_state: RunState, task: Task, event: JournalEvent): voi
   if (at < 0) task.models.push(after);
   else task.models[at] = after;
   const error = failed ? [why, said].filter((one) => one !== "").join(": ") : "";
-  task.calls.push({ at: event.at, agent: event.agent, model, tokens, cost, elapsed, text: said_(event), tools: calls, error });
+  task.calls.push({ at: event.at, agent: event.agent, model, tokens, cost, elapsed, answer: kept(event), tools: calls, error });
 }
 
-// The text of an answer, which is the result of its operation.
-function said_(event: JournalEvent): string {
+// The answer as its framework wrote it, which is the result of the operation; `null` if it is long and kept elsewhere.
+function kept(event: JournalEvent): unknown {
   const answer = event.answer;
-  if (typeof answer === "string") return answer.startsWith("blob:") ? "" : answer;
-  const text = (answer as { text?: unknown } | null | undefined)?.text;
-  return typeof text === "string" ? text : "";
+  if (typeof answer === "string") return answer.startsWith("blob:") ? null : answer;
+  return (answer as { text?: unknown } | null | undefined)?.text ?? null;
 }
 
 export function beginTool(_state: RunState, task: Task, event: JournalEvent): void {

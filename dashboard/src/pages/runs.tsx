@@ -263,12 +263,13 @@ function Heads() {
   );
 }
 
+/** How many levels are below the first task, as far as the dots say. */
 function depthOf(row: Listed): number {
   const parents = new Map(row.dots.map((dot) => [dot.id, dot.parent]));
   const depths = new Map<string, number>();
   let most = 0;
   for (const dot of row.dots) {
-    const depth = (depths.get(parents.get(dot.id) ?? "") ?? 0) + 1;
+    const depth = (depths.get(parents.get(dot.id) ?? "") ?? -1) + 1;
     depths.set(dot.id, depth);
     most = Math.max(most, depth);
   }

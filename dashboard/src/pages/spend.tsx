@@ -389,7 +389,7 @@ function Uncertain() {
                         <span class="sub mono">{one.id}</span>
                       </td>
                       <td class="one-line">{one.agent}</td>
-                      <td>{one.model || "–"}</td>
+                      <td class="one-line">{one.model || "–"}</td>
                       <td>
                         <a class="mono" href={`/runs/${one.run}`}>
                           {one.run}

@@ -43,7 +43,7 @@ export function Drawer({ model }: { model: RunModel }) {
 
 function About({ model, task }: { model: RunModel; task: Task }) {
   const question = openQuestion(task);
-  const said = model.moment.value === null ? model.said.value.get(task.id) : undefined;
+  const said = model.saying(task.id);
   return (
     <div class="part about">
       <div class={`who t-${toneOf(task)}`}>
@@ -54,7 +54,7 @@ function About({ model, task }: { model: RunModel; task: Task }) {
       <Chain model={model} task={task} />
       {question !== undefined && !narrow.value && <Ask model={model} question={question} />}
       <Quote label="Task">{task.text}</Quote>
-      {said !== undefined && said !== "" && (
+      {said !== "" && (
         <Quote label="Is saying" live>
           {said}
         </Quote>
@@ -71,7 +71,7 @@ function About({ model, task }: { model: RunModel; task: Task }) {
 
 function Chain({ model, task }: { model: RunModel; task: Task }) {
   const facts = [
-    task.how === "delegate" ? "" : task.how,
+    task.how === "delegate" || task.parent === "" ? "" : task.how,
     task.step === "" ? "" : `step ${task.step}`,
     task.attempts > 1 ? `attempt ${task.attempts}` : "",
     task.untrusted ? "untrusted input" : "",
@@ -140,7 +140,7 @@ function tabsOf(model: RunModel, task: Task): TabRow[] {
     ["Models", task.calls.length, () => <TalkTab model={model} task={task} />],
     ["Events", events.length, () => <EventsTab model={model} events={events} />],
   ];
-  return rows.filter(([name, number]) => number > 0 || name === "Context" || name === "Money" || name === "Refused");
+  return rows.filter(([name, number]) => number > 0 || name === "Context" || name === "Money");
 }
 
 function Tabs({ model, task }: { model: RunModel; task: Task }) {

@@ -193,10 +193,15 @@ export class RunModel {
     });
   }
 
+  /** What the model of a task is saying, now. */
+  saying(task: string): string {
+    return this.moment.value === null ? (this.said.value.get(task) ?? "") : "";
+  }
+
   private overhear(words: Words): void {
     if (words.run !== this.id) return;
     const said = new Map(this.said.value);
-    const before = words.begins ? "" : (said.get(words.task) ?? "");
+    const before = words.begins ? "" : (said.get(words.task) ?? "… "); // the page was opened in the middle of an answer
     this.said.value = said.set(words.task, (before + words.text).slice(-WORDS));
   }
 

@@ -5,9 +5,10 @@ import { holders, type RunState, type Task } from "../fold/state";
 import { money } from "../parts/money";
 import { Glyph } from "../parts/pill";
 import { below, stackKey } from "./layout";
-import { errorOf, signOf, titleOf, toneOf, wordOf } from "./look";
+import { narrow } from "./hooks";
+import { errorOf, isAlive, signOf, titleOf, toneOf, wordOf } from "./look";
 import type { RunModel } from "./model";
-import { loudest, mixOf, mixText } from "./node";
+import { loudest, mixOf, mixText, Saying } from "./node";
 import { chooseKey } from "./tree";
 
 interface Row {
@@ -109,6 +110,7 @@ function TaskLine({ model, id, on }: { model: RunModel; id: string; on: boolean 
   const task = useComputed(() => model.state.value.tasks.get(id)).value;
   if (task === undefined) return null;
   const failed = task.state === "failed" || task.state === "dead";
+  const said = isAlive(task) && narrow.value ? model.saying(id) : ""; // on a phone this list is what is seen
   return (
     <div class={`line t-${toneOf(task)}${on ? " on" : ""}`}>
       <Glyph sign={signOf(task, model.workers.value)} />
@@ -116,7 +118,9 @@ function TaskLine({ model, id, on }: { model: RunModel; id: string; on: boolean 
         {holders(task).join(" → ")} <span class="unseen">{wordOf(task)}</span>
       </b>
       <span class="v">{task.total > 0 ? money(task.total) : ""}</span>
-      <small class={failed ? "er" : ""}>{failed ? errorOf(task).slice(0, 400) : titleOf(task)}</small>
+      <small class={failed ? "er" : ""}>
+        {failed ? errorOf(task).slice(0, 400) : said !== "" ? <Saying words={said} /> : titleOf(task)}
+      </small>
     </div>
   );
 }

@@ -49,11 +49,29 @@ export function NodeView({ model, box }: NodeOf<NodeBox>) {
         <Elapsed model={model} task={task} />
       </span>
       <span class="r2">
-        <span class="tx">{task.state === "failed" ? <span class="er">{errorOf(task)}</span> : titleOf(task)}</span>
+        <Line model={model} task={task} />
         {paid && <Amount task={task} />}
       </span>
       {paid && of !== undefined && <BurnLine of={of} spent={task.total} held={task.totalHeld} />}
     </div>
+  );
+}
+
+/** What a task is about: what its model says while it speaks, why it failed, else the task itself. */
+function Line({ model, task }: { model: RunModel; task: Task }) {
+  const said = useComputed(() => model.saying(task.id)).value;
+  if (said !== "" && isAlive(task)) return <Saying words={said} />;
+  return <span class="tx">{task.state === "failed" ? <span class="er">{errorOf(task)}</span> : titleOf(task)}</span>;
+}
+
+const TAIL = 120; // characters, more than there is room for
+
+/** The last words, in one line. */
+export function Saying({ words }: { words: string }) {
+  return (
+    <span class="tx tail">
+      <span>{words.slice(-TAIL).replace(/\s+/g, " ")}</span>
+    </span>
   );
 }
 

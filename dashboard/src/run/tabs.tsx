@@ -1,9 +1,13 @@
 // The other tabs of the drawer: money, refusals, plan, messages, tools, models, events.
+import { useMemo } from "preact/hooks";
 import type { JournalEvent } from "../fold/events";
-import { holders, type Sent, type Task, walk } from "../fold/state";
+import { holders, type ModelCall, type Sent, type Task, walk } from "../fold/state";
+import { wordsOf } from "../fold/talk";
+import { cli, CopyAsCli } from "../parts/copycli";
 import { count, many, money } from "../parts/money";
 import { Glyph, type Sign } from "../parts/pill";
 import { sinceStart, took } from "../parts/time";
+import { say } from "../parts/toast";
 import type { RunModel } from "./model";
 
 interface TabOf {
@@ -188,7 +192,7 @@ export function TalkTab({ model, task }: TabOf) {
         <div class="row" key={at}>
           <span class="n">{since(model, one.at)}</span>
           <span class="g">
-            {one.error !== "" ? <span class="er">{one.error}</span> : one.text === "" ? "answered" : one.text}
+            {one.error !== "" ? <span class="er">{one.error}</span> : <Said model={model} call={one} />}
             <small>
               {one.model}
               {one.tokens > 0 && ` · ${many(one.tokens, "token")}`}
@@ -200,6 +204,18 @@ export function TalkTab({ model, task }: TabOf) {
         </div>
       ))}
     </>
+  );
+}
+
+/** The words of an answer; one that only calls tools names them. */
+function Said({ model, call }: { model: RunModel; call: ModelCall }) {
+  const words = useMemo(() => wordsOf(call.answer), [call.answer]);
+  if (words !== "") return <>{words}</>;
+  if (call.answer !== null || call.tools.length > 0) return <span class="faint">no words</span>;
+  return (
+    <span class="faint">
+      a long answer <CopyAsCli command={cli("show", model.id, "--talk")} say={say} />
+    </span>
   );
 }
 

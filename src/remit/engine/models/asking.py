@@ -507,11 +507,11 @@ def _listener(live: LiveTask, ears: Sequence[Callable[[TextChunk], None]]) -> He
     own = () if listener is None or listener.run != live.remit.root else (listener.hear,)
     if not own and not ears:
         return None
-    remit, all_ears = live.remit, (*own, *ears)
+    remit = live.remit
     begins = TextChunk(remit.holder, remit.id, begins=True, run=remit.root, session=remit.session)
 
     def tell(chunk: TextChunk) -> None:
-        for hear in all_ears:
+        for hear in (*own, *ears):  # read each time: a listener may join or leave in the middle of an answer
             hear(chunk)
 
     tell(begins)

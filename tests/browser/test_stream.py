@@ -1,0 +1,110 @@
+"""The one stream of a browser: several tabs share it, and what models say comes with it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.conftest import OpenPage, Serve
+from browser.models import SteppedClock, models
+from browser.serving import Served
+from browser.teams_of_runs import CHAIN, SPEAKER
+from browser.test_run import events, go, item, node, pill
+from browser.watching import Watch
+from remit.testing.models import ModelReply, Says, Slow
+
+Shot = Callable[[Page, str], Path]
+STREAM = "/v1/events?words=true"
+
+
+def streams(watch: Watch) -> int:
+    return sum(STREAM in one for one in watch.requests)
+
+
+def seen(page: Page) -> list[int]:
+    """The numbers of the events of the chosen task, as its drawer lists them."""
+    page.get_by_role("tab", name="Events").click()
+    return [int(one) for one in page.locator(".panel .row .faint").all_inner_texts()]
+
+
+@pytest.mark.rule("page.tabs")
+def test_tabs_share_one_stream_and_another_takes_over_when_its_reader_is_closed(
+    serve: Serve, open_page: OpenPage, watches: list[Watch]
+):
+    served = serve(CHAIN)
+    run = served.run("build the login", credits="0.50USD")
+    leader = open_page(f"/runs/{run}", at=served)
+    expect(node(leader, "coder")).to_be_visible()
+    others = [leader.context.new_page() for _ in range(2)]
+    for page in others:
+        page.goto(f"{served.url}/runs/{run}")
+        expect(page.locator(".live")).to_have_text("live")
+        expect(node(page, "coder")).to_be_visible()
+    assert streams(watches[0]) == 1
+    leader.close()
+    go(served, "go-coder")  # the events come before, while and after another tab takes over
+    for page in others:
+        expect(pill(page)).to_have_text("waits for you")
+        expect(page.locator(".live")).to_have_text("live")
+    assert streams(watches[0]) == 2
+    others[0].keyboard.press("a")
+    for page in others:
+        expect(pill(page)).to_have_text("completed")
+        node(page, "lead").click()
+        expect(page.get_by_role("region", name="Answered")).to_contain_text("published")
+        assert seen(page) == [one["seq"] for one in events(served, run) if one["task"] == run]
+    assert streams(watches[0]) == 2
+
+
+@pytest.mark.rule("page.tabs")
+def test_a_tab_that_was_asleep_reads_what_it_missed(serve: Serve, open_page: OpenPage):
+    served = serve(CHAIN)
+    run = served.run("build the login", credits="0.50USD")
+    awake = open_page(f"/runs/{run}", at=served)
+    asleep = awake.context.new_page()
+    asleep.goto(f"{served.url}/runs/{run}")
+    expect(node(asleep, "coder")).to_be_visible()
+    cdp = asleep.context.new_cdp_session(asleep)
+    cdp.send("Page.setWebLifecycleState", {"state": "frozen"})
+    go(served, "go-coder")
+    expect(pill(awake)).to_have_text("waits for you")
+    cdp.send("Page.setWebLifecycleState", {"state": "active"})
+    expect(pill(asleep)).to_have_text("waits for you")
+
+
+@contextmanager
+def speaking(serve: Serve, *replies: ModelReply) -> Iterator[tuple[Served, SteppedClock]]:
+    clock = SteppedClock()
+    with models(replies, clock) as server:
+        yield serve(SPEAKER, MODELS=server.url, OPENAI_KEY="sk-of-a-test-0123456789"), clock
+
+
+@pytest.mark.rule("page.words")
+@pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])
+def test_what_a_model_says_is_shown_while_it_speaks_and_replaced_by_its_answer(
+    serve: Serve, open_page: OpenPage, shot: Shot, phone: bool
+):
+    with speaking(serve, Slow(Says("The harbour is full of ships. Most of them are old."), 60)) as (served, clock):
+        page = open_page("/", at=served, phone=phone)
+        run = served.run("describe the harbour", "speaker", credits="1USD")
+        page.goto(f"{served.url}/runs/{run}")
+        expect(page.locator(".live")).to_have_text("live")
+        expect(pill(page)).to_have_text("running")
+        shown = item(page, "speaker") if phone else node(page, "speaker")
+        clock.step(5)  # of nine pieces
+        expect(shown).to_contain_text("our is full of ships.")
+        expect(page.get_by_role("region", name="Is saying")).to_contain_text("our is full of ships.")
+        shot(page, f"run-words{'-phone' if phone else ''}")
+        page.reload()
+        expect(page.locator(".live")).to_have_text("live")
+        clock.step(2)  # the page that was opened in the middle of an answer hears the rest
+        expect(shown).to_contain_text("… st of them are o")
+        clock.free()
+        expect(pill(page)).to_have_text("completed")
+        expect(page.get_by_role("region", name="Answered")).to_contain_text("Most of them are old.")
+        expect(page.get_by_role("region", name="Is saying")).to_have_count(0)
+        expect(shown).to_contain_text("describe the harbour")
+        page.get_by_role("tab", name="Models").click()
+        expect(page.get_by_role("tabpanel")).to_contain_text("The harbour is full of ships. Most of them are old.")
