@@ -126,10 +126,11 @@ def program(
     they are the result.
 
     With `gateway`, the program asks models through remit: under the budget and the bounds of its task, recorded, and
-    without a provider's key. It finds the address and its token in ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, and in
-    OPENAI_BASE_URL and OPENAI_API_KEY. `gateway` are the models that it may ask, or True for any; `keys` and `base_url`
-    are those of `rt.model_agent`, and `max_tokens` limits each answer. With `verbs`, it reaches the verbs of its turn
-    over MCP, at the address in REMIT_MCP with the token in REMIT_TOKEN. The token is worthless once the turn is over.
+    without a provider's key. It finds the address and its token in ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, in
+    OPENAI_BASE_URL and OPENAI_API_KEY, and in GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY. `gateway` are the models that
+    it may ask, or True for any; `keys` and `base_url` are those of `rt.model_agent`, and `max_tokens` limits each
+    answer. With `verbs`, it reaches the verbs of its turn over MCP, at the address in REMIT_MCP with the token in
+    REMIT_TOKEN. The token is worthless once the turn is over.
 
     A line on stderr such as `::progress 0.3:: 3 of 10 files`, or `::progress:: 3 of 10 files`, reports how far it is;
     one a second is shown.

@@ -9,7 +9,7 @@ from remit.settings import System
 
 RATE = Price(input="$1", output="$2")
 KEY = "sk-real-key-0123456789"
-SYSTEM = System(prices=KnownPrices(dict.fromkeys(("claude-x", "claude-y", "gpt-x"), RATE)))
+SYSTEM = System(prices=KnownPrices(dict.fromkeys(("claude-x", "claude-y", "gpt-x", "gemini-x"), RATE)))
 
 _ASK = '''
 import http.client, json, os, sys, urllib.parse

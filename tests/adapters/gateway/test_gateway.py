@@ -234,6 +234,53 @@ async def test_a_gateway_is_described_or_refused():
         program(asking(ASK), base_url="http://127.0.0.1:1")
 
 
+GEMINI = """
+def gemini(way, token=token, **more):
+    body = {"contents": [{"role": "user", "parts": [{"text": task}]}], **more}
+    return send("/v1beta/models/" + way, body, token="", **{"x-goog-api-key": token})
+"""
+ASK_GEMINI = """
+print(json.dumps([gemini("gemini-x:generateContent"), gemini("gemini-x:streamGenerateContent?alt=sse"),
+                  gemini("gemini-x:streamGenerateContent"), gemini("gemini-x:generateContent?key=" + token, token=""),
+                  gemini("other:generateContent"), send("/v1beta/models", None, method="GET"),
+                  os.environ["GOOGLE_GEMINI_BASE_URL"] == base.geturl(), os.environ["GEMINI_API_KEY"] == token]))
+"""
+
+
+@pytest.mark.rule("gateway.gemini", "gateway.money")
+async def test_a_program_asks_in_the_format_of_google():
+    how = {"gateway": ["google:gemini-x"], "keys": {"google": ["REAL_KEY"]}}
+    async with model_server([Says("hi", usage=(100, 50)), Says("hi", usage=(100, 50))]) as models:
+        async with team([], GEMINI + ASK_GEMINI, **how, base_url={"google": models.url}) as (rt, _):
+            told = json.loads(await rt.run("porter", "x", credits="$0.50"))
+            assert (await rt.workspace.money.spend()).total.credits == 400
+        assert [(one.key, one.model, one.max_tokens) for one in models.requests] == [(KEY, "gemini-x", 8_000)] * 2
+    whole, streamed, unframed, in_url, other, listed, *same = told
+    assert json.loads(whole[1])["candidates"][0]["content"]["parts"] == [{"text": "hi"}]
+    assert (streamed[0], "STOP" in streamed[1]) == (200, True)
+    assert (unframed[0], "alt=sse" in unframed[1], in_url[0]) == (400, True, 401)
+    assert json.loads(other[1])["error"] == {
+        "code": 400,
+        "message": "the model 'other' is not one that may be asked: gemini-x",
+        "status": "INVALID_ARGUMENT",
+    }
+    assert json.loads(listed[1]) == {"models": [{"name": "models/gemini-x", "displayName": "gemini-x"}]}
+    assert same == [True, True]
+
+
+@pytest.mark.rule("gateway.gemini", "gateway.providers")
+async def test_a_key_that_google_calls_a_bad_request_is_replaced():
+    wrong = Fails(400, message="API key not valid. API_KEY_INVALID")
+    how = {"gateway": ["google:gemini-x"], "keys": {"google": ["REAL_KEY", "OTHER_KEY"]}}
+    code = f"{GEMINI}\nprint(json.dumps(gemini('gemini-x:generateContent')))"
+    async with (
+        model_server([wrong, Says("hi")]) as models,
+        team([], code, **how, base_url={"google": models.url}) as (rt, _),
+    ):
+        assert json.loads(await rt.run("porter", "x"))[0] == 200
+    assert [one.key for one in models.requests] == [KEY, "sk-other-key-0123456789"]
+
+
 REPEATS = """
 told = [{"role": "user", "content": task}]
 for number in range(200):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from remit.adapters.gateway.gemini import Gemini, gemini_at
 from remit.adapters.gateway.reading import MOST_KEPT, AnswerTooLarge, StreamedAnswer
 from remit.adapters.gateway.tools import ToolPermit
 from remit.adapters.gateway.wires import WIRES, WireFormat
@@ -13,6 +14,7 @@ from remit.core.prices import Usage
 from remit.core.remit import Kit
 from remit.errors import BadInput
 
+GEMINI = Gemini("gemini-x", streams=True)
 MESSAGES, CHAT, RESPONSES = WIRES["/v1/messages"], WIRES["/v1/chat/completions"], WIRES["/v1/responses"]
 
 
@@ -83,7 +85,29 @@ RESPONSES_STREAM = sse(
         },
     },
 )
+
+
+def content(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": [*parts]}, **more}], "modelVersion": "gemini-x"}
+
+
+GEMINI_STREAM = sse(
+    content({"text": "thinking", "thought": True}),
+    content({"text": "Ich prüfe "}),
+    {**content({"text": "das."}), "usageMetadata": {"promptTokenCount": 18}},
+    content({"functionCall": {"id": "t1", "name": "Bash", "args": {"command": "ls"}}}),
+    {
+        **content({"text": ""}, finishReason="STOP"),
+        "usageMetadata": {
+            "promptTokenCount": 18,
+            "cachedContentTokenCount": 5,
+            "candidatesTokenCount": 12,
+            "thoughtsTokenCount": 8,
+        },
+    },
+)
 STREAMS = {
+    "gemini": (GEMINI, GEMINI_STREAM, Usage(18, 20, 5)),
     "messages": (MESSAGES, MESSAGES_STREAM, Usage(18, 20, 5, 3)),
     "chat": (CHAT, CHAT_STREAM, Usage(18, 20, 5)),
     "responses": (RESPONSES, RESPONSES_STREAM, Usage(18, 20, 5)),
@@ -108,7 +132,8 @@ def test_an_answer_is_read_alike_wherever_its_bytes_are_cut(name: str):
         found = reader.answer
         assert passed + reader.held == stream, "not a byte is lost or changed"
         assert (found.text, found.usage, found.ended) == ("Ich prüfe das.", usage, True)
-        assert found.calls == (("t1", "Bash", '{"command":"ls"}'),)
+        (call,) = found.calls
+        assert (call.id, call.name, json.loads(call.arguments)) == ("t1", "Bash", {"command": "ls"})
 
 
 @pytest.mark.rule("gateway.recorded-first")
@@ -121,7 +146,7 @@ def test_a_finished_tool_call_and_the_end_are_held_back(name: str):
     assert b"response.completed" not in passed
     assert b"[DONE]" not in passed
     assert reader.held
-    if name == "responses":
+    if name in ("responses", "gemini"):
         assert b'"Bash"' not in passed
     if name == "messages":
         assert passed.count(b"content_block_stop") == 2, "an event and its data, of the text only"
@@ -150,6 +175,9 @@ def test_usage_that_is_missing_or_cannot_be_true_is_no_usage():
         assert reader.answer.usage is None
     _, reader = read(CHAT, [sse(chunk({"content": "x"}, "stop")) + b"data: [DONE]\n\n"])
     assert reader.answer.usage is None
+    for usage in ({"candidatesTokenCount": 3}, {"promptTokenCount": 5, "candidatesTokenCount": -1}, {}, None):
+        _, reader = read(GEMINI, [sse({**content({"text": "x"}, finishReason="STOP"), "usageMetadata": usage})])
+        assert (reader.answer.usage, reader.answer.ended) == (None, True)
 
 
 @pytest.mark.rule("gateway.usage")
@@ -165,6 +193,15 @@ def test_a_program_that_did_not_ask_for_usage_does_not_see_it():
 
 
 WHOLE: dict[str, tuple[WireFormat, dict[str, Any]]] = {
+    "gemini": (
+        GEMINI,
+        {
+            **content(
+                {"text": "hi"}, {"functionCall": {"id": "t", "name": "f", "args": {"a": 1}}}, finishReason="STOP"
+            ),
+            "usageMetadata": {"promptTokenCount": 4, "candidatesTokenCount": 2},
+        },
+    ),
     "messages": (
         MESSAGES,
         {
@@ -219,7 +256,7 @@ def test_an_answer_that_is_not_streamed_is_read_whole(name: str):
     assert reader.answer.calls == (("t", "f", '{"a": 1}'),)
 
 
-@pytest.mark.parametrize("wire", WIRES.values(), ids=lambda wire: wire.name)
+@pytest.mark.parametrize("wire", [*WIRES.values(), GEMINI], ids=lambda wire: wire.name)
 def test_what_a_provider_sends_is_not_trusted(wire: WireFormat):
     for body in (b"[]", b"null", b"{", b'{"content": 7, "choices": {"a": 1}, "output": "x"}', b"\xff\xfe"):
         reader = wire.reader(streams=False)
@@ -342,6 +379,8 @@ def test_what_the_provider_ran_is_named():
         (MESSAGES, {"model": "m", "stream": "yes"}, "true or false"),
         (CHAT, {"model": "m", "n": 3}, "n is 1"),
         (RESPONSES, {"model": "m", "background": True}, "background"),
+        (GEMINI, {"generationConfig": {"candidateCount": 2}}, "candidateCount is 1"),
+        (GEMINI, {"generationConfig": {"maxOutputTokens": 0}}, "at least 1"),
     ],
 )
 def test_a_request_that_cannot_be_passed_on_is_refused(wire: WireFormat, body: dict[str, Any], says: str):
@@ -395,9 +434,82 @@ def test_names_of_tools_are_read_in_every_form():
     }
 
 
+@pytest.mark.rule("gateway.gemini")
+def test_a_request_of_gemini_is_read_from_its_path():
+    assert gemini_at("/v1/messages", b"") is None
+    assert gemini_at("/v1beta/models/m:countTokens", b"") is None
+    with pytest.raises(BadInput, match="alt=sse"):
+        gemini_at("/v1beta/models/m:streamGenerateContent", b"key=x")
+    stable = gemini_at("/v1/models/m:generateContent", b"")
+    assert stable is not None
+    assert stable.place("n") == "/v1/models/n:generateContent"
+    whole = gemini_at("/v1beta/models/m:generateContent", b"")
+    streamed = gemini_at("/v1beta/models/m:streamGenerateContent", b"alt=sse")
+    assert whole is not None
+    assert streamed is not None
+    assert (whole.asked({}).model, whole.asked({}).streams, streamed.asked({}).streams) == ("m", False, True)
+    assert whole.place("n") == "/v1beta/models/n:generateContent"
+    assert streamed.place("n") == "/v1beta/models/n:streamGenerateContent?alt=sse"
+    tools = [{"functionDeclarations": [{"name": "Bash"}]}, {"google_search": {}}]
+    assert whole.asked({"tools": tools, "generationConfig": {"maxOutputTokens": 7}})[1:4] == (
+        7,
+        False,
+        {"Bash", "web_search"},
+    )
+
+
+@pytest.mark.rule("gateway.gemini", "gateway.limit")
+def test_a_request_of_gemini_gets_its_limit():
+    sent = GEMINI.rewritten({"contents": []}, "m", 8_000, "google")
+    assert sent == {"contents": [], "generationConfig": {"maxOutputTokens": 8_000}}
+    config = {"max_output_tokens": 9, "thinkingConfig": {"thinkingBudget": 9_000, "includeThoughts": True}}
+    sent = GEMINI.rewritten({"generation_config": config}, "m", 8_000, "google")
+    thinking = {"thinkingBudget": 7_999, "includeThoughts": True}
+    assert sent == {"generationConfig": {"maxOutputTokens": 8_000, "thinkingConfig": thinking}}
+
+
+@pytest.mark.rule("gateway.gemini", "gateway.tools", "gateway.hosted")
+def test_tools_of_gemini_are_taken_out():
+    tools = [{"functionDeclarations": [{"name": "Bash"}, {"name": "mcp_remit_handoff"}]}, {"googleSearch": {}}]
+    body = {"tools": tools, "toolConfig": {"functionCallingConfig": {"allowedFunctionNames": ["Bash"]}}}
+    assert GEMINI.offered(body, NOTHING_LISTED) == {"tools": tools[:1]}
+    assert GEMINI.offered(body, ToolPermit(Kit(ANY), ("web_search",))) == body
+    denied = ToolPermit(Kit(ANY, frozenset({"Bash"})), ())
+    assert GEMINI.offered(body, denied) == {"tools": [{"functionDeclarations": [{"name": "mcp_remit_handoff"}]}]}
+    assert GEMINI.offered(body, ToolPermit(Kit(), ())) == {}
+    used = content({"executableCode": {}}, groundingMetadata={"a": 1}, urlContextMetadata={"b": 1})
+    _, reader = read(GEMINI, [sse(used)])
+    assert reader.answer.hosted == ["code_execution", "web_search", "web_fetch"]
+
+
+@pytest.mark.rule("gateway.gemini")
+def test_what_is_new_in_a_request_of_gemini():
+    answers = [{"id": "t1", "name": "Bash", "response": {"output": "done"}}, {"name": "Read", "response": {"x": 1}}]
+    contents = [
+        {"role": "user", "parts": [{"text": "do it"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "Bash"}}]},
+        {"role": "user", "parts": [*({"functionResponse": one} for one in answers), {"text": "go on"}]},
+    ]
+    assert GEMINI.asked({"contents": contents}).news == [
+        {"type": "function_call_output", "call_id": "t1", "output": "done"},
+        {"type": "function_call_output", "call_id": "Read", "output": '{"x": 1}'},
+        {"type": "message", "role": "user", "content": "go on"},
+    ]
+    assert len(GEMINI.asked({"contents": contents[:1]}).news) == 1
+
+
+@pytest.mark.rule("gateway.gemini", "gateway.cut")
+def test_an_answer_of_gemini_can_fail_or_be_blocked():
+    _, reader = read(GEMINI, [sse({"error": {"message": "overloaded"}})])
+    assert (reader.answer.failed, reader.answer.ended) == ("overloaded", False)
+    _, reader = read(GEMINI, [sse({"promptFeedback": {"blockReason": "SAFETY"}})])
+    assert reader.answer.ended
+    assert json.loads(GEMINI.cut("no")[6:])["error"]["message"] == "no"
+
+
 @pytest.mark.rule("gateway.refusal")
 def test_a_refusal_stops_every_program():
-    for wire in (MESSAGES, CHAT):
+    for wire in (MESSAGES, CHAT, GEMINI):
         for streams in (True, False):
             refusal = wire.refusal("not now", streams=streams)
             assert refusal.status == 400

@@ -82,6 +82,7 @@ class Joining(NamedTuple):
         if self.upstreams is not None:
             found |= {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": token}
             found |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
+            found |= {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": token}
         if self.has_verbs:
             found["REMIT_MCP"] = f"{url}/mcp"
         return found

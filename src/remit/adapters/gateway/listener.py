@@ -19,9 +19,11 @@ import anyio
 import uvicorn
 from uvicorn.server import ServerState
 
+from remit.adapters.gateway.gemini import MODELS, Gemini, gemini_at
 from remit.adapters.gateway.members import GatewayMember, digest_of
 from remit.adapters.gateway.passing import AnswerHead, ProgramRequest, Sent
 from remit.adapters.gateway.reading import fields
+from remit.adapters.gateway.upstream import Upstreams
 from remit.adapters.gateway.wires import WIRES, RefusalSent, WireFormat
 from remit.adapters.guard import GuardedProtocol
 from remit.core.values import Json, decode, encode
@@ -74,7 +76,6 @@ class GatewayListener:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, headers = scope["path"], _headers(scope)
-        wire = WIRES.get(path)
         if dict(headers).get("host") != self._host:
             await _answer(send, _plain(HTTPStatus.MISDIRECTED_REQUEST, "this address has another name"))
             return
@@ -84,18 +85,35 @@ class GatewayListener:
             return
         if self.verbs is not None and member.has_verbs and path in ("/mcp", "/mcp/"):
             await self.verbs(member, scope, receive, send)
-        elif member.upstreams is None or not (wire or path.startswith("/v1/models")):
-            there = ", ".join((*WIRES, "/v1/models"))
-            await _answer(send, _plain(HTTPStatus.NOT_FOUND, f"there is nothing at this path; ask at {there}"))
-        elif wire is None:
-            await _answer(send, _models(member.upstreams.names()))
+        elif member.upstreams is None:
+            await _answer(send, _NOTHING)
         else:
-            await self._asked(member, wire, headers, receive, send)
+            await self._model(member, member.upstreams, scope, receive, send)
+
+    async def _model(
+        self, member: GatewayMember, upstreams: Upstreams, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request about models, or to one."""
+        path = scope["path"]
+        try:
+            wire = WIRES.get(path) or gemini_at(path, scope["query_string"])
+        except BadInput as error:
+            await _answer(send, _plain(HTTPStatus.BAD_REQUEST, str(error), "invalid_request_error"))
+            return
+        if wire is not None:
+            await self._asked(member, wire, _headers(scope), receive, send)
+        elif path.startswith("/v1/models"):
+            await _answer(send, _models(upstreams.names()))
+        elif path == MODELS:
+            await _answer(send, _google_models(upstreams.names("google")))
+        else:
+            await _answer(send, _NOTHING)
 
     def _member(self, headers: list[tuple[str, str]]) -> GatewayMember | None:
         """Return the member whose token a request carries."""
         given = dict(headers)
-        token = given.get("x-api-key") or given.get("authorization", "").removeprefix("Bearer ").strip()
+        bearer = given.get("authorization", "").removeprefix("Bearer ").strip()
+        token = given.get("x-api-key") or given.get("x-goog-api-key") or bearer
         found = self._members.get(digest_of(token)) if token else None
         return found if found is not None and found.knows(token) else None
 
@@ -182,14 +200,23 @@ async def _answer(send: Send, answer: RefusalSent) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
-def _plain(status: HTTPStatus, sentence: str) -> RefusalSent:
-    body: dict[str, Json] = {"error": {"type": "authentication_error", "message": sentence}}
+def _plain(status: HTTPStatus, sentence: str, kind: str = "authentication_error") -> RefusalSent:
+    body: dict[str, Json] = {"error": {"type": kind, "message": sentence}}
     return RefusalSent(status, (*_JSON, ("x-should-retry", "false")), encode(body).encode())
 
 
 def _models(names: list[str]) -> RefusalSent:
     listed: list[Json] = [{"id": name, "type": "model", "object": "model", "display_name": name} for name in names]
     return RefusalSent(HTTPStatus.OK, _JSON, encode({"object": "list", "data": listed, "has_more": False}).encode())
+
+
+def _google_models(names: list[str]) -> RefusalSent:
+    listed: list[Json] = [{"name": f"models/{name}", "displayName": name} for name in names]
+    return RefusalSent(HTTPStatus.OK, _JSON, encode({"models": listed}).encode())
+
+
+_THERE: Final = ", ".join((*WIRES, "/v1/models", Gemini.path))
+_NOTHING: Final = _plain(HTTPStatus.NOT_FOUND, f"there is nothing at this path; ask at {_THERE}", "not_found_error")
 
 
 class _Port:

@@ -25,10 +25,11 @@ from remit.errors import BadInput, Refused
 CONNECT: Final = 10.0  # seconds
 SILENCE: Final = 600.0  # seconds without a byte; a model may think for minutes
 _ERROR: Final = 64 * 1_024  # bytes of an error that are read
-# The usual addresses of providers that speak OpenAI's chat completions.
+# The usual addresses of providers; all but Anthropic and Google speak OpenAI's chat completions.
 _BASES: Final[Mapping[str, str]] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com/v1",
+    "google": "https://generativelanguage.googleapis.com",
     "groq": "https://api.groq.com/openai/v1",
     "mistral": "https://api.mistral.ai/v1",
     "deepseek": "https://api.deepseek.com/v1",
@@ -59,13 +60,18 @@ class ProviderRefused(Exception):
     @property
     def code(self) -> str:
         error = _error_in(self.body)
-        code = error.get("code") or error.get("type")
-        return code if isinstance(code, str) else ""
+        codes = (error.get(name) for name in ("code", "type", "status"))
+        return next((code for code in codes if isinstance(code, str) and code), "")
 
     @property
     def is_about_request(self) -> bool:
         """Whether the request itself is wrong, so that no other key or model would accept it."""
-        return self.status in _OF_REQUEST
+        return self.status in _OF_REQUEST and not self.is_about_key
+
+    @property
+    def is_about_key(self) -> bool:
+        """Whether the key is wrong: Google answers with 400 then."""
+        return self.status == HTTPStatus.BAD_REQUEST and b"API_KEY_INVALID" in self.body
 
 
 class AnswerBroken(Exception):
@@ -100,8 +106,7 @@ class Upstreams:
         """Return the models for a request: the one it names, then those that may replace it, of the same format. Raise
         `Refused` if the member may not ask it."""
         if not self.models:
-            provider = "anthropic" if wire.speaks("anthropic") else "openai"
-            return (self._places.marked(self._places.choice(f"{provider}:{asked.model}")),)
+            return (self._places.marked(self._places.choice(f"{wire.provider}:{asked.model}")),)
         able = [name for name in self.models if wire.speaks(provider_of(name))]
         first = [name for name in able if asked.model in (name, _bare(name))]
         if not first:
@@ -110,9 +115,9 @@ class Upstreams:
         order = [*first, *(name for name in able if name not in first)]
         return tuple(self._places.marked(self._places.choice(name)) for name in order)
 
-    def names(self) -> list[str]:
-        """Return the names under which a program asks for the models."""
-        return [_bare(name) for name in self.models]
+    def names(self, provider: str = "") -> list[str]:
+        """Return the names under which a program asks for the models, of one provider or of all."""
+        return [_bare(name) for name in self.models if not provider or provider_of(name) == provider]
 
     async def ready(self, attempt: ModelTry) -> Secret | None:
         """Return the key of a request, so that it is redacted. Raise `MissingKey` if there is none."""
@@ -128,7 +133,7 @@ class Upstreams:
         key = self._places.key(attempt.key, attempt.secret)
         if key:
             self._sent.add(key)
-        url = self._base(attempt.model).rstrip("/") + wire.address
+        url = self._base(attempt.model).rstrip("/") + wire.place(_bare(attempt.model))
         passed = {name: value for name, value in headers if _is_passed(name)}
         given = {**passed, "content-type": "application/json", "accept-encoding": "identity", **wire.key_headers(key)}
         client = await self._client()
@@ -143,7 +148,8 @@ class Upstreams:
             case MissingKey():
                 return ModelFailure("no-key", sent=False, said=str(error))
             case ProviderRefused():
-                kind = "rejected" if error.is_about_request else kind_of(error.status, error.code)
+                status = HTTPStatus.UNAUTHORIZED if error.is_about_key else error.status
+                kind = "rejected" if error.is_about_request else kind_of(status, error.code)
                 said = shown_words(str(_error_in(error.body).get("message") or ""), self._sent)
                 return ModelFailure(kind, error.status, error.code, error.retry_after, said=said)
             case httpx.HTTPError():

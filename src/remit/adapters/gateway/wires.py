@@ -25,8 +25,8 @@ from remit.core.values import Json, encode, shown
 from remit.errors import BadInput
 
 LEAST_THINKING: Final = 1_280  # output tokens; with fewer there is no room to think
-_JSON: Final = ("content-type", "application/json")
-_STOPS: Final = ("x-should-retry", "false")  # Anthropic's clients heed it
+JSON: Final = ("content-type", "application/json")
+STOPS: Final = ("x-should-retry", "false")  # Anthropic's clients heed it
 
 
 class RefusalSent(NamedTuple):
@@ -49,15 +49,22 @@ class ReadRequest(NamedTuple):
 
 
 class WireFormat(ABC):
-    """One format. `path` is where programs send it, `address` the path below a provider's base address."""
+    """One format. `path` is where programs send it, `address` the path below a provider's base address. `provider` is
+    asked if no model is named."""
 
     name: ClassVar[str]
     path: ClassVar[str]
-    address: ClassVar[str]
+    address: ClassVar[str] = ""
+    provider: ClassVar[str] = "openai"
 
     def speaks(self, provider: str) -> bool:
         """Whether this provider's models can be asked in this format."""
-        return provider != "anthropic"
+        return provider not in ("anthropic", "google")
+
+    def place(self, model: str) -> str:
+        """Return the path for requests to a model, below a provider's base address."""
+        del model
+        return self.address
 
     def asked(self, body: dict[str, Any]) -> ReadRequest:
         """Read a request. Raise `BadInput` if it cannot be passed on."""
@@ -74,8 +81,10 @@ class WireFormat(ABC):
         return permitted(body, permit)
 
     def _most(self, body: dict[str, Any]) -> int | None:
-        given = next((body[name] for name in self._limits() if body.get(name) is not None), None)
-        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        given = self._limit(body)
+        if given is None:
+            return None
+        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
             raise BadInput(f"the limit of output tokens is a number of at least 1, not {shown(given)}")
         return given
 
@@ -87,7 +96,7 @@ class WireFormat(ABC):
         """Spell a refusal. 400 is the one status at which every program stops at once and shows the sentence."""
         del streams
         body: dict[str, Json] = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
-        return RefusalSent(HTTPStatus.BAD_REQUEST, (_JSON, _STOPS), encode(body).encode())
+        return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(body).encode())
 
     def cut(self, sentence: str) -> bytes:
         """Spell the end of a stream that broke off in the middle."""
@@ -103,9 +112,13 @@ class WireFormat(ABC):
         """Return the header that carries a provider's key."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
-    @abstractmethod
+    def _limit(self, body: dict[str, Any]) -> object:
+        """Return the output limit that a request states, or None."""
+        return next((body[name] for name in self._limits() if body.get(name) is not None), None)
+
     def _limits(self) -> tuple[str, ...]:
         """Return the names under which a request states its output limit."""
+        return ()
 
     @abstractmethod
     def tool_names(self, tools: list[Any]) -> Iterable[str]:
@@ -125,8 +138,9 @@ class WireFormat(ABC):
     def _news(self, body: dict[str, Any]) -> list[Json]: ...
 
 
-def _without(body: dict[str, Any], field: str) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name != field}
+def without(body: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """Return a request without some of its fields."""
+    return {name: value for name, value in body.items() if name not in left_out}
 
 
 def _after_last(messages: list[Any], roles: Iterable[str]) -> list[Any]:
@@ -146,11 +160,13 @@ def _words(content: Any) -> str:
     )
 
 
-def _result(call: Any, output: Any) -> Json:
+def result(call: Any, output: Any) -> Json:
+    """Return the result of a tool call as it is recorded."""
     return {"type": "function_call_output", "call_id": str(call or ""), "output": _words(output)}
 
 
-def _said(role: Any, content: Any) -> Json:
+def said(role: Any, content: Any) -> Json:
+    """Return a message as it is recorded."""
     return {"type": "message", "role": str(role or "user"), "content": _words(content)}
 
 
@@ -160,6 +176,7 @@ class Messages(WireFormat):
     name = "messages"
     path = "/v1/messages"
     address = "/v1/messages"
+    provider = "anthropic"
 
     def speaks(self, provider: str) -> bool:
         return provider == "anthropic"
@@ -169,14 +186,14 @@ class Messages(WireFormat):
 
     def refusal(self, sentence: str, *, streams: bool) -> RefusalSent:
         del streams
-        return RefusalSent(HTTPStatus.BAD_REQUEST, (_JSON, _STOPS), encode(_messages_error(sentence)).encode())
+        return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(_messages_error(sentence)).encode())
 
     def cut(self, sentence: str) -> bytes:
         return f"event: error\ndata: {encode(_messages_error(sentence))}\n\n".encode()
 
     def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         sent = permitted(body, permit)
-        return sent if permit.at_provider("mcp") else _without(sent, "mcp_servers")
+        return sent if permit.at_provider("mcp") else without(sent, "mcp_servers")
 
     def _limits(self) -> tuple[str, ...]:
         return ("max_tokens",)
@@ -252,10 +269,10 @@ class Messages(WireFormat):
             one = fields(message)
             parts = [fields(part) for part in items_of(one.get("content"))]
             results = [part for part in parts if part.get("type") == "tool_result"]
-            found += [_result(part.get("tool_use_id"), part.get("content")) for part in results]
+            found += [result(part.get("tool_use_id"), part.get("content")) for part in results]
             rest = one.get("content") if isinstance(one.get("content"), str) else [p for p in parts if p not in results]
             if rest:
-                found.append(_said(one.get("role"), rest))
+                found.append(said(one.get("role"), rest))
         return found
 
 
@@ -287,7 +304,7 @@ class Chat(WireFormat):
 
     def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         sent = permitted(body, permit)
-        return sent if permit.at_provider("web_search") else _without(sent, "web_search_options")
+        return sent if permit.at_provider("web_search") else without(sent, "web_search_options")
 
     def _limits(self) -> tuple[str, ...]:
         return ("max_completion_tokens", "max_tokens")
@@ -339,9 +356,9 @@ class Chat(WireFormat):
         for message in _after_last(items_of(body.get("messages")), ("assistant",)):
             one = fields(message)
             if one.get("role") in ("tool", "function"):
-                found.append(_result(one.get("tool_call_id"), one.get("content")))
+                found.append(result(one.get("tool_call_id"), one.get("content")))
             else:
-                found.append(_said(one.get("role"), one.get("content")))
+                found.append(said(one.get("role"), one.get("content")))
         return found
 
 
@@ -439,16 +456,16 @@ class Responses(WireFormat):
     def _news(self, body: dict[str, Any]) -> list[Json]:
         given = body.get("input")
         if isinstance(given, str):
-            return [_said("user", given)]
+            return [said("user", given)]
         items = items_of(given)
         own = [place for place, one in enumerate(items) if _is_answer(fields(one))]
         found: list[Json] = []
         for item in items[own[-1] + 1 :] if own else items:
             one = fields(item)
             if str(one.get("type", "")).endswith("_call_output"):
-                found.append(_result(one.get("call_id"), one.get("output")))
+                found.append(result(one.get("call_id"), one.get("output")))
             else:
-                found.append(_said(one.get("role"), one.get("content")))
+                found.append(said(one.get("role"), one.get("content")))
         return found
 
 

@@ -1,13 +1,13 @@
-"""A reply on the wire, in one of three dialects: the parts that are sent, how slowly, and how they end."""
+"""A reply on the wire, in one of four dialects: the parts that are sent, how slowly, and how they end."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, cast
 
-from remit.core.prices import Usage
-from remit.core.values import tokens_in
+from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEvent, TokenCounts, answer, deltas, named
+from remit.testing.models.gemini import TOO_LONG, gemini_error, gemini_events, gemini_whole
 from remit.testing.models.http import LAST_CHUNK, chunk, head
 from remit.testing.models.replies import (
     Calls,
@@ -20,107 +20,8 @@ from remit.testing.models.replies import (
     Reset,
     Says,
     Slow,
-    UsageGiven,
 )
 from remit.testing.models.requests import Dialect, ModelRequest
-
-# -- answers, before they are written in a dialect -----------------------------------------------------------
-
-
-PER_MESSAGE: Final = 3  # tokens around each message
-_DELTAS: Final = 32  # parts that a text is streamed in, at most
-_DELTA: Final = 8  # characters of one, at least
-
-# One event of a stream: its name, if it has one there, and its data.
-ServerEvent: TypeAlias = tuple[str, str]
-
-
-class ScriptedCall(NamedTuple):
-    """A tool call; `arguments` is JSON, or any text of the script."""
-
-    id: str
-    name: str
-    arguments: str
-    namespace: str = ""
-
-    @property
-    def full_name(self) -> str:
-        """The name of the tool in formats without namespaces."""
-        return f"{self.namespace}__{self.name}" if self.namespace else self.name
-
-
-class TokenCounts(NamedTuple):
-    """What a model reports of its tokens: all that it read and wrote, and the cached parts of what it read."""
-
-    asked: int
-    written: int
-    cached: int = 0
-    stored: int = 0
-
-
-class ScriptedAnswer(NamedTuple):
-    """A model's text, its tool calls, and its token count, if it reports one. `limited` says that it stopped at the
-    limit of output tokens."""
-
-    number: int
-    created: int
-    model: str
-    text: str
-    calls: Sequence[ScriptedCall]
-    usage: TokenCounts | None
-    limited: bool = False
-
-
-def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, created: int) -> ScriptedAnswer:
-    """Return the answer of a reply. Calls without an id are numbered by their answer."""
-    text = reply.text if isinstance(reply, Says | Calls) else ""
-    listed = [reply, *reply.also] if isinstance(reply, Calls) else []
-    calls = [
-        ScriptedCall(call.id or _call_id(number, at), call.name, _arguments(call.arguments), call.namespace)
-        for at, call in enumerate(listed)
-    ]
-    written = text + "".join(call.name + call.arguments for call in calls)
-    usage = _usage(reply.usage, request, written)
-    return ScriptedAnswer(number, created, request.model, text, calls, usage, reply.limited)
-
-
-def _call_id(number: int, at: int) -> str:
-    return f"call_{number}_{at}" if at else f"call_{number}"
-
-
-def _arguments(given: Mapping[str, Any] | str) -> str:
-    return given if isinstance(given, str) else json.dumps(given)
-
-
-def _usage(given: UsageGiven, request: ModelRequest, written: str) -> TokenCounts | None:
-    if isinstance(given, Usage):
-        return TokenCounts(given.input, given.output, given.cached_input, given.cache_written)
-    match given:
-        case "missing":
-            return None
-        case "negative":
-            return TokenCounts(-5, -5)
-        case "right":
-            return TokenCounts(asked_tokens(request.messages), tokens_in(written))
-        case _:
-            return TokenCounts(*given)
-
-
-def asked_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
-    """Return the tokens of a conversation, as the scripted model counts them."""
-    return sum(tokens_in(json.dumps(message)) + PER_MESSAGE for message in messages)
-
-
-def deltas(text: str) -> list[str]:
-    """Return the text in the pieces that are streamed."""
-    size = max(_DELTA, -(-len(text) // _DELTAS))
-    return [text[at : at + size] for at in range(0, len(text), size)]
-
-
-def named(event: Mapping[str, Any]) -> ServerEvent:
-    """Return a stream event, named by its type."""
-    return event["type"], json.dumps(event)
-
 
 # -- POST /v1/chat/completions -------------------------------------------------------------------------------
 
@@ -387,12 +288,15 @@ _TOO_LONG: Final = {
     "chat": "This model's maximum context length is 8192 tokens, and the messages have more.",
     "responses": "Your input exceeds the context window of this model.",
     "messages": "prompt is too long: 200001 tokens > 200000 maximum",
+    "gemini": TOO_LONG,
 }
 
 
 def error(dialect: Dialect, status: int, code: str = "", message: str = "") -> dict[str, Any]:
     """Return the body of an error. Without a code it has the provider's usual one for that status."""
     message = message or f"the script answers with status {status}"
+    if dialect == "gemini":
+        return gemini_error(status, code, message)
     if dialect == "messages":
         kind = code or _ANTHROPIC.get(status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
@@ -403,8 +307,8 @@ def error(dialect: Dialect, status: int, code: str = "", message: str = "") -> d
 
 
 def too_long(dialect: Dialect) -> dict[str, Any]:
-    """Return the body of the error for a context that is too long; one provider has no code for it."""
-    code = "" if dialect == "messages" else "context_length_exceeded"
+    """Return the body of the error for a context that is too long; two providers have no code for it."""
+    code = "" if dialect in ("messages", "gemini") else "context_length_exceeded"
     found = error(dialect, 400, code, _TOO_LONG[dialect])
     if code:
         found["error"]["type"] = "invalid_request_error"
@@ -459,6 +363,8 @@ def _answered(found: ScriptedAnswer, request: ModelRequest) -> Spelled:
             return _stream(chat_events(found, request)) if request.stream else plain(200, chat_whole(found))
         case "responses":
             return _stream(responses_events(found)) if request.stream else plain(200, responses_whole(found))
+        case "gemini":
+            return _stream(gemini_events(found)) if request.stream else plain(200, gemini_whole(found))
         case _:
             return _stream(messages_events(found)) if request.stream else plain(200, messages_whole(found))
 

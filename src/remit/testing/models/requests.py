@@ -1,4 +1,4 @@
-"""The requests to a scripted model, read from a body in one of three dialects, and the checks of strict providers:
+"""The requests to a scripted model, read from a body in one of four dialects, and the checks of strict providers:
 calls without results, results without calls, and unknown fields and ids. A client that sends such a request works with
 one provider and fails with the next."""
 
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.testing.models.http import BadHttp, Incoming
 
-Dialect: TypeAlias = Literal["chat", "responses", "messages"]
+Dialect: TypeAlias = Literal["chat", "responses", "messages", "gemini"]
 JsonObject: TypeAlias = Mapping[str, Any]
 
 PATHS: Final[dict[str, Dialect]] = {
@@ -18,12 +18,21 @@ PATHS: Final[dict[str, Dialect]] = {
     "/v1/responses": "responses",
     "/v1/messages": "messages",
 }
+# Google's paths name the model, and whether the answer is streamed.
+_GEMINI: Final = re.compile(r"/(?:v1|v1beta)/models/([^/:]+):(generateContent|streamGenerateContent)")
+ALL_PATHS: Final = f"{', '.join(PATHS)}, /v1beta/models/MODEL:generateContent"
 COUNT_PATH: Final = "/v1/messages/count_tokens"
-_LIST: Final[dict[Dialect, str]] = {"chat": "messages", "responses": "input", "messages": "messages"}
+_LIST: Final[dict[Dialect, str]] = {
+    "chat": "messages",
+    "responses": "input",
+    "messages": "messages",
+    "gemini": "contents",
+}
 _LIMIT: Final[dict[Dialect, tuple[str, ...]]] = {
     "chat": ("max_completion_tokens", "max_tokens"),
     "responses": ("max_output_tokens",),
     "messages": ("max_tokens",),
+    "gemini": ("maxOutputTokens",),
 }
 
 
@@ -46,20 +55,26 @@ class ModelRequest:
     def text(self) -> str:
         """The text of the last message, or the result of the last tool."""
         last = self.messages[-1]
-        return _text(last.get("content", last.get("output", "")))
+        return _text(last.get("content", last.get("parts", last.get("output", ""))))
+
+
+def dialect_at(path: str) -> Dialect | None:
+    """Return the dialect of requests to this path, or None if no model is there."""
+    return PATHS.get(path) or ("gemini" if _GEMINI.fullmatch(path) else None)
 
 
 def read(incoming: Incoming) -> ModelRequest:
     """Return the request. Raise `BadHttp` with the error, as a provider would."""
-    dialect = PATHS[incoming.path]
+    dialect = dialect_at(incoming.path)
+    assert dialect is not None
     body = _object(incoming.body)
-    model = body.get("model")
+    model, stream = _asked(incoming.path, body)
     if not isinstance(model, str) or not model:
         raise BadHttp(400, "the request names no model; give 'model' as text")
-    stream = body.get("stream") or False
     if not isinstance(stream, bool):
         raise BadHttp(400, "'stream' is true or false")
-    limit = next((body[name] for name in _LIMIT[dialect] if body.get(name) is not None), None)
+    limits = cast("JsonObject", body.get("generationConfig") or {}) if dialect == "gemini" else body
+    limit = next((limits[name] for name in _LIMIT[dialect] if limits.get(name) is not None), None)
     if (limit is None and dialect == "messages") or (limit is not None and not _is_count(limit)):
         raise BadHttp(400, f"'{_LIMIT[dialect][0]}' is a whole number of at least 1")
     return ModelRequest(
@@ -73,6 +88,14 @@ def read(incoming: Incoming) -> ModelRequest:
         stream=stream,
         body=body,
     )
+
+
+def _asked(path: str, body: JsonObject) -> tuple[object, object]:
+    """Return the model and the wish for a stream, from the path or from the body."""
+    found = _GEMINI.fullmatch(path)
+    if found is not None:
+        return found[1], found[2] == "streamGenerateContent"
+    return body.get("model"), body.get("stream") or False
 
 
 def read_messages(incoming: Incoming) -> tuple[JsonObject, ...]:
@@ -103,8 +126,10 @@ def _tools(tool: object) -> Iterator[str]:
     found = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
     if found.get("type") == "namespace":
         yield from (f"{found.get('name', '')}__{_tool(inner)}" for inner in _objects(found.get("tools")))
+    elif "functionDeclarations" in found:
+        yield from map(_tool, _objects(found["functionDeclarations"]))
     else:
-        yield _tool(found)
+        yield _tool(found) or next(iter(found), "")
 
 
 def _tool(found: Mapping[str, Any]) -> str:
@@ -113,7 +138,11 @@ def _tool(found: Mapping[str, Any]) -> str:
 
 
 def _key(headers: Mapping[str, str]) -> str:
-    return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+    return (
+        headers.get("x-api-key")
+        or headers.get("x-goog-api-key")
+        or headers.get("authorization", "").removeprefix("Bearer ")
+    )
 
 
 def _is_count(limit: object) -> bool:
@@ -124,8 +153,14 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     parts = cast("list[object]", content) if isinstance(content, list) else []
-    objects = [cast("dict[str, object]", part) for part in parts if isinstance(part, dict)]
-    return "".join(_text(part.get("text", part.get("content", ""))) for part in objects)
+    objects = [cast("dict[str, Any]", part) for part in parts if isinstance(part, dict)]
+    return "".join(_words(part) for part in objects)
+
+
+def _words(part: dict[str, Any]) -> str:
+    if "functionResponse" in part:
+        return json.dumps(part["functionResponse"].get("response"))
+    return _text(part.get("text", part.get("content", "")))
 
 
 # -- the checks of strict providers --------------------------------------------------------------------------
@@ -160,6 +195,7 @@ _FIELDS: Final[dict[Dialect, dict[str, str]]] = {
         "thinking": "type thinking signature",
         "redacted_thinking": "type data",
     },
+    "gemini": {"user": "role parts", "model": "role parts", "function": "role parts"},
 }
 _BODY: Final[dict[Dialect, str]] = {
     "chat": "model messages audio extra_body frequency_penalty logit_bias logprobs max_completion_tokens max_tokens "
@@ -173,6 +209,7 @@ _BODY: Final[dict[Dialect, str]] = {
     "messages": "model messages max_tokens cache_control container context_management inference_geo mcp_servers "
     "metadata output_config output_format service_tier stop_sequences stream system temperature thinking tool_choice "
     "tools top_k top_p",
+    "gemini": "contents cachedContent generationConfig labels safetySettings systemInstruction toolConfig tools",
 }
 _ITEM_IDS: Final = {"message": "msg", "function_call": "fc", "function_call_output": "fc", "reasoning": "rs"}
 
@@ -192,6 +229,8 @@ def _wrong(request: ModelRequest) -> Iterator[str]:
             yield from _wrong_in_chat(request.messages)
         case "responses":
             yield from _wrong_in_responses(request.messages)
+        case "gemini":
+            yield from _wrong_in_gemini(request.messages)
         case _:
             yield from _wrong_in_messages(request.messages)
 
@@ -268,6 +307,22 @@ def _wrong_in_messages(messages: Sequence[JsonObject]) -> Iterator[str]:
         yield from _bad_ids(open_, _PLAIN_ID)
     if open_:
         yield f"call {open_[0]!r} has no result"
+
+
+def _wrong_in_gemini(contents: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield violations: the content after an answer has as many results as the answer has calls."""
+    open_ = 0
+    for content in contents:
+        yield from _unknown("gemini", content.get("role") or "user", content)
+        parts = _objects(content.get("parts"))
+        if not parts:
+            yield "a content has no parts"
+        results = sum("functionResponse" in part for part in parts)
+        if results != open_:
+            yield f"the answer before has {open_} calls, and this content has {results} results"
+        open_ = sum("functionCall" in part for part in parts)
+    if open_:
+        yield f"{open_} calls have no result"
 
 
 def _unknown(dialect: Dialect, kind: object, given: JsonObject) -> Iterator[str]:

@@ -15,10 +15,19 @@ from remit.engine.traces import shortened
 from remit.errors import RemitError
 from remit.ports import Clock
 from remit.testing.doubles import PATIENCE
-from remit.testing.models.dialects import Spelled, asked_tokens, error, plain, spelled
+from remit.testing.models.answers import asked_tokens
+from remit.testing.models.dialects import Spelled, error, plain, spelled
 from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incoming, reset
 from remit.testing.models.replies import KINDS, ModelReply
-from remit.testing.models.requests import COUNT_PATH, PATHS, ModelRequest, read, read_messages, strict_refusal
+from remit.testing.models.requests import (
+    ALL_PATHS,
+    COUNT_PATH,
+    ModelRequest,
+    dialect_at,
+    read,
+    read_messages,
+    strict_refusal,
+)
 
 CONNECTIONS: Final = 64  # at a time
 BODY_LIMIT: Final = 16 * 2**20  # bytes
@@ -69,7 +78,7 @@ class ModelServer:
             goes_on = await self._send(reply, writer) and incoming.goes_on
 
     async def _replied(self, incoming: Incoming) -> Spelled:
-        dialect = PATHS.get(incoming.path)
+        dialect = dialect_at(incoming.path)
         if dialect is None or incoming.method != "POST":
             return _beside(incoming)
         try:
@@ -120,8 +129,8 @@ class ModelServer:
 def _beside(incoming: Incoming) -> Spelled:
     """Reply to a request that is not for the script."""
     path, method = incoming.path, incoming.method
-    if path not in (*PATHS, COUNT_PATH):
-        return refusal(404, f"there is no {path} here; ask at {', '.join(PATHS)}")
+    if dialect_at(path) is None and path != COUNT_PATH:
+        return refusal(404, f"there is no {path} here; ask at {ALL_PATHS}")
     return _counted(incoming) if method == "POST" else refusal(405, f"{path} takes POST, not {method}")
 
 
@@ -175,9 +184,9 @@ async def model_server(
     strict: bool = True,
 ) -> AsyncGenerator[ModelServer]:
     """Serve a script: replies, one for each request in order, or a function of the request. It serves
-    `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed, and counts tokens at
-    `/v1/messages/count_tokens` without the script. Unless `strict` is False, it refuses
-    what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids.
+    `/v1/chat/completions`, `/v1/responses`, `/v1/messages` and Google's `/v1beta/models/MODEL:generateContent`, plain
+    and streamed, and counts tokens at `/v1/messages/count_tokens` without the script. Unless `strict` is False, it
+    refuses what strict providers refuse: a call without a result, a result without a call, and unknown fields or ids.
 
     At the end, raise `ScriptFailed` if the script ran out or raised, or a request was refused. If the body failed with
     an error of remit or of an assertion, that followed from the bug in the script: the bug is raised in its place. Any
