@@ -38,6 +38,11 @@ AnyTool = TypeVar("AnyTool")
 AnyAround = TypeVar("AnyAround", bound=Around)
 AnyGuard = TypeVar("AnyGuard", bound=OwnersGuard)
 _TOOLS: Final = ("tools", "deny", "approve_tools")  # keywords that name tools
+_NO_GATEWAY: Final = (
+    "add takes no 'gateway': the models of a guest go through the turn already, and a program says it itself: "
+    "program([...], gateway=[...]); for a client of your own code, use gateway_for(turn, [...]) of "
+    "remit.adapters.gateway.clients"
+)
 
 
 class About(TypedDict, total=False):
@@ -132,6 +137,8 @@ class HasTeam:
         `ungoverned="allow"`, agents that its tools run, and tools that remit cannot govern, are left alone, and their
         spending is not counted.
         """
+        if "gateway" in about:
+            raise BadInput(_NO_GATEWAY)
         if answer is None and not getattr(card, "polices_tools", True):  # of another server: it has a name
             about = dict(about)
             rest = {name: about.pop(name) for name in ("retry", "rules", "timeout", "output") if name in about}

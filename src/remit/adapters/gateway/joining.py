@@ -24,9 +24,11 @@ REQUESTS: Final = 1_000  # of one task; a coding agent makes hundreds
 
 
 class JoinedProgram(NamedTuple):
-    """What a program gets for one attempt: its member, and the variables that tell it where to ask."""
+    """What a program gets for one attempt: its member, the address of the gateway, and the variables that tell it where
+    to ask."""
 
     member: GatewayMember
+    url: str
     variables: Mapping[str, str]
 
     @property
@@ -70,7 +72,7 @@ class Joining(NamedTuple):
         async with entered(member) as listener:
             if self.has_verbs and listener.verbs is None:
                 listener.verbs = _verbs()
-            yield JoinedProgram(member, self._variables(listener.url, member.token))
+            yield JoinedProgram(member, listener.url, self._variables(listener.url, member.token))
 
     async def aclose(self) -> None:
         """Close the connections to providers."""
