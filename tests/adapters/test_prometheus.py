@@ -113,6 +113,12 @@ async def test_a_server_shows_how_its_workspace_stands_and_reads_that_once_a_sec
                 same = await shown()
                 clock.advance(1)
                 later = await shown()
-    assert first == ["remit_tasks_at_work 0", "remit_open_questions 0", "remit_workers 0"]
+    assert first == [*open_tasks(), "remit_tasks_at_work 0", "remit_open_questions 0", "remit_workers 0"]
     assert same == first
-    assert later == ["remit_tasks_at_work 0", "remit_open_questions 1", "remit_workers 1"]
+    assert later == [*open_tasks(waiting=1), "remit_tasks_at_work 0", "remit_open_questions 1", "remit_workers 1"]
+
+
+def open_tasks(**by_state: int) -> list[str]:
+    """The lines of the open tasks by state."""
+    states = ("pending", "running", "waiting", "cancelling")
+    return [f'remit_open_tasks{{state="{state}"}} {by_state.get(state, 0)}' for state in states]

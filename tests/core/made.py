@@ -264,6 +264,7 @@ MADE = [
     *(ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, **CLOSES, **STOPPED, "by": "ann"}) for word in ENDED),
     refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
+    refused(CODER, Pass("lead", "again", credits="$2"), NOW, rule="credits", sentence="no", handoff=True),
     tokens_used(CODER._replace(labels=Labels("ann")), 7, NOW),
     tokens_used(CODER, 7, NOW, [["t1", 5, 2]]),
     *(ledger_event(f"account.{kind}", Place(), "", NOW, data) for kind, data in ACCOUNT),

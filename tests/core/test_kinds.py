@@ -101,6 +101,12 @@ def test_a_refused_handoff_says_that_it_was_one():
     assert "handoff" not in hop
 
 
+def test_a_refused_hop_says_how_much_money_it_was_to_get():
+    found = refused(first_remit(), Pass("coder", "again", credits="$2"), NOW, rule="credits", sentence="no")
+
+    assert found.data["credits"] == 2_000_000
+
+
 def test_a_task_of_a_plan_says_which_step_it_is():
     plain, step = started(first_remit(), NOW).data, started(first_remit(), NOW, Begun(step="draft")).data
 

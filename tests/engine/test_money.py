@@ -191,6 +191,7 @@ async def test_what_is_set_aside_is_guaranteed_and_refused_at_once_with_all_figu
         "'buyer' was not asked: $0.20 wanted, this run has $0.10 left of $0.50 ($0.00 spent, $0.40 set aside); "
         "give it less, or finish with what you have"
     )
+    assert (await rt.workspace.stats()).refused_credits == 20 * CENT
     await correct(rt)
 
 

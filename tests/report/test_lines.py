@@ -56,7 +56,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("task.failed", ": no disk (by ann)"),
         ("task.died", ": no disk (by ann)"),
         ("task.handed", " to tester, writer (phase test)"),
-        ("hop.refused", ": handoff to lead (loop): no"),
+        ("hop.refused", ": handoff to lead (credits, for $2.00): no"),
         ("effect.done", ": charge"),
         ("artifact.saved", ": a.txt, 5 bytes, text/plain (by ann)"),
         ("model.answered", ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"),

@@ -78,9 +78,20 @@ def test_nothing_has_figures_of_nothing():
         "tokens": 0,
         "credits": 0,
         "refusals": {},
+        "refused_credits": 0,
         "agents": {},
         "breakers": {},
     }
+
+
+@pytest.mark.rule("stats.refused-credits")
+def test_the_money_that_refused_tasks_were_to_get_is_counted():
+    wish = Pass("x", "y", credits="$2")
+    twice = [refused_event(LEAD, wish, at(0), rule=rule, sentence="no") for rule in ("credits", "loop")]
+
+    found = stats(journal(*twice, refused(LEAD, "loop", 1)))
+
+    assert wire.stats(found)["refused_credits"] == found.refused_credits == 2 * (wish.credits or 0)
 
 
 def test_the_figures_of_a_day():
@@ -96,6 +107,7 @@ def test_the_figures_of_a_day():
         "tokens": 35,
         "credits": 0,
         "refusals": {"deadlock": 2, "loop": 1},
+        "refused_credits": 0,
         "agents": {
             "billing": agent(turns=1, handed=1, **took(2 * SECOND)),
             "coder": agent(turns=1, failed=1, tokens=5, attempts=1, **took(SECOND)),

@@ -1,18 +1,20 @@
 """Every route of the table: what it answers, and that an unsafe one happens once."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remit.server.callers import ADMIN
+from remit.server.callers import ADMIN, RUN
 from remit.server.openapi import RouteRows, describe
 from remit.server.routes import ROWS
+from remit.testing import FakeClock
 from server.examples import EXAMPLES, STEP, example
 from server.mutants import tried
 from server.serving import app_of, caller, client
 from server.strangers import Strangers
 from server.worlds import world
-from teams import echo
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +45,7 @@ async def test_every_unsafe_route_happens_once_under_its_key_and_answers_the_sam
 
 @pytest.mark.rule("http.alike")
 async def test_every_route_answers_as_the_table_says_and_knows_nothing_of_other_ids():
-    queries = {"/v1/agents/find": "?q=repeat", "/v1/tasks/{id}/wait": "?timeout=0"}
+    queries = {"/v1/agents/find": "?q=repeat", "/v1/tasks/{id}/wait": "?timeout=0", "/v1/prune": "?days=7"}
     async with world() as at, client(at.app) as http:
         for row in [row for row in ROWS if row.method == "GET"]:
             found = next((name for path, name in IDS.items() if row.path.startswith(path)), "")
@@ -173,3 +175,20 @@ async def test_nearly_right_requests_of_mcp_and_a2a_never_fail_the_server(store:
     async with world(place) as at, at.app.running(), client(at.app) as http:
         found = await tried(http, at, 150, 5, Strangers(http))
     assert found.accepted > 20, found
+
+
+@pytest.mark.rule("http.prune")
+async def test_old_runs_are_counted_and_deleted(tmp_path: Path):
+    clock = FakeClock()
+    with team(tmp_path / "a.db", clock=clock) as rt:
+        rt.agent("echo")(echo)
+        app = app_of(rt, caller(), caller("eve", RUN))
+        await rt.run("echo", "x")
+        clock.advance(2 * 86_400)
+        async with client(app) as http, client(app, "eve") as other:
+            assert (await http.get("/v1/prune?days=1")).json() == {"prunable": 1}
+            assert (await http.get("/v1/prune?days=3")).json() == {"prunable": 0}
+            assert (await other.post("/v1/prune", json={"days": 1})).status_code == 403
+            assert (await http.post("/v1/prune", json={"days": 0})).status_code == 422
+            assert (await http.post("/v1/prune", json={"days": 1})).json() == {"pruned": 1}
+            assert (await http.get("/v1/prune?days=1")).json() == {"prunable": 0}

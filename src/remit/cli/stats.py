@@ -144,6 +144,8 @@ def _overview(figures: Stats) -> Text:
     lines.append(("deadlocks", f"{figures.deadlocks:,}"))
     if figures.credits:
         lines.append(("spent", f"{money(figures.credits)}; details: `{typed('remit money spend')}`"))
+    if figures.refused_credits:
+        lines.append(("not spent", f"{money(figures.refused_credits)} that refused tasks were to get"))
     return Text("\n").join(Text.assemble((f"{name:<10}", "dim"), text) for name, text in lines)
 
 

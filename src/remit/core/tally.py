@@ -182,9 +182,10 @@ class BreakerStats(NamedTuple):
 class Figures:
     """The statistics of one agent.
 
-    `counts` has events, requested tasks, attempts, turns by their end, tokens and credits. `runs` counts the ended runs
-    that started with this agent, by state. `most_passed` is the highest number of handoffs that a task had when this
-    agent handed it over; `most_handed` is how often this agent handed over one task itself.
+    `counts` has events, requested tasks, attempts, turns by their end, tokens, credits, and the credits that refused
+    tasks were to get. `runs` counts the ended runs that started with this agent, by state. `most_passed` is the highest
+    number of handoffs that a task had when this agent handed it over; `most_handed` is how often this agent handed over
+    one task itself.
     """
 
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -380,7 +381,10 @@ class Counting:
         if event.kind in lifecycle.MOVES:
             self._moved(event, task or UnderWay(), figures)
         elif event.kind == "hop.refused":
-            figures.refusals[read(event, HopRefused)["rule"]] += 1
+            data = read(event, HopRefused)
+            figures.refusals[data["rule"]] += 1
+            if "credits" in data:
+                figures.counts["refused_credits"] += data["credits"]
         elif event.kind in SPENDS:
             charge = charge_in(event)
             figures.counts["tokens"] += charge.tokens

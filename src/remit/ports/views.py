@@ -365,6 +365,10 @@ class QueueView(Protocol):
         """Return the agents that have pending tasks."""
         ...
 
+    def open_tasks(self, limit: int) -> dict[str, int]:
+        """Return the number of open tasks by state, each counted up to a limit."""
+        ...
+
     def has_due(self, holder: str, now: int) -> bool:
         """Whether the agent has a pending task that is due and that any worker could claim."""
         ...

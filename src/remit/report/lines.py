@@ -144,7 +144,8 @@ def _handed(event: Event) -> str:
 def _refused(event: Event) -> str:
     data = read(event, HopRefused)
     word = "handoff to " if data.get("handoff") else ""
-    return f": {word}{data['to']} ({data['rule']}): {data['sentence']}"
+    wanted = f", for {spelled('credits', data['credits'])}" if "credits" in data else ""
+    return f": {word}{data['to']} ({data['rule']}{wanted}): {data['sentence']}"
 
 
 def _planned(event: Event) -> str:

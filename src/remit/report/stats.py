@@ -41,7 +41,7 @@ class AgentStats:
 class Stats:
     """Statistics of the events of a period. `tasks` were requested in it. `runs` ended in it, by their end; open runs
     count at their start, by their present state. So each run counts once over disjoint periods. `most_handoffs` is the
-    highest number of handoffs of a single task."""
+    highest number of handoffs of a single task. `refused_credits` is the money that refused tasks were to get."""
 
     events: int = 0
     runs: Counter[str] = field(default_factory=Counter[str])
@@ -52,6 +52,7 @@ class Stats:
     agents: dict[str, AgentStats] = field(default_factory=dict[str, AgentStats])
     refusals: Counter[str] = field(default_factory=Counter[str])
     breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
+    refused_credits: int = 0
 
     @property
     def attempts(self) -> int:
@@ -122,6 +123,7 @@ def sum_of_agents(figures: Mapping[str, Figures], open_runs: Mapping[str, int], 
         agents={who: _agent(some) for who, some in chosen.items() if any(some.counts[name] for name in _WORK)},
         refusals=whole.refusals,
         breakers=whole.breakers,
+        refused_credits=whole.counts["refused_credits"],
     )
 
 

@@ -349,6 +349,7 @@ def stats(stats: Stats) -> Data:
         "tokens": stats.tokens,
         "credits": stats.credits,
         "refusals": dict(sorted(stats.refusals.items())),
+        "refused_credits": stats.refused_credits,
         "agents": {name: _agent(agent) for name, agent in sorted(stats.agents.items())},
         "breakers": {name: _breaker(breaker) for name, breaker in sorted(stats.breakers.items())},
     }

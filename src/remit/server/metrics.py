@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SECOND: Final = 1_000_000  # microseconds
 _MOST_QUESTIONS: Final = 1_000
+_MOST_TASKS: Final = 1_000
 _OF_ALL: Final = "the metrics are those of the whole server; only keys of its own workspace may read them"
 _MISSING: Final = "this server has no metrics; they need more packages there: pip install 'remit[metrics]'"
 
@@ -50,8 +51,9 @@ class WorkspaceGauges:
         return self._text
 
     def _look(self, view: View) -> bytes:
-        # Pending tasks are not counted: that would read a long queue with every scrape.
-        lines = _gauge("remit_tasks_at_work", "Tasks that are at work, with what they delegated.", view.working())
+        by_state = view.open_tasks(_MOST_TASKS)  # no more, so that a scrape does not read a long queue
+        lines = _gauge("remit_open_tasks", "Open tasks by state, counted up to 1000 each.", by_state)
+        lines += _gauge("remit_tasks_at_work", "Tasks that are at work, with what they delegated.", view.working())
         waiting = len(view.questions_open(_MOST_QUESTIONS))
         lines += _gauge("remit_open_questions", "Questions that wait for a person, counted up to 1000.", waiting)
         crew = crew_of(view.workers(), self._opening.clock.now())
@@ -59,8 +61,12 @@ class WorkspaceGauges:
         return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _gauge(name: str, about: str, value: int) -> list[str]:
-    return [f"# HELP {name} {about}", f"# TYPE {name} gauge", f"{name} {value}"]
+def _gauge(name: str, about: str, value: int | dict[str, int]) -> list[str]:
+    """Return the lines of a gauge; with several values, one for each state."""
+    rows = [f"{name} {value}"]
+    if isinstance(value, dict):
+        rows = [f'{name}{{state="{state}"}} {number}' for state, number in value.items()]
+    return [f"# HELP {name} {about}", f"# TYPE {name} gauge", *rows]
 
 
 @asynccontextmanager

@@ -100,6 +100,17 @@ ROWS: Final = (
     _get("/v1/runs/{id}/flow", runs.picture, "Draw a run", {}, query=runs.FlowQuery),
     _get("/v1/runs/{id}/receipts", runs.receipts, "Show what each turn saw", rows_of("receipts")),
     Row("POST", "/v1/runs/{id}/fork", RUN, runs.fork, "Fork a run", body=runs.ForkBody, answers=_MADE),
+    _get("/v1/prune", runs.prunable, "Count old runs", shape(prunable=_NUMBER), query=runs.PruneQuery),
+    Row(
+        "POST",
+        "/v1/prune",
+        ADMIN,
+        runs.prune,
+        "Delete old runs",
+        body=runs.PruneBody,
+        answers={200: shape(pruned=_NUMBER)},
+        waits=True,
+    ),
     Row("POST", "/v1/plans", RUN, runs.submit_plan, "Submit a plan", body=runs.PlanBody, answers=_MADE),
     Row("POST", "/v1/teams", RUN, runs.submit_team, "Give a goal to a team", body=runs.TeamBody, answers=_MADE),
     Row(

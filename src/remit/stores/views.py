@@ -312,6 +312,9 @@ class QueueQueries(Queries):
     def queues(self) -> list[str]:
         return [row[0] for row in self._rows("queues")]
 
+    def open_tasks(self, limit: int) -> dict[str, int]:
+        return dict(cast("list[tuple[str, int]]", self._rows("open_tasks", limit=limit)))
+
     def has_due(self, holder: str, now: int) -> bool:
         return bool(
             self._ask("has_due", (self.workspace, holder, self.workspace, holder, now))[0][0]

@@ -442,13 +442,15 @@ def tokens_used(remit: Remit, tokens: int, now: int, steps: Sequence[Sequence[An
 
 
 class HopRefused(TypedDict):
-    """The data of `hop.refused`; `handoff` is there for a refused handoff."""
+    """The data of `hop.refused`; `handoff` is there for a refused handoff, and `credits` is the money that the hop was
+    to get."""
 
     rule: str
     sentence: str
     task: str
     to: str
     handoff: NotRequired[bool]
+    credits: NotRequired[int]
 
 
 def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, handoff: bool = False) -> Unsealed:
@@ -457,6 +459,8 @@ def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, han
     data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": task, "to": wish.to}
     if handoff:
         data["handoff"] = True
+    if wish.credits is not None:
+        data["credits"] = wish.credits
     return Unsealed("hop.refused", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 

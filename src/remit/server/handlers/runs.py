@@ -30,6 +30,7 @@ from remit.server.handlers.tasks import LabelsBody, RunsQuery, accepted, filters
 
 Title = Annotated[str, Field(min_length=1, max_length=200, json_schema_extra={"pattern": NO_NUL})]
 _PICTURE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_MOST_DAYS: Final = 36_500
 _MEDIA: Final = {"text": "text/plain", "mermaid": "text/plain", "svg": "image/svg+xml"}
 
 
@@ -37,6 +38,18 @@ class FlowQuery(QueryModel):
     """The form of a picture."""
 
     format: Literal["text", "mermaid", "svg"] = "svg"
+
+
+class PruneBody(BodyModel):
+    """How long ago a run must have ended to be deleted, in days."""
+
+    days: Annotated[float, Field(gt=0, le=_MOST_DAYS)]
+
+
+class PruneQuery(QueryModel):
+    """The same, to count what would be deleted."""
+
+    days: Annotated[float, Field(gt=0, le=_MOST_DAYS)]
 
 
 class ForkBody(BodyModel):
@@ -180,3 +193,14 @@ async def submit_team(call: HttpCall[NoQuery, TeamBody]) -> HttpAnswer:
 def plan_of(steps: list[StepBody], goal: str = "") -> Plan:
     """Return the plan of a body."""
     return Plan([one.step for one in steps], goal)
+
+
+async def prunable(call: HttpCall[PruneQuery, NoBody]) -> HttpAnswer:
+    """Count the runs that a `POST` with the same number of days would delete."""
+    return HttpAnswer({"prunable": await call.workspace.looks.prunable(call.query.days)})
+
+
+async def prune(call: HttpCall[NoQuery, PruneBody]) -> HttpAnswer:
+    """Delete the runs that ended more than this number of days ago, and the events that nothing needs any more."""
+    number = await call.workspace.prune(call.body.days, op=call.op, by=call.caller.by)
+    return HttpAnswer({"pruned": number})

@@ -34,6 +34,21 @@ WITH RECURSIVE queue (holder) AS (
 )
 SELECT holder FROM queue WHERE holder IS NOT NULL;
 
+-- name: open_tasks
+-- The open tasks by state, each counted up to a limit, so that a long queue is not read. The order is that of the index
+-- of each state.
+SELECT 'pending', count(*)
+FROM (SELECT 1 FROM task WHERE workspace = :workspace AND state = 'pending' ORDER BY holder LIMIT :limit) AS page
+UNION ALL
+SELECT 'running', count(*)
+FROM (SELECT 1 FROM task WHERE workspace = :workspace AND state = 'running' ORDER BY holder LIMIT :limit) AS page
+UNION ALL
+SELECT 'waiting', count(*)
+FROM (SELECT 1 FROM task WHERE workspace = :workspace AND state = 'waiting' ORDER BY worker LIMIT :limit) AS page
+UNION ALL
+SELECT 'cancelling', count(*)
+FROM (SELECT 1 FROM task WHERE workspace = :workspace AND state = 'cancelling' ORDER BY worker LIMIT :limit) AS page;
+
 -- name: has_due
 -- Whether an agent's queue has a task that could be claimed. Runs at every submission, so it reads no rows.
 SELECT EXISTS (SELECT 1 FROM task

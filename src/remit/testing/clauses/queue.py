@@ -102,6 +102,10 @@ async def what_is_due_is_found_oldest_first(database: Database) -> None:
         await store.tx(work.id, queueing(work, queued=_QUEUED._replace(ready_at=NOW + 10 * (3 - number))))
     await store.tx("other", queueing(first_remit("other", session="s", holder="zoe")))
     equal(await look(store, lambda view: view.queues()), ["helper", "zoe"], "the agents with something pending")
+    for most in (2, 100):
+        found = await look(store, lambda view, most=most: view.open_tasks(most))
+        expected = {"pending": min(5, most), "running": 0, "waiting": 0, "cancelling": 0}
+        equal(found, expected, f"the open tasks by state, counted up to {most}")
 
     def due(worker: str, at: int, limit: int = 10) -> Callable[[View], list[str]]:
         return lambda view: ids(view.due("helper", worker, NOW + at, limit))

@@ -94,6 +94,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "working": lambda view: view.working(),
     "resuming": lambda view: (view.resuming("*"), view.resuming("helper")),
     "queues": lambda view: view.queues(),
+    "open_tasks": lambda view: view.open_tasks(10),
     "has_due": lambda view: (view.has_due("helper", NOW + 10), view.has_due("helper", NOW - 1)),
     "due": lambda view: view.due("helper", "worker", NOW + 10, 10),
     "front": lambda view: view.front(NOW + 10, 10),
