@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server limits conformance docs pictures pins fmt clean
+.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -126,6 +126,9 @@ bench-growth: $(READY)  ## costs that grow with the journal, parallel runs and t
 
 bench-server: $(READY)  ## a workspace of a server next to a bad neighbour; ARGS="--postgres" for PostgreSQL, too
 	$(BIN)/python bench/neighbours.py $(ARGS)
+
+bench-page: $(PAGE)  ## the page of a run of 1,000 tasks in a browser: first node, longest task, frames, size
+	PYTHONPATH=tests $(BIN)/python bench/dashboard.py $(ARGS)
 
 limits: $(READY)  ## what stops endless agents, in remit and in the installed peers
 	$(BIN)/python bench/limits.py $(ARGS)

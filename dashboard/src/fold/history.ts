@@ -22,6 +22,7 @@ const MARKS: Readonly<Record<string, Mark["kind"]>> = {
 
 export class History {
   readonly events: JournalEvent[] = [];
+  readonly times: number[] = []; // of the events
   readonly marks: Mark[] = [];
   // The money of the run after each payment: [time, spent, granted].
   readonly burn: (readonly [at: number, spent: number, granted: number])[] = [];
@@ -51,6 +52,7 @@ export class History {
 
   private take(event: JournalEvent): void {
     this.events.push(event);
+    this.times.push(event.at);
     apply(this.state, event);
     const mark = MARKS[event.kind];
     if (mark !== undefined) this.marks.push({ at: event.at, kind: mark });

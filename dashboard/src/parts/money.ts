@@ -9,7 +9,8 @@ export function money(micro: number): string {
   return `${sign}$${size < 0.01 ? size.toFixed(4) : size.toFixed(2).replace(/\B(?=(\d{3})+\.)/g, ",")}`;
 }
 
-export const count = (number: number): string => number.toLocaleString("en-US");
+const NUMBER = new Intl.NumberFormat("en-US"); // made once: making one takes longer than all it formats
+export const count = (number: number): string => NUMBER.format(number);
 
 // "1 task", "2 tasks"
 export const many = (number: number, word: string, words = `${word}s`): string =>

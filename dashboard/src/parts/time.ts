@@ -30,7 +30,10 @@ export function left(micros: number): string {
   return `${Math.round(seconds / 86_400)} d left`;
 }
 
-export const clockTime = (at: number): string => new Date(at / 1000).toLocaleTimeString("en-GB");
+export function clockTime(at: number): string {
+  const then = new Date(at / 1000);
+  return [then.getHours(), then.getMinutes(), then.getSeconds()].map(two).join(":");
+}
 
 export function day(at: number, now: number): string {
   const then = new Date(at / 1000);

@@ -1,6 +1,5 @@
 // The head of the page: what the run is, how it goes, what it costs.
-import { sentence } from "../fold/sentence";
-import { holders, type Task, walk } from "../fold/state";
+import type { Task } from "../fold/state";
 import { cli, CopyAsCli } from "../parts/copycli";
 import { count, money } from "../parts/money";
 import { BurnLine, Pill } from "../parts/pill";
@@ -29,13 +28,13 @@ export function Head({ model }: { model: RunModel }) {
         <Meta model={model} root={root} />
       </div>
       <Facts model={model} root={root} />
-      <p class="sentence">{sentence(model.state.value)}</p>
+      <p class="sentence">{model.sentence.value}</p>
     </header>
   );
 }
 
 function Meta({ model, root }: { model: RunModel; root: Task }) {
-  const agents = new Set(walk(model.state.value).flatMap(holders)).size;
+  const agents = model.agents.value;
   return (
     <p class="meta">
       <span class="mono">{root.id}</span>

@@ -1,6 +1,6 @@
 // Small hooks of the run page.
 import { signal } from "@preact/signals";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const small = matchMedia("(max-width: 720px)");
 
@@ -13,4 +13,17 @@ export function useFocus<E extends HTMLElement>() {
   const ref = useRef<E>(null);
   useLayoutEffect(() => ref.current?.focus(), []);
   return ref;
+}
+
+const PARTS = 3;
+
+/** Count to three, one after the other task of the browser: what is drawn first is seen first. */
+export function useSoon(): number {
+  const [at, setAt] = useState(0);
+  useEffect(() => {
+    if (at >= PARTS) return undefined;
+    const timer = setTimeout(() => setAt(at + 1));
+    return () => clearTimeout(timer);
+  }, [at]);
+  return at;
 }

@@ -4,6 +4,7 @@ import { ApiError, call } from "../api";
 import type { JournalEvent } from "../fold/events";
 import { History } from "../fold/history";
 import { isOver } from "../fold/lifecycle";
+import { sentence } from "../fold/sentence";
 import { openQuestion, type Question, rootOf, type RunState, type Task } from "../fold/state";
 import { type Gap, listen, onGap, onOpened, onWords, type Words } from "../stream";
 import { layout, type Layout } from "./layout";
@@ -29,6 +30,9 @@ interface EventPage {
 
 const PAGE = 1_000;
 const TICK = 250; // milliseconds between two looks at the clock
+const LARGE = 150; // tasks
+const CROWD = 24; // open tasks
+const CALM = 120; // milliseconds between two changes of the page of a large run
 const WORDS = 20_000; // characters of an answer that are kept
 
 export class RunModel {
@@ -104,6 +108,21 @@ export class RunModel {
   /** What the widths of edges are measured by: what the run was given, or what it has spent, in steps of a factor. */
   readonly measure = computed(() => this.granted.value ?? 2 ** Math.ceil(Math.log2(Math.max(1, this.root.value?.total ?? 1))));
 
+  readonly sentence = computed(() => sentence(this.state.value));
+  /** How many agents have worked in the run. */
+  readonly agents = computed(() => {
+    const names = new Set<string>();
+    for (const task of this.state.value.tasks.values()) {
+      names.add(task.agent);
+      for (const one of task.trail) if (!one.parallel && one.sentBack === "") names.add(one.sender);
+    }
+    return names.size;
+  });
+  /** Whether there are so many tasks that the page changes less often. */
+  readonly large = computed(() => this.whole.value.tasks.size > LARGE);
+  /** Whether so many tasks are open that none pulses: to draw each of them in each frame takes long. */
+  readonly crowded = computed(() => this.whole.value.open > CROWD);
+
   /** Read the run, and go on with the stream. Return a function that stops. */
   start(): () => void {
     this.stops.push(
@@ -112,7 +131,8 @@ export class RunModel {
       onOpened(() => void this.catchUp()),
       onWords((words) => this.overhear(words)),
     );
-    const timer = setInterval(() => this.tick(), TICK);
+    let ticks = 0;
+    const timer = setInterval(() => ticks++ % (this.large.value ? 4 : 1) === 0 && this.tick(), TICK);
     const looking = effect(() => {
       if (!this.over.value) void this.look();
     });
@@ -125,6 +145,7 @@ export class RunModel {
   private stop(): void {
     for (const stop of this.stops.splice(0)) stop();
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.frame);
   }
 
   private tick(): void {
@@ -172,12 +193,10 @@ export class RunModel {
     if (events.length === 0) return;
     this.waiting.push(...events);
     if (this.reading !== undefined || this.frame !== 0) return;
-    // One change of the page for all events of a frame; a hidden page has no frames.
-    const soon = document.hidden ? (go: () => void) => setTimeout(go, 100) as unknown as number : requestAnimationFrame;
     this.frame = soon(() => {
       this.frame = 0;
       if (this.reading === undefined) this.take([]);
-    });
+    }, document.hidden || this.large.peek());
   }
 
   private take(events: readonly JournalEvent[]): void {
@@ -242,3 +261,8 @@ export class RunModel {
     this.clock.value = Date.now() * 1_000;
   }
 }
+
+/** One change of the page for all events of a frame, or of a moment: a hidden page has no frames, and drawing a large
+ * run takes long. */
+const soon = (go: () => void, later: boolean): number =>
+  later ? (setTimeout(go, CALM) as unknown as number) : requestAnimationFrame(go);

@@ -1,6 +1,6 @@
 // The tree as an indented list: what a screen reader and the keyboard use at every width, and what a phone shows.
 import { useComputed } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { holders, type RunState, type Task } from "../fold/state";
 import { money } from "../parts/money";
 import { Glyph } from "../parts/pill";
@@ -56,15 +56,31 @@ export function Nested({ model }: { model: RunModel }) {
     chooseKey(model, to.dataset.item as string);
     to.focus();
   };
+  const rows = rowsOf(model.state.peek());
+  const shown = useSlices(rows.length);
   return (
     <div class="list">
-      <ul role="tree" aria-label="Delegation tree" ref={ref} onKeyDown={walk}>
-        {rowsOf(model.state.peek()).map((row) => (
+      <ul role="tree" aria-label="Delegation tree" ref={ref} onKeyDown={walk} aria-busy={shown < rows.length}>
+        {rows.slice(0, shown).map((row) => (
           <Item key={row.key} model={model} row={row} />
         ))}
       </ul>
     </div>
   );
+}
+
+const SLICE = 40;
+
+/** How many rows to draw: some at once and the others step by step, so that a long list does not hold up the page. */
+function useSlices(all: number): number {
+  const [shown, setShown] = useState(SLICE);
+  const missing = shown < all;
+  useEffect(() => {
+    if (!missing) return undefined;
+    const timer = setTimeout(() => setShown(shown + SLICE), 30);
+    return () => clearTimeout(timer);
+  }, [missing, shown]);
+  return shown;
 }
 
 const levelOf = (item: HTMLElement | undefined): number => Number(item?.getAttribute("aria-level") ?? 0);
@@ -113,7 +129,7 @@ function TaskLine({ model, id, on }: { model: RunModel; id: string; on: boolean 
   const said = isAlive(task) && narrow.value ? model.saying(id) : ""; // on a phone this list is what is seen
   return (
     <div class={`line t-${toneOf(task)}${on ? " on" : ""}`}>
-      <Glyph sign={signOf(task, model.workers.value)} />
+      {narrow.value && <Glyph sign={signOf(task, model.workers.value)} />}
       <b>
         {holders(task).join(" → ")} <span class="unseen">{wordOf(task)}</span>
       </b>

@@ -6,7 +6,7 @@ import { titleOf } from "./look";
 import { Ask } from "./ask";
 import { Drawer } from "./drawer";
 import { Head } from "./head";
-import { narrow } from "./hooks";
+import { narrow, useSoon } from "./hooks";
 import { useRunKeys } from "./keys";
 import { RunModel } from "./model";
 import { Nested } from "./nested";
@@ -40,6 +40,7 @@ export function RunPage({ values }: { values: Record<string, string> }) {
 
 function Whole({ model }: { model: RunModel }) {
   const first = model.questions.value[0]?.[1];
+  const rest = useSoon(); // the tree comes first; all at once would hold up the page for longer
   return (
     <>
       <Head model={model} />
@@ -51,10 +52,10 @@ function Whole({ model }: { model: RunModel }) {
       <div class="body">
         <div class="left">
           <Tree model={model} />
-          <Nested model={model} />
-          <Time model={model} />
+          {(rest > 2 || narrow.value) && <Nested model={model} />}
+          {rest > 0 && <Time model={model} />}
         </div>
-        <Drawer model={model} />
+        {rest > 1 ? <Drawer model={model} /> : <aside class="drawer" aria-label="About a task" />}
       </div>
     </>
   );

@@ -1,5 +1,6 @@
 // The rows of the timeline, in the order of the tree: of a stack its first three, and one line for the rest.
 import type { RunState, Task } from "../fold/state";
+import { count } from "../parts/money";
 import { below } from "./layout";
 
 export type Row = { readonly kind: "task"; readonly task: Task } | { readonly kind: "more"; readonly depth: number; readonly text: string };
@@ -15,7 +16,7 @@ export function rowsOf(state: RunState): Row[] {
         for (const member of one.stack.slice(0, SHOWN)) rows.push({ kind: "task", task: member });
         const first = one.stack[0] as Task;
         const rest = one.stack.length - SHOWN;
-        if (rest > 0) rows.push({ kind: "more", depth: first.depth, text: `and ${rest.toLocaleString("en-US")} more ${first.agent}` });
+        if (rest > 0) rows.push({ kind: "more", depth: first.depth, text: `and ${count(rest)} more ${first.agent}` });
       }
     }
   };

@@ -43,7 +43,7 @@ export function Time({ model }: { model: RunModel }) {
   const left = width < 520 ? 96 : 136;
   const room = width - left - RIGHT;
   const start = model.whole.value.first;
-  const line = axis(model.history.events.map((event) => event.at), start, model.end.value, room);
+  const line = axis(model.history.times, start, model.end.value, room);
   const marks = ticks(line, start, room);
   const grab = (event: PointerEvent) => drag(event, (x) => model.showAt(x >= room - 3 ? Infinity : line.t(x)), left);
   return (

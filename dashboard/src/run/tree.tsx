@@ -8,7 +8,7 @@ import { ChipView, NodeView, StackView } from "./node";
 const MARGIN = 24;
 const FOOT = 60; // room for the tools below the tree
 const MANY = 120; // with more boxes than that, only those in sight are drawn
-const BESIDE = 300; // pixels around what is in sight
+const BESIDE = 160; // pixels around what is in sight
 
 interface Sight {
   readonly left: number;
@@ -40,11 +40,15 @@ function useSight() {
   useLayoutEffect(() => {
     const el = ref.current;
     if (el === null) return;
-    const look = () => setSight({ left: el.scrollLeft, top: el.scrollTop, width: el.clientWidth, height: el.clientHeight });
+    const look = () =>
+      setSight((before) => {
+        const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = el;
+        const same = before.left === left && before.top === top && before.width === width && before.height === height;
+        return same ? before : { left, top, width, height };
+      });
     const watch = new ResizeObserver(look);
-    watch.observe(el);
+    watch.observe(el); // it looks at once, when the browser has laid out the page
     el.addEventListener("scroll", look, { passive: true });
-    look();
     return () => {
       watch.disconnect();
       el.removeEventListener("scroll", look);
@@ -63,7 +67,7 @@ export function Tree({ model }: { model: RunModel }) {
     if (key !== "") chooseKey(model, key);
   };
   return (
-    <div class="tree">
+    <div class={model.crowded.value ? "tree crowded" : "tree"}>
       <div class="treescroll" ref={ref} onClick={choose} aria-hidden="true">
         <div class="room" style={{ width: `${all.width * scale + 2 * MARGIN}px`, height: `${all.height * scale + MARGIN + FOOT}px` }}>
           <div class="stage" style={{ width: `${all.width}px`, height: `${all.height}px`, transform: `scale(${scale})` }}>
