@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page limits conformance docs pictures pins fmt clean
+.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -129,6 +129,9 @@ bench-server: $(READY)  ## a workspace of a server next to a bad neighbour; ARGS
 
 bench-page: $(PAGE)  ## the page of a run of 1,000 tasks in a browser: first node, longest task, frames, size
 	PYTHONPATH=tests $(BIN)/python bench/dashboard.py $(ARGS)
+
+bench-gateway: $(READY)  ## streams of models through the gateway, beside the same streams without it
+	$(BIN)/python bench/gateway.py $(ARGS)
 
 limits: $(READY)  ## what stops endless agents, in remit and in the installed peers
 	$(BIN)/python bench/limits.py $(ARGS)

@@ -154,3 +154,14 @@ def test_a_crowd_and_an_hour_of_a_day_are_measured(tmp_path: Path):
     (hour,) = asyncio.run(day.day(1, tmp_path, hours=1))
     assert hour["runs"] == 120  # a run and a submitted task each minute
     assert hour["file_mb"] > 0
+
+
+def test_streams_are_measured_through_the_gateway_and_without_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "argv", ["gateway.py", "--quick"])
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "")  # set back at the end
+    import_module("gateway").main()
+    told = capsys.readouterr().out
+    assert "event lag, 1 at once, through the gateway: median" in told
+    assert "memory more after 100 streams than after 10" in told

@@ -27,7 +27,7 @@ from remit.adapters.gateway.upstream import Upstreams
 from remit.adapters.gateway.wires import WIRES, RefusalSent, WireFormat
 from remit.adapters.guard import GuardedProtocol
 from remit.core.values import Json, decode, encode
-from remit.errors import BadInput
+from remit.errors import BadInput, Refused
 
 BODY: Final = 32 * 2**20  # bytes of a request
 SECONDS: Final = 30.0  # for the whole body of a request
@@ -121,17 +121,20 @@ class GatewayListener:
         self, member: GatewayMember, wire: WireFormat, headers: list[tuple[str, str]], receive: Receive, send: Send
     ) -> None:
         try:
-            request = await _read(wire, headers, receive)
-        except BadInput as error:
+            with member.room():
+                request = await _read(wire, headers, receive)
+                await self._passed(member, request, receive, send)
+        except (BadInput, Refused) as error:
             await _answer(send, wire.refusal(str(error), streams=False))
-            return
+
+    async def _passed(self, member: GatewayMember, request: ProgramRequest, receive: Receive, send: Send) -> None:
         out, pieces = anyio.create_memory_object_stream[Sent](_PIECES)
         work = member.start(member.ask(request, out))
         leaving = asyncio.ensure_future(_left(receive, work))
         try:
             async with pieces:
                 if not await _pass(pieces, send):
-                    await _answer(send, wire.refusal(_OVER, streams=request.asked.streams))
+                    await _answer(send, request.wire.refusal(_OVER, streams=request.asked.streams))
         finally:
             leaving.cancel()
             work.cancel()

@@ -11,7 +11,8 @@ import hashlib
 import hmac
 import secrets
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -33,6 +34,7 @@ T = TypeVar("T")
 MAX_TOKENS: Final = 8_000  # of one answer, unless the member says otherwise
 LEAST_TOKENS: Final = 4_096  # a shorter answer would be cut, and the program would ask for it again
 AT_ONCE: Final = 8  # requests of one member
+WAITING: Final = 64  # requests of one member, at work or waiting
 _LOOKS: Final = frozenset(("list_agents", "check_delegation_status", "recall"))
 _BYTES: Final = 3  # of a request for each token of input, if nothing better is known
 
@@ -57,12 +59,24 @@ class GatewayMember:
         self._context = copy_context()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._free = asyncio.Semaphore(AT_ONCE)
+        self._here = 0  # requests at work or waiting
         self._calls: Counter[str] = Counter()
         self._last = (0, 0)  # bytes of the latest request, and its tokens of input
 
     def knows(self, token: str) -> bool:
         """Whether this is the member's token."""
         return hmac.compare_digest(digest_of(token), self.digest)
+
+    @contextmanager
+    def room(self) -> Generator[None]:
+        """Count a request while it is here. Raise `Refused` if there are too many: each has its body in memory."""
+        if self._here >= WAITING:
+            raise Refused(f"this program has {WAITING} requests at once already; wait for their answers", rule="busy")
+        self._here += 1
+        try:
+            yield
+        finally:
+            self._here -= 1
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run work of the turn in a task that carries the turn's context."""

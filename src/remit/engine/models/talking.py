@@ -59,7 +59,9 @@ class KeptTalks(NamedTuple):
                 return begins
         if live.agent.rules.converses and not live.operations.inside_tool and _is_free(live, OWN):
             return OWN
-        names = (begins, *(f"{begins}.{number}" for number in range(2, 1_000)))
+        if _is_free(live, begins):
+            return begins
+        names = (f"{begins}.{number}" for number in range(2, 1_000))
         return next(one for one in names if _is_free(live, one))
 
     def _put(self, live: LiveTask, name: str, begins: str) -> KeptTalk:
