@@ -9,6 +9,7 @@ import { spots } from "../src/pages/minitree";
 import { allows, unused } from "../src/pages/permissions";
 import { follow, listed } from "../src/pages/runlist";
 import { matching } from "../src/palette";
+import { Beats } from "../src/parts/beats";
 import { difference, isDiff } from "../src/parts/diff";
 import { ahead, ago, dollars, figure, firstLine, shortVersion, span } from "../src/parts/said";
 
@@ -158,4 +159,23 @@ test("figures and times are short", () => {
   expect([ago(null), ago(0, 12_000_000), ago(5, 6), ahead(9, 9), ahead(60_000_000, 0)]).toEqual(["never", "12 s ago", "now", "over", "in 60 s"]);
   expect([shortVersion(12), shortVersion(2646248708360903)]).toEqual(["12", "…0903"]);
   expect(firstLine("\n# Task: do it\nmore")).toBe("do it");
+});
+
+describe("heartbeats", () => {
+  const second = 1_000_000;
+  const now = 1_700_000_000 * second;
+
+  test("a worker whose last one is older than another's by 30 seconds is lost", () => {
+    const workers = [{ id: "fresh", seen_at: now - second }, { id: "old", seen_at: now - 31 * second }, { id: "unknown", seen_at: null }];
+    expect([...new Beats().alive(workers, now)]).toEqual(["fresh", "unknown"]);
+  });
+
+  test("a clock that is wrong loses nobody, until no heartbeat comes for 30 seconds", () => {
+    const beats = new Beats();
+    const far = now - 3_600 * second; // the server's clock is an hour behind
+    expect([...beats.alive([{ id: "one", seen_at: far }], now)]).toEqual(["one"]);
+    expect([...beats.alive([{ id: "one", seen_at: far + 10 * second }], now + 20 * second)]).toEqual(["one"]);
+    expect([...beats.alive([{ id: "one", seen_at: far + 10 * second }], now + 60 * second)]).toEqual([]);
+    expect([...beats.alive([{ id: "one", seen_at: far + 65 * second }], now + 65 * second)]).toEqual(["one"]);
+  });
 });

@@ -171,6 +171,21 @@ def test_money_is_shown_granted_reconciled_and_downloaded(
 
 
 @pytest.mark.rule("page.settings")
+def test_old_runs_are_counted_and_pruned(served: Served, open_page: OpenPage, shot: Shot):
+    served.outcome(served.run("a"))
+    page = open_page("/settings?tab=keep", at=served)
+    expect(page.get_by_role("status").filter(has_text="0 runs")).to_be_visible()
+    expect(page.get_by_role("button", name="Prune")).to_have_attribute("title", "No run is that old.")
+    page.route("**/v1/prune?days=1", lambda route: route.fulfill(json={"prunable": 3}))
+    page.get_by_label("Ended more than").fill("1")
+    expect(page.get_by_role("status").filter(has_text="3 runs")).to_be_visible()
+    shot(page, "settings-keep")
+    page.get_by_role("button", name="Prune").click()
+    page.get_by_role("button", name="Delete 3 runs").click()
+    expect(page.get_by_text("0 runs deleted")).to_be_visible()  # those of the test are new
+
+
+@pytest.mark.rule("page.settings")
 def test_a_key_is_shown_once_and_revoked_and_a_hook_is_added(serve: Serve, open_page: OpenPage, shot: Shot):
     office = serve(OFFICE, REMIT_MASTER_KEY="MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
     page = open_page("/settings", at=office)

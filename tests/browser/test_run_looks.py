@@ -12,6 +12,7 @@ from browser.large_runs import RUN, LargeRun, watched
 from browser.serving import Served
 from browser.teams_of_runs import CHAIN
 from browser.test_run import go, item, node, pill
+from remit.core.times import SECOND
 
 Shot = Callable[[Page, str], Path]
 
@@ -87,6 +88,22 @@ def test_nothing_moves_for_a_person_who_wants_no_motion(asking: tuple[Served, st
     page = open_page(f"/runs/{run}", at=served, reduced_motion="reduce")
     expect(node(page, "reviewer")).to_be_visible()
     assert page.evaluate("document.getAnimations().length") == 0
+
+
+@pytest.mark.rule("page.lost")
+def test_the_node_of_a_worker_that_is_silent_is_hollow(serve: Serve, open_page: OpenPage):
+    served = serve(CHAIN)
+    run = served.run("build the login", credits="0.50USD")
+    page = open_page("/", at=served)
+    (worker,) = served.call("GET", "/v1/workers")["workers"]
+    silent = {**worker, "seen_at": worker["seen_at"] - 31 * SECOND}
+    told = [[{**worker, "id": "other"}, silent]]
+    page.route("**/v1/workers", lambda route: route.fulfill(json={"workers": told[0]}))
+    page.goto(f"{served.url}/runs/{run}")
+    expect(node(page, "coder").locator(".glyph.s-gone")).to_be_visible()
+    told[0] = [worker]
+    page.reload()
+    expect(node(page, "coder").locator(".glyph.s-live")).to_be_visible()
 
 
 @pytest.mark.rule("page.large")

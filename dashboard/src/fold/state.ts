@@ -28,6 +28,7 @@ export interface Refusal {
   readonly handoff: boolean;
   readonly turn: number;
   readonly asker: string;
+  readonly credits: number; // what the task was to get
 }
 
 export interface Handoff {

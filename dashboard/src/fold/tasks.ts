@@ -219,7 +219,7 @@ const NOTES: Readonly<Record<string, Note>> = {
 };
 
 export function refuse(state: RunState, task: Task, event: JournalEvent): void {
-  const { to, task: text, rule, sentence, handoff = false } = event.data;
+  const { to, task: text, rule, sentence, handoff = false, credits = 0 } = event.data;
   const known = task.refusals.some((one) => one.to === to && one.rule === rule);
   task.refusals.push({
     at: event.at,
@@ -230,6 +230,7 @@ export function refuse(state: RunState, task: Task, event: JournalEvent): void {
     handoff,
     turn: task.trail.length,
     asker: event.agent,
+    credits,
   });
   state.refused++;
   if (!known) state.shape++;

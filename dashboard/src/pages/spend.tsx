@@ -120,8 +120,8 @@ function Sums({ told, since }: { told: Spending; since: number | undefined }) {
         </div>
       )}
       <div>
-        <dt>{saved === undefined ? "calls refused" : "saved by refusals"}</dt>
-        <dd>{saved === undefined ? figure(all) : dollars(saved)}</dd>
+        <dt>{saved ? "not spent, refused" : "calls refused"}</dt>
+        <dd>{saved ? dollars(saved) : figure(all)}</dd>
         <dd class="faint one-line">{refusals.map(([rule, number]) => `${rule} ×${number}`).join(", ") || "none"}</dd>
       </div>
       {told.pruned && (

@@ -1,17 +1,17 @@
 // What runs by the clock, which processes work, and how long the journal is kept.
 import { useState } from "preact/hooks";
-import { call, route, sentenceOf } from "../api";
+import { address, call, freshKey, route, sentenceOf } from "../api";
+import { AskAct } from "../parts/asks";
+import { isSilent } from "../parts/beats";
 import { cli } from "../parts/copycli";
-import { FormDialog } from "../parts/dialog";
 import { useLoad } from "../parts/load";
+import { many } from "../parts/money";
 import { Pill } from "../parts/pill";
-import { Act, Command, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
+import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
 import { ago, ahead, dollars } from "../parts/said";
 import { useNow } from "../parts/ticking";
 import { say } from "../parts/toast";
 import type { ScheduleRow, Spending, WorkerRow } from "../shapes";
-
-const SILENT = 30_000_000; // microseconds without a beat, after which a worker counts as lost
 
 export function Workers() {
   const time = useNow();
@@ -45,7 +45,7 @@ export function Workers() {
                       <td class="mono">{one.id}</td>
                       <td class="num">{one.process || "another machine"}</td>
                       <td class="num">{one.concurrency}</td>
-                      <td class={one.seen_at && time - one.seen_at > SILENT ? "num bad-text" : "num"}>{one.seen_at ? ago(one.seen_at, time) : "–"}</td>
+                      <td class={isSilent(one.seen_at, time) ? "num bad-text" : "num"}>{one.seen_at ? ago(one.seen_at, time) : "–"}</td>
                     </tr>
                   ))}
                 </tbody>
@@ -65,7 +65,6 @@ export function Workers() {
 export function Schedules() {
   const time = useNow();
   const loaded = useLoad<{ schedules: ScheduleRow[] }>("/v1/schedules", (event) => event.kind.startsWith("schedule."));
-  const [removes, setRemoves] = useState<ScheduleRow>();
   async function toggle(one: ScheduleRow) {
     const verb = one.state === "paused" ? "resume" : "pause";
     try {
@@ -126,9 +125,21 @@ export function Schedules() {
                           <Act scope="admin" class="button small" onClick={() => void toggle(one)}>
                             {one.state === "paused" ? "Resume" : "Pause"}
                           </Act>
-                          <Act scope="admin" class="button small no" label={`Remove ${one.name}`} onClick={() => setRemoves(one)}>
-                            Remove
-                          </Act>
+                          <AskAct
+                            scope="admin"
+                            verb="Remove"
+                            bad
+                            small
+                            label={`Remove ${one.name}`}
+                            title={`Remove the schedule ${one.name}?`}
+                            command={cli("schedule", "rm", one.name)}
+                            send={async () => {
+                              await call("DELETE", route("schedules", one.name));
+                              say(`${one.name} is removed`);
+                            }}
+                          >
+                            <p class="quiet">No more runs of it start. Runs that it has started stay.</p>
+                          </AskAct>
                         </div>
                       </td>
                     </tr>
@@ -143,39 +154,53 @@ export function Schedules() {
           )
         }
       </Shown>
-      {removes && (
-        <FormDialog
-          title={`Remove the schedule ${removes.name}?`}
-          verb="Remove"
-          bad
-          onClose={() => setRemoves(undefined)}
-          onSend={async () => {
-            await call("DELETE", route("schedules", removes.name));
-            say(`${removes.name} is removed`);
-          }}
-          aside={<CopyCli text={cli("schedule", "rm", removes.name)} />}
-        >
-          <p class="quiet">No more runs of it start. Runs that it has started stay.</p>
-        </FormDialog>
-      )}
     </section>
   );
 }
 
+const DAYS = 90;
+
 export function Keep() {
-  const spent = useLoad<Spending>("/v1/spend?by=day");
+  const [days, setDays] = useState(DAYS);
+  const old = useLoad<{ prunable: number }>(address("/v1/prune", { days }), (event) => event.kind === "runs.pruned");
+  const spent = useLoad<Spending>("/v1/spend?by=day", (event) => event.kind === "runs.pruned");
   const pruned = spent.data?.pruned;
+  const number = old.data?.prunable;
   return (
     <section>
       <div class="section-head">
         <h2>Retention</h2>
+        <span class="faint">the journal keeps every run until it is pruned</span>
       </div>
       <p class="quiet set-text">
-        The journal keeps every run until it is pruned. A worker of a team with <code>keep_days</code> prunes ended runs by itself, every hour; a person does it with the command below. Money that
-        pruned runs have spent stays in the sums.
+        A worker of a team with <code>keep_days</code> prunes ended runs by itself, every hour. Money that pruned runs have spent stays in the sums.
       </p>
-      <Command text="remit prune --days 90 --dry-run" />
-      {pruned ? <p class="set-text">Runs that were pruned so far have spent {dollars(pruned.credits)}.</p> : <p class="faint set-text">Nothing that cost money was pruned so far.</p>}
+      <div class="keep card">
+        <label>
+          Ended more than{" "}
+          <input class="field small" type="number" min={1} max={36_500} value={days} onInput={(event) => setDays(Number(event.currentTarget.value) || DAYS)} /> days ago
+        </label>
+        <b role="status">{number === undefined ? "…" : many(number, "run")}</b>
+        <span class="grow" />
+        <CopyCli text={cli("prune", "--days", String(days), "--dry-run")} />
+        <AskAct
+          scope="admin"
+          verb="Prune"
+          does={`Delete ${many(number ?? 0, "run")}`}
+          bad
+          off={number ? "" : "No run is that old."}
+          title={`Delete the runs that ended more than ${many(days, "day")} ago?`}
+          command={cli("prune", "--days", String(days))}
+          send={async () => {
+            const done = await call<{ pruned: number }>("POST", "/v1/prune", { days }, freshKey());
+            say(`${many(done.pruned, "run")} deleted`);
+            old.reload();
+          }}
+        >
+          <p class="quiet">Their events, contexts and answers are removed from the journal. This cannot be taken back.</p>
+        </AskAct>
+      </div>
+      <p class="faint set-text">{pruned ? `Runs that were pruned so far have spent ${dollars(pruned.credits)}.` : "Nothing that cost money was pruned so far."}</p>
     </section>
   );
 }

@@ -6,6 +6,8 @@ import { History } from "../fold/history";
 import { isOver } from "../fold/lifecycle";
 import { sentence } from "../fold/sentence";
 import { openQuestion, type Question, rootOf, type RunState, type Task } from "../fold/state";
+import { Beats } from "../parts/beats";
+import type { WorkerRow } from "../shapes";
 import { type Gap, listen, onGap, onOpened, onWords, type Words } from "../stream";
 import { layout, type Layout } from "./layout";
 
@@ -49,6 +51,7 @@ export class RunModel {
   readonly said = signal<ReadonlyMap<string, string>>(new Map()); // what models are saying, by task
   readonly acting = signal<Acting>(NOTHING); // the question that is being edited or rejected
   readonly workers = signal<ReadonlySet<string> | null>(null); // those that are alive
+  private readonly beats = new Beats();
   private readonly version = signal(0);
   private readonly stops: (() => void)[] = [];
   private waiting: JournalEvent[] = [];
@@ -155,8 +158,8 @@ export class RunModel {
   /** Read which workers are alive: a task of another one is drawn hollow. */
   private async look(): Promise<void> {
     try {
-      const { workers } = await call<{ workers: { id: string }[] }>("GET", "/v1/workers");
-      this.workers.value = new Set(workers.map((one) => one.id));
+      const { workers } = await call<{ workers: WorkerRow[] }>("GET", "/v1/workers");
+      this.workers.value = this.beats.alive(workers, Date.now() * 1_000);
     } catch {
       this.workers.value = null; // not known, so nothing is drawn hollow
     }

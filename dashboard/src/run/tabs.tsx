@@ -88,6 +88,11 @@ export function RefusedTab({ model, task }: TabOf) {
             {one.sentence}
             {one.task !== "" && <small>{one.task}</small>}
           </span>
+          {one.credits > 0 && (
+            <span class="v" title="It was to get this much">
+              {money(one.credits)}
+            </span>
+          )}
         </div>
       ))}
       {task.moreRefused > 0 && <p class="none">and {count(task.moreRefused)} more, not listed</p>}
