@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 
 from remit.adapters.gateway.gemini import MODELS, Gemini, gemini_at
 from remit.adapters.gateway.members import GatewayMember, digest_of
-from remit.adapters.gateway.passing import AnswerHead, ProgramRequest, Sent
+from remit.adapters.gateway.passing import AnswerHead, AnswerPipe, ProgramRequest
 from remit.adapters.gateway.reading import fields
 from remit.adapters.gateway.upstream import Upstreams
 from remit.adapters.gateway.wires import WIRES, RefusalSent, WireFormat
@@ -32,7 +32,6 @@ from remit.errors import BadInput, Refused
 BODY: Final = 32 * 2**20  # bytes of a request
 SECONDS: Final = 30.0  # for the whole body of a request
 _BACKLOG: Final = 256
-_PIECES: Final = 64  # of an answer between the provider and a slow program
 _JSON: Final = (("content-type", "application/json"),)
 _OVER: Final = "the task that this program works on is over"
 _UNKNOWN: Final = "this token is not valid here: its task has ended, or another attempt has taken it over"
@@ -128,13 +127,13 @@ class GatewayListener:
             await _answer(send, wire.refusal(str(error), streams=False))
 
     async def _passed(self, member: GatewayMember, request: ProgramRequest, receive: Receive, send: Send) -> None:
-        out, pieces = anyio.create_memory_object_stream[Sent](_PIECES)
-        work = member.start(member.ask(request, out))
+        pieces = AnswerPipe()
+        work = member.start(member.ask(request, pieces))
+        work.add_done_callback(lambda _: pieces.close())  # also if it is cancelled before it begins
         leaving = asyncio.ensure_future(_left(receive, work))
         try:
-            async with pieces:
-                if not await _pass(pieces, send):
-                    await _answer(send, request.wire.refusal(_OVER, streams=request.asked.streams))
+            if not await _pass(pieces, send):
+                await _answer(send, request.wire.refusal(_OVER, streams=request.asked.streams))
         finally:
             leaving.cancel()
             work.cancel()
@@ -149,7 +148,7 @@ async def _left(receive: Receive, work: asyncio.Task[None]) -> None:
     work.cancel()
 
 
-async def _pass(pieces: Any, send: Send) -> bool:
+async def _pass(pieces: AnswerPipe, send: Send) -> bool:
     """Pass an answer on to the program. Return whether there was one."""
     began = False
     async for piece in pieces:

@@ -17,9 +17,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from anyio.streams.memory import MemoryObjectSendStream
-
-from remit.adapters.gateway.passing import ProgramRequest, RequestPassage, Sent
+from remit.adapters.gateway.passing import AnswerPipe, ProgramRequest, RequestPassage
 from remit.adapters.gateway.reading import recorded
 from remit.adapters.gateway.tools import ToolPermit
 from remit.adapters.gateway.upstream import BROKEN, Upstreams
@@ -97,19 +95,19 @@ class GatewayMember:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def ask(self, request: ProgramRequest, out: MemoryObjectSendStream[Sent]) -> None:
+    async def ask(self, request: ProgramRequest, out: AnswerPipe) -> None:
         """Ask a model for the program, and pass its answer to `out`."""
         assert self.upstreams is not None
-        async with out, self._free:
-            passage = RequestPassage(request, self.upstreams, out)
-            try:
+        passage = RequestPassage(request, self.upstreams, out)
+        try:
+            async with self._free:
                 await self._asked(request, passage)
-            except RemitError as error:
-                self.refused = f"no model answered: {error}" if isinstance(error, NoAnswer) else str(error)
-                await passage.refuse(self.refused)
-            except BROKEN as error:  # in the middle: a part of the answer is with the program
-                self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
-                await passage.refuse(self.refused)
+        except RemitError as error:
+            self.refused = f"no model answered: {error}" if isinstance(error, NoAnswer) else str(error)
+            await passage.refuse(self.refused)
+        except BROKEN as error:  # in the middle: a part of the answer is with the program
+            self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
+            await passage.refuse(self.refused)
 
     async def _asked(self, request: ProgramRequest, passage: RequestPassage) -> None:
         assert self.upstreams is not None

@@ -6,11 +6,11 @@ answer is recorded and paid: what a program does next is on record before it can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import httpx
-from anyio.streams.memory import MemoryObjectSendStream
 
 from remit.adapters.gateway.reading import AnswerRead, items_of, recorded, without_id
 from remit.adapters.gateway.tools import ToolPermit
@@ -20,6 +20,7 @@ from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer
 
+_PIECES: Final = 64  # of an answer between the provider and a slow program
 _PASSED: Final = ("content-type", "request-id", "x-request-id", "openai-processing-ms", "anthropic-")
 
 
@@ -31,6 +32,28 @@ class AnswerHead(NamedTuple):
 
 
 Sent = AnswerHead | bytes
+
+
+class AnswerPipe:
+    """The pieces of an answer on their way to a program. A sender waits if too many of them lie here, and only then:
+    every turn of the event loop would delay the program."""
+
+    def __init__(self) -> None:
+        self._pieces: asyncio.Queue[Sent | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(_PIECES)
+
+    async def send(self, piece: Sent) -> None:
+        await self._room.acquire()
+        self._pieces.put_nowait(piece)
+
+    def close(self) -> None:
+        """Note that nothing more comes."""
+        self._pieces.put_nowait(None)
+
+    async def __aiter__(self) -> AsyncGenerator[Sent]:
+        while (piece := await self._pieces.get()) is not None:
+            self._room.release()
+            yield piece
 
 
 class ProgramRequest(NamedTuple):
@@ -54,7 +77,7 @@ class ProgramRequest(NamedTuple):
 class RequestPassage:
     """The way of one request through the gateway, and of its answer back into `out`."""
 
-    def __init__(self, request: ProgramRequest, upstreams: Upstreams, out: MemoryObjectSendStream[Sent]) -> None:
+    def __init__(self, request: ProgramRequest, upstreams: Upstreams, out: AnswerPipe) -> None:
         self.request = request
         self.is_begun = False  # whether the program has been sent a part of an answer
         self.rejected: ProviderRefused | None = None
@@ -72,7 +95,7 @@ class RequestPassage:
         self._read = reader.answer
         async with self._upstreams.sent(wire, attempt, sent, headers) as answer:
             self._head = _head(answer)
-            async for piece in answer.aiter_bytes():
+            async for piece in _pieces(answer):
                 await self._pass(reader.feed(piece))
                 if hear is not None and (text := reader.answer.fresh()):
                     hear(text)
@@ -136,6 +159,11 @@ class RequestPassage:
             self.is_begun = True
             await self._out.send(self._head)
         await self._out.send(data)
+
+
+def _pieces(answer: httpx.Response) -> AsyncIterator[bytes]:
+    """Return the bytes of an answer. They are not compressed, as we asked, unless the provider says that they are."""
+    return answer.aiter_bytes() if "content-encoding" in answer.headers else answer.aiter_raw()
 
 
 def _head(answer: httpx.Response) -> AnswerHead:
