@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { EVERY, History } from "../src/fold/history";
 import { sentence } from "../src/fold/sentence";
-import { holders, rootOf, walk } from "../src/fold/state";
+import { holders, rootOf, type Task, walk } from "../src/fold/state";
+import { programTools, wordsOf } from "../src/fold/talk";
 import { Made } from "./made";
 import { wired } from "./wire";
 
@@ -103,5 +104,24 @@ describe("the fold", () => {
     expect(sentence(made.history.now)).toBe(
       "lead asked coder and tester ×2; coder and tester are at work; tester failed; 1 delegation refused (loop).",
     );
+  });
+});
+
+describe("the tools of a program", () => {
+  const told = (told: unknown, text: unknown) => ({ framework: "messages", told: JSON.stringify(told), text: JSON.stringify(text) });
+  const call = { type: "function_call", name: "bash", call_id: "c1", arguments: '{"command":"pytest"}' };
+
+  test("are read from its conversation: the call in an answer, the result in a later request", () => {
+    const made = new Made().start("t1", "porter");
+    const first = { model: "m", calls: ["bash"], elapsed: 0 };
+    made.tell("model.answered", "t1", "porter", first);
+    Object.assign(made.events.at(-1) as object, { answer: told([{ role: "user", content: "x" }], [{ role: "assistant", content: "I look" }, call]) });
+    const task = () => rootOf(made.history.now) as Task;
+    expect(wordsOf(task().calls[0]?.answer)).toBe("I look");
+    expect(programTools(task().calls)).toMatchObject([{ tool: "bash", given: '{"command":"pytest"}', outcome: "running" }]);
+    made.tell("model.answered", "t1", "porter", { model: "m", elapsed: 40_000 });
+    Object.assign(made.events.at(-1) as object, { answer: told([{ type: "function_call_output", call_id: "c1", output: "ok" }], []) });
+    expect(programTools(task().calls)).toMatchObject([{ tool: "bash", outcome: "done", result: "ok", elapsed: 60_000 }]);
+    expect(task().tools).toEqual([]);
   });
 });

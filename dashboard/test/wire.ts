@@ -47,7 +47,7 @@ function facts(task: Task): Record<string, unknown> {
 
 function work(task: Task): Record<string, unknown> {
   return {
-    refusals: task.refusals,
+    refusals: task.refusals.map(({ credits: _, ...rest }) => rest), // the report leaves the money out
     trail: task.trail.map(({ sentBack, ...one }) => ({ ...one, receipt: receipt(one.receipt), sent_back: sentBack })),
     plans: task.plans,
     retries: task.retries.map((one) => ({ ...one, receipt: receipt(one.receipt) })),

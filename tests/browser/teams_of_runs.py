@@ -1,5 +1,20 @@
 """Teams whose runs the tests of the run page watch."""
 
+from adapters.gateway.asking import asking
+
+PORTING = """
+tools = [{"name": "bash", "input_schema": {"type": "object"}}]
+said = [{"role": "user", "content": task}]
+def turn():
+    answer = json.loads(ask(model="claude-sonnet-4-5", messages=said, tools=tools)[1])["content"]
+    said.append({"role": "assistant", "content": answer})
+    return [one for one in answer if one["type"] == "tool_use"]
+while calls := turn():
+    results = [{"type": "tool_result", "tool_use_id": one["id"], "content": "2 passed"} for one in calls]
+    said.append({"role": "user", "content": results})
+print("ported")
+"""
+
 # A chain of four; each step waits for a file in the folder of the test, so that a test decides when it goes on.
 CHAIN = """
 import anyio
@@ -74,6 +89,17 @@ rt = remit.Runtime("remit.db")
 rt.model_agent(
     "speaker", "openai-chat:gpt-5", keys=["OPENAI_KEY"], base_url=os.environ["MODELS"] + "/v1", instructions="Speak."
 )
+"""
+
+# A program that asks a model through the gateway, runs the tool that the model calls, and asks again.
+PORTER = f"""
+import os
+from remit import Card, Runtime
+from remit.adapters.process import program
+rt = Runtime("remit.db")
+CODE = {asking(PORTING)!r}
+models = dict(gateway=["anthropic:claude-sonnet-4-5"], keys={{"anthropic": ["OPENAI_KEY"]}})
+rt.add(Card("porter"), program(CODE, **models, base_url={{"anthropic": os.environ["MODELS"]}}))
 """
 
 HOSTILE_NAME = "<img src=x onerror=alert(1)>"

@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 from browser.conftest import OpenPage, Serve
 from browser.models import SteppedClock, models
 from browser.serving import Served
-from browser.teams_of_runs import CHAIN, SPEAKER
+from browser.teams_of_runs import CHAIN, PORTER, SPEAKER
 from browser.test_run import events, go, item, node, pill
 from browser.watching import Watch
-from remit.testing.models import ModelReply, Says, Slow
+from remit.testing.models import Calls, ModelReply, Says, Slow
 
 Shot = Callable[[Page, str], Path]
 STREAM = "/v1/events?words=true"
@@ -75,10 +75,10 @@ def test_a_tab_that_was_asleep_reads_what_it_missed(serve: Serve, open_page: Ope
 
 
 @contextmanager
-def speaking(serve: Serve, *replies: ModelReply) -> Iterator[tuple[Served, SteppedClock]]:
+def speaking(serve: Serve, *replies: ModelReply, team: str = SPEAKER) -> Iterator[tuple[Served, SteppedClock]]:
     clock = SteppedClock()
     with models(replies, clock) as server:
-        yield serve(SPEAKER, MODELS=server.url, OPENAI_KEY="sk-of-a-test-0123456789"), clock
+        yield serve(team, MODELS=server.url, OPENAI_KEY="sk-of-a-test-0123456789"), clock
 
 
 @pytest.mark.rule("page.words")
@@ -108,3 +108,26 @@ def test_what_a_model_says_is_shown_while_it_speaks_and_replaced_by_its_answer(
         expect(shown).to_contain_text("describe the harbour")
         page.get_by_role("tab", name="Models").click()
         expect(page.get_by_role("tabpanel")).to_contain_text("The harbour is full of ships. Most of them are old.")
+
+
+@pytest.mark.rule("page.words")
+def test_a_program_behind_the_gateway_shows_its_words_its_model_calls_and_its_tools(
+    serve: Serve, open_page: OpenPage, shot: Shot
+):
+    called = Calls("bash", {"command": "pytest -q"}, text="I run the tests first.")
+    replies = (called, Slow(Says("All tests pass, so it is ported."), 60))
+    with speaking(serve, *replies, team=PORTER) as (served, clock):
+        page = open_page("/", at=served)
+        run = served.run("port the parser", "porter", credits="1USD")
+        page.goto(f"{served.url}/runs/{run}")
+        page.get_by_role("tab", name="Tools").click()
+        panel = page.get_by_role("tabpanel")
+        expect(panel).to_contain_text('bash({"command": "pytest -q"})')
+        clock.free()
+        expect(pill(page)).to_have_text("completed")
+        expect(panel.locator(".row")).to_contain_text("2 passed")
+        page.get_by_role("tab", name="Models").click()
+        expect(panel.locator(".row")).to_have_count(2)
+        expect(panel).to_contain_text("I run the tests first.")
+        expect(panel).to_contain_text("All tests pass, so it is ported.")
+        shot(page, "run-program")

@@ -112,6 +112,8 @@ export interface ModelCall {
   readonly cost: number | undefined;
   readonly elapsed: number;
   readonly answer: unknown; // in the format of its framework: `wordsOf` reads it; null if it is kept elsewhere
+  readonly told: unknown; // what was new to the model, in the same format
+  readonly passed: boolean; // a program asked, through the gateway: it runs its tools itself
   readonly tools: readonly string[];
   readonly error: string; // why it failed; "" if it answered
 }

@@ -1,6 +1,8 @@
 // What a model said. An answer is recorded in the format of its framework; this reads the same formats as
 // `remit.report.talk`, and a test compares the two.
 
+import type { ModelCall, ToolUse } from "./state";
+
 type Fields = Readonly<Record<string, unknown>>;
 
 const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -55,4 +57,35 @@ function textOf(content: unknown): string {
   if (text !== undefined) return text as string;
   const kind = [content.type, content.kind].find((one) => typeof one === "string");
   return kind === undefined ? JSON.stringify(content) : `[${kind}]`;
+}
+
+// -- tools of programs ------------------------------------------------------------------------------------------------
+
+const itemsOf = (kept: unknown): Fields[] => {
+  const value = typeof kept === "string" ? decoded(kept) : kept;
+  const inner = isFields(value) ? value.messages : value;
+  return Array.isArray(inner) ? inner.filter(isFields) : [];
+};
+
+/** The tool calls of a program that asks models through the gateway. It runs its tools itself, so that they are in its
+ * conversation only: the call in an answer, the result in a later request. */
+export function programTools(calls: readonly ModelCall[]): ToolUse[] {
+  const found: ToolUse[] = [];
+  for (const one of calls.filter(({ passed }) => passed)) {
+    for (const item of itemsOf(one.told)) if (item.type === "function_call_output") end(found, item, one.at - one.elapsed);
+    for (const item of itemsOf(one.answer)) if (item.type === "function_call") found.push(begun(item, one));
+  }
+  return found;
+}
+
+function begun(item: Fields, { at, agent }: ModelCall): ToolUse {
+  const given = typeof item.arguments === "string" ? item.arguments : JSON.stringify(item.arguments ?? {});
+  const open = { outcome: "running", result: "", elapsed: 0, place: "", turn: 0 };
+  return { at, agent, tool: String(item.name ?? ""), call: String(item.call_id ?? ""), given, ...open };
+}
+
+function end(found: ToolUse[], item: Fields, at: number): void {
+  const place = found.findLastIndex((one) => one.call === String(item.call_id ?? "") && one.outcome === "running");
+  const use = found[place];
+  if (use !== undefined) found[place] = { ...use, outcome: "done", result: textOf(item.output), elapsed: Math.max(0, at - use.at) };
 }

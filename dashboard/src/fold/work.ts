@@ -1,7 +1,7 @@
 // Models and tools, messages, entries and files.
 
 import type { JournalEvent } from "./events";
-import type { ModelUse, RunState, Task, ToolUse } from "./state";
+import type { ModelCall, ModelUse, RunState, Task, ToolUse } from "./state";
 import { keep, receiptOf } from "./tasks";
 
 const spelled = (namespace: string, key: string): string => `${namespace}/${key}`;
@@ -23,14 +23,16 @@ export function askModel(_state: RunState, task: Task, event: JournalEvent): voi
   if (at < 0) task.models.push(after);
   else task.models[at] = after;
   const error = failed ? [why, said].filter((one) => one !== "").join(": ") : "";
-  task.calls.push({ at: event.at, agent: event.agent, model, tokens, cost, elapsed, answer: kept(event), tools: calls, error });
+  task.calls.push({ at: event.at, agent: event.agent, model, tokens, cost, elapsed, ...kept(event), tools: calls, error });
 }
 
+const GATEWAY = new Set(["messages", "chat", "responses", "gemini"]); // the formats in which programs ask
+
 // The answer as its framework wrote it, which is the result of the operation; `null` if it is long and kept elsewhere.
-function kept(event: JournalEvent): unknown {
-  const answer = event.answer;
-  if (typeof answer === "string") return answer.startsWith("blob:") ? null : answer;
-  return (answer as { text?: unknown } | null | undefined)?.text ?? null;
+function kept({ answer }: JournalEvent): Pick<ModelCall, "answer" | "told" | "passed"> {
+  if (typeof answer === "string") return { answer: answer.startsWith("blob:") ? null : answer, told: null, passed: false };
+  const { text = null, told = null, framework = "" } = (answer ?? {}) as { text?: unknown; told?: unknown; framework?: string };
+  return { answer: text, told, passed: GATEWAY.has(framework) };
 }
 
 export function beginTool(_state: RunState, task: Task, event: JournalEvent): void {

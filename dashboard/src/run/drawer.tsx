@@ -14,7 +14,7 @@ import { narrow } from "./hooks";
 import { elapsed, signOf, titleOf, toneOf, wordOf } from "./look";
 import { mixOf, mixText } from "./node";
 import type { RunModel } from "./model";
-import { EventsTab, MessagesTab, MoneyTab, PlanTab, RefusedTab, TalkTab, ToolsTab } from "./tabs";
+import { EventsTab, MessagesTab, MoneyTab, PlanTab, RefusedTab, TalkTab, toolsOf, ToolsTab } from "./tabs";
 
 export function Drawer({ model }: { model: RunModel }) {
   const task = model.task.value;
@@ -136,7 +136,7 @@ function tabsOf(model: RunModel, task: Task): TabRow[] {
     ["Refused", task.refusals.length, () => <RefusedTab model={model} task={task} />],
     ["Plan", steps, () => <PlanTab model={model} task={task} />],
     ["Messages", task.sent.length + task.taken.length, () => <MessagesTab model={model} task={task} />],
-    ["Tools", task.tools.length, () => <ToolsTab model={model} task={task} />],
+    ["Tools", toolsOf(task).length, () => <ToolsTab model={model} task={task} />],
     ["Models", task.calls.length, () => <TalkTab model={model} task={task} />],
     ["Events", events.length, () => <EventsTab model={model} events={events} />],
   ];

@@ -1,8 +1,9 @@
 // The other tabs of the drawer: money, refusals, plan, messages, tools, models, events.
 import { useMemo } from "preact/hooks";
 import type { JournalEvent } from "../fold/events";
-import { holders, type ModelCall, type Sent, type Task, walk } from "../fold/state";
-import { wordsOf } from "../fold/talk";
+import { holders, type ModelCall, type Sent, type Task, type ToolUse, walk } from "../fold/state";
+import { isOver } from "../fold/lifecycle";
+import { programTools, wordsOf } from "../fold/talk";
 import { cli, CopyAsCli } from "../parts/copycli";
 import { count, many, money } from "../parts/money";
 import { Glyph, type Sign } from "../parts/pill";
@@ -159,19 +160,23 @@ function Message({ model, one, received }: { model: RunModel; one: Sent; receive
 
 const TOOL_SIGNS: Readonly<Record<string, Sign>> = { done: "done", failed: "bad", refused: "refused", running: "live" };
 
+/** The tool calls of a task: those that remit made, and those that a program made itself. */
+export const toolsOf = (task: Task): ToolUse[] =>
+  task.calls.some((one) => one.passed) ? [...task.tools, ...programTools(task.calls)].sort((one, other) => one.at - other.at) : task.tools;
+
 export function ToolsTab({ model, task }: TabOf) {
   return (
     <>
-      {task.tools.map((one, at) => (
+      {toolsOf(task).map((one, at) => (
         <div class="row" key={at}>
           <span class="n">{since(model, one.at)}</span>
-          <Glyph sign={TOOL_SIGNS[one.outcome] ?? "idle"} />
+          <Glyph sign={one.outcome === "running" && isOver(task.state) ? "idle" : (TOOL_SIGNS[one.outcome] ?? "idle")} />
           <span class="g">
             <code>
               {one.tool}({one.given === "{}" ? "" : one.given})
             </code>
             <small class={one.outcome === "failed" || one.outcome === "refused" ? "er" : ""}>
-              {one.outcome === "running" ? "is running" : one.result}
+              {one.outcome !== "running" ? one.result : isOver(task.state) ? "no result" : "is running"}
               {one.place !== "" && ` (${one.place})`}
             </small>
           </span>
