@@ -28,14 +28,16 @@ def only_when_asked() -> Iterator[None]:
 
 @pytest.mark.rule("http.garbage")
 def test_a_full_collection_looks_at_what_has_come_since_the_last_one():
+    usual = gc.get_threshold()
     with only_when_asked(), short_collections(lambda: 0.0):
+        assert gc.get_threshold() == (*usual[:2], 2)  # there is little to look at, because it comes often
         there = gc.get_freeze_count()
         assert there > 1_000  # modules above all
         kept = [Knot() for _ in range(1_000)]
         gc.collect()
         assert gc.get_freeze_count() >= there + len(kept)
         assert len(gc.get_objects()) < 1_000  # so many does the next one look at
-    assert gc.get_freeze_count() == 0
+    assert (gc.get_freeze_count(), gc.get_threshold()) == (0, usual)
 
 
 def test_what_was_dropped_at_once_is_freed_at_once():

@@ -35,7 +35,7 @@ STORY: Final = MOVES | _ASIDE  # the events that a task's story is made of
 _FOLLOWED: Final = STORY | CALLS
 _CLAIMS: Final = frozenset(("task.claimed", "task.fenced"))
 
-MOST_STORIES: Final = 10_000  # open tasks that are remembered; the events of others are read again at their end
+MOST_STORIES: Final = 2_000  # open tasks that are remembered, of about 7 kB each; the events of others are read again
 MOST_RUNS: Final = 10_000
 BACKLOG: Final = 50_000  # facts that wait for the observers; more are dropped
 

@@ -37,7 +37,7 @@ from remit.runtime.workspace import Workspace
 
 PAGE: Final = 200
 LONGEST: Final = 65_536  # characters of a message; of a longer event only what it is about is sent
-_TOGETHER: Final = 16  # deliveries that are queued at once
+_TOGETHER: Final = 4  # deliveries that are queued at once: those of a burst must not hold the loop
 _GAP: Final = "gap"
 _CURSORS: Final = "cursors"
 _GONE: Final = 410  # the receiver wants no more

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from http import HTTPStatus
-from secrets import token_hex
+from itertools import count
+from secrets import randbits
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -51,6 +52,7 @@ _HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
 )
+_REQUESTS: Final = count(randbits(64))  # ids of requests, for logs; no secret
 _UNLESS_SET: Final = (
     (b"cache-control", b"private, no-cache"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -407,7 +409,7 @@ class Sending:
             self.has_begun = True
             own = [*message.get("headers", ())]
             there = {name for name, _ in own}
-            own += [(b"x-request-id", token_hex(8).encode()), *_HEADERS]
+            own += [(b"x-request-id", b"%016x" % (next(_REQUESTS) % 2**64)), *_HEADERS]
             own += [pair for pair in _UNLESS_SET if pair[0] not in there]
             message = {**message, "headers": own}
         await self._send(message)

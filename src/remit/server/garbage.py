@@ -12,11 +12,15 @@ from typing import Any, Final
 
 WHOLE_SECONDS: Final = 300.0  # between two collections that look at everything
 _FULL: Final = 2  # the oldest generation
+# A full collection after two of the middle generation instead of ten: it looks at a fifth as much, five times as often.
+_MIDDLE_ONES: Final = 2
 
 
 @contextmanager
 def short_collections(ticks: Callable[[], float] = monotonic) -> Generator[None]:
     """Keep full collections short while the body runs. What is there at the beginning is left alone at first."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*usual[:_FULL], _MIDDLE_ONES)
     gc.collect()
     gc.freeze()
     whole = ticks()
@@ -36,4 +40,5 @@ def short_collections(ticks: Callable[[], float] = monotonic) -> Generator[None]
         yield
     finally:
         gc.callbacks.remove(collecting)
+        gc.set_threshold(*usual)
         gc.unfreeze()

@@ -29,7 +29,7 @@ class RateLimits(NamedTuple):
     access: float = 2_000.0
     workspace: float = 5_000.0
     turns: int = 64
-    beside: int = 8
+    beside: int = 4
     least: int = 4  # turns of a workspace, however many others there are
     waiting: int = 1_000
 

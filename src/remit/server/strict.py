@@ -26,6 +26,8 @@ class BodyLimits(NamedTuple):
 
 
 USUAL: Final = BodyLimits()
+_HEADERS: Final = "remit.headers"
+_TWICE: Final = bytes(bytearray(b"twice"))  # an object of its own, which no header is
 
 
 async def read_bytes(scope: Scope, receive: Receive, limits: BodyLimits = USUAL) -> bytes:
@@ -72,10 +74,23 @@ def must_be_json(scope: Scope) -> None:
 
 def header(scope: Scope, name: bytes) -> str:
     """Return a header as text, "" if there is none. Raise `Malformed` if it is there twice."""
-    found = [value for key, value in scope["headers"] if key == name]
-    if len(found) > 1:
+    sent = scope["headers"]
+    known = scope.get(_HEADERS)
+    if known is None or known[0] is not sent:  # a request is asked for several headers, and a copy of it has others
+        known = scope[_HEADERS] = (sent, _by_name(sent))
+    value = known[1].get(name)
+    if value is None:
+        return ""
+    if value is _TWICE:
         raise Malformed(f"the header {name.decode()} is there twice")
-    return found[0].decode("latin-1").strip() if found else ""
+    return value.decode("latin-1").strip()
+
+
+def _by_name(sent: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    for name, value in sent:
+        found[name] = _TWICE if name in found else value
+    return found
 
 
 class StrictBody:

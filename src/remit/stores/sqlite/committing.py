@@ -87,7 +87,7 @@ class Forgetting:
 
 RETRY_SECONDS: Final = 0.002
 QUICK_SECONDS: Final = 0.001  # a commit up to this duration may block the loop
-HOLD_SECONDS: Final = (0.004, 0.02)  # how long a batch may hold the loop, at least and at most
+HOLD_SECONDS: Final = (0.002, 0.02)  # how long a batch may hold the loop, at least and at most
 
 
 class ImmediateCommit:
