@@ -1,13 +1,14 @@
 // The agents: what they did, what it cost, who asks whom, and what they may do but never did.
 import { useState } from "preact/hooks";
 import { call, freshKey, route } from "../api";
+import { AskAct, textOf, Why } from "../parts/asks";
 import { cli } from "../parts/copycli";
-import { Dialog, FormDialog } from "../parts/dialog";
+import { Dialog } from "../parts/dialog";
 import { useKeys } from "../parts/keys";
 import { useLoad } from "../parts/load";
 import { many } from "../parts/money";
 import { Glyph, Pill } from "../parts/pill";
-import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
+import { Empty, Scroll, Shown } from "../parts/shown";
 import { ahead, dollars, figure, now, percent, span } from "../parts/said";
 import { SECOND } from "../parts/time";
 import { say } from "../parts/toast";
@@ -170,39 +171,31 @@ function BreakerState({ breaker }: { breaker: Breaker | undefined }) {
 }
 
 function BreakerAct({ name, breaker }: { name: string; breaker: Breaker | undefined }) {
-  const [asks, setAsks] = useState(false);
   const isOut = breaker !== undefined && breaker.state !== "closed";
+  const verb = isOut ? "Reset" : "Trip";
   async function act(form: FormData) {
-    const why = String(form.get("why") ?? "").trim();
-    await call("POST", route("breakers", name, isOut ? "reset" : "trip"), { why }, freshKey());
+    await call("POST", route("breakers", name, verb.toLowerCase()), { why: textOf(form, "why") }, freshKey());
     say(isOut ? `${name} may be called again` : `${name} is out of service`);
   }
   return (
-    <>
-      <Act scope="admin" class="button small" label={`${isOut ? "Reset" : "Trip"} the breaker of ${name}`} onClick={() => setAsks(true)}>
-        {isOut ? "Reset" : "Trip"}
-      </Act>
-      {asks && (
-        <FormDialog
-          title={isOut ? `Let ${name} be called again?` : `Take ${name} out of service?`}
-          verb={isOut ? "Reset" : "Trip"}
-          bad={!isOut}
-          onSend={act}
-          onClose={() => setAsks(false)}
-          aside={<CopyCli text={isOut ? cli("breaker", "reset", name) : cli("breaker", "trip", name, "--why", "…")} />}
-        >
-          <p class="quiet">
-            {isOut
-              ? "Its breaker is closed at once. Its failures so far are forgotten."
-              : "Every call to it is refused, with your reason, until somebody resets it. Tasks that it works on go on."}
-          </p>
-          <label>
-            Why?
-            <input class="field" name="why" required={!isOut} maxLength={500} autofocus />
-          </label>
-        </FormDialog>
-      )}
-    </>
+    <AskAct
+      scope="admin"
+      small
+      verb={verb}
+      label={`${verb} the breaker of ${name}`}
+      title={isOut ? `Let ${name} be called again?` : `Take ${name} out of service?`}
+      bad={!isOut}
+      red={false}
+      send={act}
+      command={isOut ? cli("breaker", "reset", name) : cli("breaker", "trip", name, "--why", "…")}
+    >
+      <p class="quiet">
+        {isOut
+          ? "Its breaker is closed at once. Its failures so far are forgotten."
+          : "Every call to it is refused, with your reason, until somebody resets it. Tasks that it works on go on."}
+      </p>
+      <Why required={!isOut} autofocus />
+    </AskAct>
   );
 }
 

@@ -1,6 +1,7 @@
 // Shared context: what agents wrote for each other, by whom, how long it is kept, its history, and who saw it.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, address, call, freshKey, route } from "../api";
+import { AskAct, TextField, textOf } from "../parts/asks";
 import { cli } from "../parts/copycli";
 import { Diff } from "../parts/diff";
 import { FormDialog } from "../parts/dialog";
@@ -150,7 +151,6 @@ function EntryView({ namespace, name }: { namespace: string; name: string }) {
 function EntryCard({ entry, reload }: { entry: Entry; reload: () => void }) {
   const time = useNow();
   const [edits, setEdits] = useState(false);
-  const [removes, setRemoves] = useState(false);
   return (
     <>
       <header class="entry-head">
@@ -162,9 +162,20 @@ function EntryCard({ entry, reload }: { entry: Entry; reload: () => void }) {
         <Act scope="run" onClick={() => setEdits(true)}>
           Edit
         </Act>
-        <Act scope="run" class="button no" onClick={() => setRemoves(true)}>
-          Remove
-        </Act>
+        <AskAct
+          scope="run"
+          verb="Remove"
+          bad
+          title={`Remove ${entry.namespace}/${entry.key}?`}
+          command={cli("context", "rm", entry.namespace, entry.key)}
+          send={async () => {
+            await call("DELETE", route("context", entry.namespace, entry.key));
+            say(`${entry.namespace}/${entry.key} is removed`);
+            go(at(entry.namespace), { replace: true });
+          }}
+        >
+          <p class="quiet">Agents do not find it any more. The journal still has what it said, until it is pruned.</p>
+        </AskAct>
       </header>
       <div class="entry-text">
         <Value value={entry.value} />
@@ -181,22 +192,6 @@ function EntryCard({ entry, reload }: { entry: Entry; reload: () => void }) {
         <Field name="kept">{entry.expires_at ? `until ${moment(entry.expires_at)} (${left(entry.expires_at - time)})` : "until it is removed"}</Field>
       </dl>
       {edits && <EditDialog entry={entry} onClose={() => (setEdits(false), reload())} />}
-      {removes && (
-        <FormDialog
-          title={`Remove ${entry.namespace}/${entry.key}?`}
-          verb="Remove"
-          bad
-          onClose={() => setRemoves(false)}
-          onSend={async () => {
-            await call("DELETE", route("context", entry.namespace, entry.key));
-            say(`${entry.namespace}/${entry.key} is removed`);
-            go(at(entry.namespace), { replace: true });
-          }}
-          aside={<CopyCli text={cli("context", "rm", entry.namespace, entry.key)} />}
-        >
-          <p class="quiet">Agents do not find it any more. The journal still has what it said, until it is pruned.</p>
-        </FormDialog>
-      )}
     </>
   );
 }
@@ -211,7 +206,7 @@ async function write(namespace: string, key: string, form: FormData, isText: boo
     } catch (error) {
       throw new Error(`This is not JSON: ${String(error instanceof Error ? error.message : error)}`, { cause: error });
     }
-  const seconds = String(form.get("ttl") ?? "").trim();
+  const seconds = textOf(form, "ttl");
   if (seconds && !(Number(seconds) > 0)) throw new Error("Give the seconds as a number above 0, or leave the field empty.");
   const body = seconds ? { value, ttl: Number(seconds) } : { value };
   await call("PUT", route("context", namespace, key), body, freshKey(), { "If-Match": `"${version}"` });
@@ -238,53 +233,35 @@ function EditDialog({ entry, onClose }: { entry: Entry; onClose: () => void }) {
           {before}
         </textarea>
       </label>
-      <label>
-        Seconds until it expires; empty for never
-        <input class="field" name="ttl" inputMode="decimal" />
-      </label>
+      <Expires />
       {text !== before && <Diff before={before} after={text} />}
     </FormDialog>
   );
 }
 
 function NewEntry({ namespace }: { namespace: string }) {
-  const [asks, setAsks] = useState(false);
   async function make(form: FormData) {
-    const [space, key] = [String(form.get("namespace")).trim(), String(form.get("key")).trim()];
+    const [space, key] = [textOf(form, "namespace"), textOf(form, "key")];
     await write(space, key, form, form.get("json") === null, 0);
     go(at(space, key));
   }
   return (
-    <>
-      <Act scope="run" onClick={() => setAsks(true)}>
-        New entry
-      </Act>
-      {asks && (
-        <FormDialog title="New entry" verb="Write" onSend={make} onClose={() => setAsks(false)}>
-          <label>
-            Namespace
-            <input class="field" name="namespace" value={namespace} required autofocus={!namespace} />
-          </label>
-          <label>
-            Key
-            <input class="field" name="key" required autofocus={Boolean(namespace)} />
-          </label>
-          <label>
-            Value
-            <textarea class="field mono" name="value" rows={5} required />
-          </label>
-          <label class="check">
-            <input type="checkbox" name="json" /> The value is JSON
-          </label>
-          <label>
-            Seconds until it expires; empty for never
-            <input class="field" name="ttl" inputMode="decimal" />
-          </label>
-        </FormDialog>
-      )}
-    </>
+    <AskAct scope="run" title="New entry" verb="New entry" does="Write" send={make}>
+      <TextField label="Namespace" name="namespace" value={namespace} required autofocus={!namespace} />
+      <TextField label="Key" name="key" required autofocus={Boolean(namespace)} />
+      <label>
+        Value
+        <textarea class="field mono" name="value" rows={5} required />
+      </label>
+      <label class="check">
+        <input type="checkbox" name="json" /> The value is JSON
+      </label>
+      <Expires />
+    </AskAct>
   );
 }
+
+const Expires = () => <TextField label="Seconds until it expires; empty for never" name="ttl" inputMode="decimal" />;
 
 function History({ namespace, name, version }: { namespace: string; name: string; version: number }) {
   const [all, setAll] = useState<Version[]>();

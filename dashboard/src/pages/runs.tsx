@@ -5,6 +5,7 @@ import { listen, onOpened } from "../stream";
 import { FormDialog } from "../parts/dialog";
 import { useKeys } from "../parts/keys";
 import { Act, CopyCli, Empty, Loading, Trouble } from "../parts/shown";
+import { textOf, Why } from "../parts/asks";
 import { cli } from "../parts/copycli";
 import { many } from "../parts/money";
 import { ago, dollars, figure, firstLine, moment, now, span } from "../parts/said";
@@ -329,7 +330,7 @@ function Row({ row, isAt, isChosen, onChoose }: { row: Listed; isAt: boolean; is
 function CancelDialog({ runs, onClose }: { runs: Listed[]; onClose: () => void }) {
   const [whole] = useState(runs);
   async function cancel(form: FormData) {
-    const why = String(form.get("why") ?? "").trim();
+    const why = textOf(form, "why");
     let tasks = 0;
     const failed: string[] = [];
     for (const run of whole) {
@@ -361,10 +362,7 @@ function CancelDialog({ runs, onClose }: { runs: Listed[]; onClose: () => void }
         ))}
         {whole.length > 8 && <li>and {whole.length - 8} more</li>}
       </ul>
-      <label>
-        Why? Everyone who waits for them is told.
-        <input class="field" name="why" maxLength={500} autofocus />
-      </label>
+      <Why label="Why? Everyone who waits for them is told." autofocus />
     </FormDialog>
   );
 }

@@ -1,12 +1,11 @@
 // Money: what was spent, on what, against which limits, and what is not certain about it.
-import { useState } from "preact/hooks";
 import { address, call, freshKey, route } from "../api";
+import { AskAct, TextField, textOf, Why } from "../parts/asks";
 import { cli } from "../parts/copycli";
-import { FormDialog } from "../parts/dialog";
 import { type Loaded, useLoad } from "../parts/load";
 import { many } from "../parts/money";
 import { BurnLine } from "../parts/pill";
-import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
+import { Act, CopyCli, Empty, Scroll, Shown, Table } from "../parts/shown";
 import { ahead, dollars, figure, firstLine, now, percent } from "../parts/said";
 import { SECOND } from "../parts/time";
 import { say } from "../parts/toast";
@@ -325,37 +324,39 @@ function Frozen({ overrun }: { overrun: string }) {
 }
 
 function Grant() {
-  const [asks, setAsks] = useState(false);
   async function grant(form: FormData) {
-    const amount = String(form.get("amount")).trim();
-    await call("POST", "/v1/account/grant", { amount, why: String(form.get("why") ?? "").trim() }, freshKey());
+    const amount = textOf(form, "amount");
+    await call("POST", "/v1/account/grant", { amount, why: textOf(form, "why") }, freshKey());
     say(`${amount} was added to the account`);
   }
   return (
-    <>
-      <Act scope="admin" onClick={() => setAsks(true)}>
-        Grant money
-      </Act>
-      {asks && (
-        <FormDialog title="Add money to the account" verb="Grant" onSend={grant} onClose={() => setAsks(false)} aside={<CopyCli text={cli("money", "grant", "10USD")} />}>
-          <p class="quiet">After the first grant, payments that the account cannot cover are refused.</p>
-          <label>
-            Amount
-            <input class="field" name="amount" placeholder="$10" required autofocus />
-          </label>
-          <label>
-            Why?
-            <input class="field" name="why" maxLength={500} />
-          </label>
-        </FormDialog>
-      )}
-    </>
+    <AskAct scope="admin" title="Add money to the account" verb="Grant money" does="Grant" send={grant} command={cli("money", "grant", "10USD")}>
+      <p class="quiet">After the first grant, payments that the account cannot cover are refused.</p>
+      <TextField label="Amount" name="amount" placeholder="$10" required autofocus />
+      <Why />
+    </AskAct>
+  );
+}
+
+function Reconcile({ one }: { one: UncertainCall }) {
+  async function reconcile(form: FormData) {
+    const cost = textOf(form, "cost");
+    await call("POST", route("uncertain", one.id, "reconcile"), { cost, why: textOf(form, "why") }, freshKey());
+    say(`Entered: ${cost}`);
+  }
+  return (
+    <AskAct scope="admin" small title="What did this call really cost?" verb="Reconcile" send={reconcile} command={cli("money", "reconcile", one.id, "0.01USD")}>
+      <p class="quiet">
+        {dollars(one.credits)} was charged for {one.why || one.id}. The difference is refunded. This can be done once.
+      </p>
+      <TextField label="Real cost" name="cost" placeholder="$0.01" required autofocus />
+      <Why />
+    </AskAct>
   );
 }
 
 function Uncertain() {
   const loaded = useLoad<{ uncertain: UncertainCall[] }>("/v1/uncertain", changes);
-  const [asks, setAsks] = useState<UncertainCall>();
   return (
     <section>
       <div class="section-head">
@@ -367,77 +368,34 @@ function Uncertain() {
       <Shown of={loaded} rows={1}>
         {({ uncertain }) =>
           uncertain.length ? (
-            <Scroll label="Calls of uncertain cost">
-              <table class="table">
-                <thead>
-                  <tr>
-                    <th>Call</th>
-                    <th>Agent</th>
-                    <th>Model</th>
-                    <th>Run</th>
-                    <th class="num">Charged</th>
-                    <th>
-                      <span class="unseen">What can be done</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {uncertain.map((one) => (
-                    <tr key={one.id}>
-                      <td class="spend-name">
-                        <span class="one-line">{one.why || one.id}</span>
-                        <span class="sub mono">{one.id}</span>
-                      </td>
-                      <td class="one-line">{one.agent}</td>
-                      <td class="one-line">{one.model || "–"}</td>
-                      <td>
-                        <a class="mono" href={`/runs/${one.run}`}>
-                          {one.run}
-                        </a>
-                      </td>
-                      <td class="num cash-text">{dollars(one.credits)}</td>
-                      <td>
-                        <div class="acts">
-                          <Act scope="admin" class="button small" onClick={() => setAsks(one)}>
-                            Reconcile
-                          </Act>
-                        </div>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
+            <Table label="Calls of uncertain cost" heads={["Call", "Agent", "Model", "Run", ["Charged", "num"]]} acts>
+              {uncertain.map((one) => (
+                <tr key={one.id}>
+                  <td class="spend-name">
+                    <span class="one-line">{one.why || one.id}</span>
+                    <span class="sub mono">{one.id}</span>
+                  </td>
+                  <td class="one-line">{one.agent}</td>
+                  <td class="one-line">{one.model || "–"}</td>
+                  <td>
+                    <a class="mono" href={`/runs/${one.run}`}>
+                      {one.run}
+                    </a>
+                  </td>
+                  <td class="num cash-text">{dollars(one.credits)}</td>
+                  <td>
+                    <div class="acts">
+                      <Reconcile one={one} />
+                    </div>
+                  </td>
+                </tr>
+              ))}
+            </Table>
           ) : (
             <p class="quiet">None: the cost of every call is known.</p>
           )
         }
       </Shown>
-      {asks && (
-        <FormDialog
-          title="What did this call really cost?"
-          verb="Reconcile"
-          onClose={() => setAsks(undefined)}
-          onSend={async (form) => {
-            const cost = String(form.get("cost")).trim();
-            await call("POST", route("uncertain", asks.id, "reconcile"), { cost, why: String(form.get("why") ?? "").trim() }, freshKey());
-            say(`Entered: ${cost}`);
-          }}
-          aside={<CopyCli text={cli("money", "reconcile", asks.id, "0.01USD")} />}
-        >
-          <p class="quiet">
-            {dollars(asks.credits)} was charged for {asks.why || asks.id}. The difference is refunded. This can be done once.
-          </p>
-          <label>
-            Real cost
-            <input class="field" name="cost" placeholder="$0.01" required autofocus />
-          </label>
-          <label>
-            Why?
-            <input class="field" name="why" maxLength={500} />
-          </label>
-        </FormDialog>
-      )}
     </section>
   );
 }

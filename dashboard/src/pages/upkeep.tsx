@@ -7,7 +7,7 @@ import { cli } from "../parts/copycli";
 import { useLoad } from "../parts/load";
 import { many } from "../parts/money";
 import { Pill } from "../parts/pill";
-import { Act, CopyCli, Empty, Scroll, Shown } from "../parts/shown";
+import { Act, CopyCli, Empty, Shown, Table } from "../parts/shown";
 import { ago, ahead, dollars } from "../parts/said";
 import { useNow } from "../parts/ticking";
 import { say } from "../parts/toast";
@@ -29,28 +29,16 @@ export function Workers() {
       <Shown of={loaded}>
         {({ workers }) =>
           workers.length ? (
-            <Scroll label="Settings">
-              <table class="table">
-                <thead>
-                  <tr>
-                    <th>Worker</th>
-                    <th class="num">Process</th>
-                    <th class="num">Tasks at once</th>
-                    <th class="num">Last beat</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {workers.map((one) => (
-                    <tr key={one.id}>
-                      <td class="mono">{one.id}</td>
-                      <td class="num">{one.process || "another machine"}</td>
-                      <td class="num">{one.concurrency}</td>
-                      <td class={isSilent(one.seen_at, time) ? "num bad-text" : "num"}>{one.seen_at ? ago(one.seen_at, time) : "–"}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
+            <Table label="Workers" heads={["Worker", ["Process", "num"], ["Tasks at once", "num"], ["Last beat", "num"]]}>
+              {workers.map((one) => (
+                <tr key={one.id}>
+                  <td class="mono">{one.id}</td>
+                  <td class="num">{one.process || "another machine"}</td>
+                  <td class="num">{one.concurrency}</td>
+                  <td class={isSilent(one.seen_at, time) ? "num bad-text" : "num"}>{one.seen_at ? ago(one.seen_at, time) : "–"}</td>
+                </tr>
+              ))}
+            </Table>
           ) : (
             <Empty title="No worker" command="remit worker team.py:rt">
               Queued tasks wait until a worker starts. A server with a team has one inside.
@@ -84,69 +72,51 @@ export function Schedules() {
       <Shown of={loaded}>
         {({ schedules }) =>
           schedules.length ? (
-            <Scroll label="Settings">
-              <table class="table">
-                <thead>
-                  <tr>
-                    <th>Schedule</th>
-                    <th>Task</th>
-                    <th>Times</th>
-                    <th>State</th>
-                    <th class="num">Next</th>
-                    <th class="num">Last</th>
-                    <th class="num">Runs</th>
-                    <th>
-                      <span class="unseen">What can be done</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {schedules.map((one) => (
-                    <tr key={one.name}>
-                      <td class="set-name">
-                        <b class="one-line">{one.name}</b>
-                      </td>
-                      <td class="set-name">
-                        <span class="one-line">{one.task}</span>
-                        <span class="sub">for {one.agent}</span>
-                      </td>
-                      <td>
-                        <code>{one.cron}</code>
-                        <span class="sub">{one.zone}</span>
-                      </td>
-                      <td>
-                        <Pill tone={one.state === "paused" ? "idle" : "done"}>{one.state}</Pill>
-                      </td>
-                      <td class="num">{one.next ? ahead(one.next, time) : "–"}</td>
-                      <td class="num">{ago(one.last, time)}</td>
-                      <td class="num">{one.runs}</td>
-                      <td>
-                        <div class="acts">
-                          <Act scope="admin" class="button small" onClick={() => void toggle(one)}>
-                            {one.state === "paused" ? "Resume" : "Pause"}
-                          </Act>
-                          <AskAct
-                            scope="admin"
-                            verb="Remove"
-                            bad
-                            small
-                            label={`Remove ${one.name}`}
-                            title={`Remove the schedule ${one.name}?`}
-                            command={cli("schedule", "rm", one.name)}
-                            send={async () => {
-                              await call("DELETE", route("schedules", one.name));
-                              say(`${one.name} is removed`);
-                            }}
-                          >
-                            <p class="quiet">No more runs of it start. Runs that it has started stay.</p>
-                          </AskAct>
-                        </div>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
+            <Table label="Schedules" heads={["Schedule", "Task", "Times", "State", ["Next", "num"], ["Last", "num"], ["Runs", "num"]]} acts>
+              {schedules.map((one) => (
+                <tr key={one.name}>
+                  <td class="set-name">
+                    <b class="one-line">{one.name}</b>
+                  </td>
+                  <td class="set-name">
+                    <span class="one-line">{one.task}</span>
+                    <span class="sub">for {one.agent}</span>
+                  </td>
+                  <td>
+                    <code>{one.cron}</code>
+                    <span class="sub">{one.zone}</span>
+                  </td>
+                  <td>
+                    <Pill tone={one.state === "paused" ? "idle" : "done"}>{one.state}</Pill>
+                  </td>
+                  <td class="num">{one.next ? ahead(one.next, time) : "–"}</td>
+                  <td class="num">{ago(one.last, time)}</td>
+                  <td class="num">{one.runs}</td>
+                  <td>
+                    <div class="acts">
+                      <Act scope="admin" class="button small" onClick={() => void toggle(one)}>
+                        {one.state === "paused" ? "Resume" : "Pause"}
+                      </Act>
+                      <AskAct
+                        scope="admin"
+                        verb="Remove"
+                        bad
+                        small
+                        label={`Remove ${one.name}`}
+                        title={`Remove the schedule ${one.name}?`}
+                        command={cli("schedule", "rm", one.name)}
+                        send={async () => {
+                          await call("DELETE", route("schedules", one.name));
+                          say(`${one.name} is removed`);
+                        }}
+                      >
+                        <p class="quiet">No more runs of it start. Runs that it has started stay.</p>
+                      </AskAct>
+                    </div>
+                  </td>
+                </tr>
+              ))}
+            </Table>
           ) : (
             <Empty title="Nothing runs by the clock" command={cli("schedule", "add", "nightly", "0 3 * * *", "AGENT", "a task")}>
               A schedule submits a task at the times of a cron expression.

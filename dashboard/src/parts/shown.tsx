@@ -136,3 +136,24 @@ export function Act({ scope, onClick, children, class: look = "button", off = ""
     </button>
   );
 }
+
+/** A table in a box; the heads of figures are given as [text, "num"], and `acts` says that the last column has buttons. */
+export function Table({ label, heads, acts = false, children }: { label: string; heads: readonly (string | [string, "num"])[]; acts?: boolean; children: ComponentChildren }) {
+  return (
+    <Scroll label={label}>
+      <table class="table">
+        <thead>
+          <tr>
+            {heads.map((head) => (typeof head === "string" ? <th key={head}>{head}</th> : <th key={head[0]} class="num">{head[0]}</th>))}
+            {acts && (
+              <th>
+                <span class="unseen">What can be done</span>
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </Scroll>
+  );
+}
