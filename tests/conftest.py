@@ -14,7 +14,7 @@ from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import in_memory, team
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "side_by_side"]
 
 # All that is imported and collected stays to the end: nobody has to look through it for what is not needed any more,
 # neither while it grows nor in every collection that comes after.
