@@ -70,7 +70,9 @@ def of_the_table(chance: Random, at: World) -> Mutant:
     asked = example(row, at) if row.name in EXAMPLES else None
     path = at.path(asked.path if asked else row.path, id=at.names["task"])
     found = changed(chance, row.method, path, asked.body if asked else None, {"content-type": "application/json"})
-    return found._replace(path=found.path.partition("?")[0] + "?timeout=0", waits=True) if row.waits else found
+    if "timeout" in row.query.model_fields:  # it would wait for what does not come
+        return found._replace(path=found.path.partition("?")[0] + "?timeout=0", waits=True)
+    return found._replace(waits=row.waits)
 
 
 def changed(chance: Random, method: str, path: str, body: Any, headers: dict[str, str]) -> Mutant:

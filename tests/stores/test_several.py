@@ -306,6 +306,9 @@ def test_commands_find_a_workspace_that_a_command_has_moved(tmp_path: Path):
     both = ("--store", "a.db", "--store", "b.db")
     at = ("--workspace", "team")
     assert command(tmp_path, "context", "set", "notes", "key", "1", "--store", "a.db", *at).returncode == 0
+    for wrong in (("nobody", "--store", "a.db"), ("team", "--store", "c.db")):
+        assert command(tmp_path, "move", *wrong, "--to", "b.db").returncode in (4, 5)
+        assert [path.name for path in tmp_path.glob("[bc].db*")] == []  # no empty file is left
     moved = command(tmp_path, "move", "team", "--store", "a.db", "--to", "b.db")
     assert "workspace team moved from a.db to b.db" in moved.stdout
     assert command(tmp_path, "context", "get", "notes", "key", *both, *at).stdout.strip() == "1"

@@ -1,6 +1,7 @@
 """`remit move`: move a workspace to another database."""
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,7 +12,7 @@ from remit.core.values import shown, workspace_name
 from remit.errors import BadInput, NotFound
 from remit.report.figures import count
 from remit.report.printable import escaped
-from remit.stores.addresses import each_address
+from remit.stores.addresses import each_address, is_server
 from remit.stores.moving import MoveSummary, WorkspaceMove
 from remit.stores.opening import members_at
 from remit.stores.several import SeveralDatabases
@@ -43,15 +44,22 @@ def move(
     addresses = given if to in given else [*given, to]
     if len(addresses) == 1:
         raise BadInput("--to is the store itself; name another database to move the workspace to")
+    if not is_server(to) and not Path(to).exists():  # a mistyped name must not leave an empty file
+        with closing(SeveralDatabases(members_at(given, create=False))) as known:
+            _must_have(known, name, given)
     with closing(SeveralDatabases(members_at(addresses, create=to))) as several:
-        if name not in several.workspaces():
-            raise NotFound(f"there is no workspace {shown(name)} in {', '.join(given)}; nothing was moved")
+        _must_have(several, name, given)
         target = [*several.members][addresses.index(to)]
         summary = WorkspaceMove(several, name, now).move(target)
     if json:
         emit(summary._asdict())
     else:
         out().print(Text(_sentence(summary)))
+
+
+def _must_have(several: SeveralDatabases, name: str, given: list[str]) -> None:
+    if name not in several.workspaces():
+        raise NotFound(f"there is no workspace {shown(name)} in {', '.join(given)}; nothing was moved")
 
 
 def _sentence(summary: MoveSummary) -> str:
