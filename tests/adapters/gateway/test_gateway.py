@@ -123,6 +123,24 @@ async def test_the_models_are_listed():
         assert [one["id"] for one in json.loads(body)["data"]] == ["claude-x", "claude-y", "gpt-x"]
 
 
+COUNT = """
+hi = {"model": "claude-x", "messages": [{"role": "user", "content": "x" * 3000}]}
+before = send("/v1/messages/count_tokens", hi)
+ask("x" * 3000)
+print(json.dumps([before, send("/v1/messages/count_tokens", hi), send("/v1beta/models/gemini-x:countTokens", hi)]))
+"""
+
+
+@pytest.mark.rule("gateway.count")
+async def test_tokens_are_estimated_without_a_provider():
+    async with team([Says("hi", usage=(700, 1))], COUNT) as (rt, server):
+        before, after, google = json.loads(await rt.run("porter", "x"))
+        assert len(server.requests) == 1
+    assert 1_000 < json.loads(before[1])["input_tokens"] < 1_100
+    assert 690 < json.loads(after[1])["input_tokens"] < 1_100, "the last real count helps"
+    assert json.loads(google[1]).keys() == {"totalTokens"}
+
+
 @pytest.mark.rule("gateway.providers")
 async def test_a_provider_that_has_enough_is_worked_off_inside():
     script = [Fails(429, retry_after=3600), Fails(401), Says("from the other model")]

@@ -7,6 +7,7 @@ that a page in a browser cannot reach it under another name.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -32,6 +33,8 @@ from remit.errors import BadInput, Refused
 BODY: Final = 32 * 2**20  # bytes of a request
 SECONDS: Final = 30.0  # for the whole body of a request
 _BACKLOG: Final = 256
+# Where clients of Anthropic and Google have tokens counted; the group is Google's.
+_COUNTED: Final = re.compile(r"/v1/messages/count_tokens|/(?:v1|v1beta)/models/([^/:]{1,200}):countTokens")
 _JSON: Final = (("content-type", "application/json"),)
 _OVER: Final = "the task that this program works on is over"
 _UNKNOWN: Final = "this token is not valid here: its task has ended, or another attempt has taken it over"
@@ -101,6 +104,8 @@ class GatewayListener:
             return
         if wire is not None:
             await self._asked(member, wire, _headers(scope), receive, send)
+        elif (counted := _COUNTED.fullmatch(path)) is not None:
+            await _answer(send, await _estimated(member, receive, "totalTokens" if counted[1] else "input_tokens"))
         elif path.startswith("/v1/models"):
             await _answer(send, _models(upstreams.names()))
         elif path == MODELS:
@@ -174,6 +179,16 @@ async def _read(wire: WireFormat, headers: list[tuple[str, str]], receive: Recei
         raise BadInput("the request is no JSON") from None
     given = fields(found)
     return ProgramRequest(wire, wire.asked(given), given, len(body), headers)
+
+
+async def _estimated(member: GatewayMember, receive: Receive, field: str) -> RefusalSent:
+    """Estimate the tokens of a request, as the gateway does before it holds money. No provider is asked."""
+    try:
+        with anyio.fail_after(SECONDS):
+            size = len(await _body(receive))
+    except (TimeoutError, BadInput) as error:
+        return _plain(HTTPStatus.BAD_REQUEST, str(error) or "the request did not arrive", "invalid_request_error")
+    return RefusalSent(HTTPStatus.OK, _JSON, encode({field: member.estimate(size)}).encode())
 
 
 async def _body(receive: Receive) -> bytes:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from remit.adapters.gateway.passing import AnswerPipe, ProgramRequest, RequestPassage
@@ -116,10 +115,14 @@ class GatewayMember:
         choices = self.upstreams.choices(request.wire, request.asked)
         talk = await self.turn.begin_talk(secrets.token_hex(8))
         most = min(request.asked.most or self._most, self._most)
+
+        def size(_trim: int) -> int:
+            return self.estimate(request.size)
+
         call = ModelCall(
             "",
             choices,
-            partial(self._estimate, request.size),
+            size,
             most,
             passage.send,
             passage.failure,
@@ -139,7 +142,7 @@ class GatewayMember:
         await talk.exchanged(passage.words(), says=not calls, hands_on=False)
         await passage.finish()
 
-    def _estimate(self, size: int, _trim: int) -> int:
+    def estimate(self, size: int) -> int:
         """Return the tokens of input that a request may have: those of the last one, and the bytes that are new."""
         before, tokens = self._last
         return tokens + (size - before) // _BYTES if tokens and size >= before else size // _BYTES + 1
