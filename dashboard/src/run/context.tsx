@@ -39,7 +39,7 @@ function MaySee({ task }: { task: Task }) {
   return (
     <>
       <p class="lead">
-        May see <b>{task.sees.length > 0 ? task.sees.join(", ") : "its task only"}</b>
+        May see <b>{task.sees.includes("*") ? "everything that it may read" : task.sees.length > 0 ? task.sees.join(", ") : "its task only"}</b>
       </p>
       <p class="none">What it saw is on record when its turn ends.</p>
     </>
