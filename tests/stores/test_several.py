@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from commands import command
@@ -78,6 +79,26 @@ async def test_workspaces_are_spread_found_again_and_stay_when_a_database_is_add
             await run_one(database, name)
         # All of them in one database is a chance of one in half a million: the rule itself is tested with the core.
         assert len({places(database)[name] for name in more}) > 1
+
+
+ENDS = "FROM pg_stat_activity WHERE application_name = 'remit-move' AND datname = current_database()"
+
+
+@pytest.mark.rule("place.noted")
+async def test_new_workspaces_are_noted_over_one_connection_that_is_opened_again_when_it_is_lost(
+    new_address: Callable[[], str],
+):
+    addresses = [new_address() for _ in range(2)]
+    with open_database(addresses) as database, psycopg.connect(addresses[0], autocommit=True) as home:
+        for name in NAMES[:6]:
+            await run_one(database, name)
+        ((number, only),) = home.execute(f"SELECT count(*), min(pid) {ENDS}").fetchall()
+        assert number == 1
+        home.execute(f"SELECT pg_terminate_backend(pid) {ENDS}")
+        await run_one(database, NAMES[6])
+        ((number, other),) = home.execute(f"SELECT count(*), min(pid) {ENDS}").fetchall()
+        assert (number, other != only) == (1, True)
+        assert database.workspaces() == sorted(NAMES[:7])
 
 
 @pytest.mark.rule("place.found")

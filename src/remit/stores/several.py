@@ -9,6 +9,7 @@ the new one. A read is checked afterwards against the marks of its database, whi
 """
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -20,10 +21,10 @@ from anyio import to_thread
 from remit.core.events import SealKey
 from remit.core.placement import MoveMark, chosen, living_at, moved
 from remit.core.values import shown
-from remit.errors import BadInput, Conflict, Moved
+from remit.errors import BadInput, Conflict, Moved, StoreBusy, StoreError
 from remit.ports import NOTHING, Beat, Decide, Decided, Dispatcher, Pulse, Sink, Store, View, Wants
 from remit.ports.contents import Clearing, ContentReader, Contents, Kept, Saving
-from remit.ports.placing import Member
+from remit.ports.placing import Member, MoveEnd
 from remit.ports.store import WordsLine
 
 if TYPE_CHECKING:
@@ -57,6 +58,39 @@ class KnownMarks:
                 self._marks = self._member.marks()
                 self._at = now  # of the time before the read: a mark that came since may be missing
             return self._marks.get(workspace)
+
+
+class HomeNotes:
+    """Notes in the home where new workspaces live, over a connection that is kept. Any thread may note."""
+
+    def __init__(self, home: Member) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._kept: tuple[int, MoveEnd] | None = None  # with the process that opened it: a fork must not use it
+
+    def note(self, workspace: str, place: str) -> str:
+        """Note a place, unless there is one. Return the one that is noted then."""
+        with self._lock:
+            process = os.getpid()
+            if self._kept is not None and self._kept[0] == process:
+                try:
+                    return self._kept[1].place(workspace, place)
+                except StoreBusy:
+                    raise
+                except StoreError:  # the connection was lost; a new one says whether it is more than that
+                    self._drop()
+            end = self._home.end().__enter__()
+            self._kept = (process, end)
+            return end.place(workspace, place)
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] == os.getpid():
+            kept[1].__exit__(None, None, None)
 
 
 class FollowingWatch:
@@ -128,6 +162,7 @@ class SeveralDatabases:
         self.home = home
         self.where = ", ".join(member.where for member in members)
         self._marks = {name: KnownMarks(member) for name, member in self.members.items()}
+        self._notes = HomeNotes(self.members[home])
 
     # -- placement ----------------------------------------------------------------------------------
 
@@ -180,8 +215,7 @@ class SeveralDatabases:
 
     def note(self, route: WorkspaceRoute) -> str:
         """Note in the home where a new workspace lives. Return where it does: another process may have been first."""
-        with self.members[self.home].end() as end:
-            place = end.place(route.workspace, route.place)
+        place = self._notes.note(route.workspace, route.place)
         self._must_have(place, route.workspace)
         return place
 
@@ -295,6 +329,7 @@ class SeveralDatabases:
         return [f"{member.where}: {one}" for member in self.members.values() for one in ask(member)]
 
     def close(self) -> None:
+        self._notes.close()
         for member in self.members.values():
             member.close()
 
