@@ -24,7 +24,7 @@ export interface RunRow {
   granted?: number | null;
   held?: number;
   agents?: string[];
-  depth?: number;
+  depth?: number; // of the longest chain: 1 for a task that asked nobody
   questions?: number;
   seen_at?: Micros | null;
   stalled?: boolean;

@@ -14,6 +14,11 @@ from browser.serving import Served
 from browser.test_pages_approvals import OFFICE, asked
 
 Shot = Callable[[Page, str], Path]
+# Texts in a space so narrow that each letter has its own line.
+SQUEEZED = """[...document.querySelectorAll("main *")].filter((one) => {
+  const text = [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("");
+  return text.length > 3 && one.clientWidth > 0 && one.clientWidth < 24 && one.clientHeight > 3 * one.clientWidth;
+}).map((one) => one.outerHTML.slice(0, 80))"""
 PATHS = ("/", "/approvals", "/agents", "/context", "/spend", "/settings?tab=workers", "/settings?tab=schedules")
 
 
@@ -288,11 +293,12 @@ def test_axe_finds_nothing_in_either_theme_and_on_the_phone(
     assert findings(page) == []
     filled(office)
     how = f"{'phone' if phone else 'desk'}-{'dark' if dark else 'light'}"
-    for path in (*PATHS, "/context/codebase/auth"):
+    for path in (*PATHS, "/context/codebase/auth", "/context/spec/auth", "/settings?tab=keep"):
         page.goto(f"{office.url}{path}")
         settled(page)
         assert findings(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        assert page.evaluate(SQUEEZED) == [], path
         shot(page, f"{re.sub(r'[^a-z]+', '-', path).strip('-') or 'runs'}-{how}")
     page.goto(f"{office.url}/approvals/{office.call('GET', '/v1/approvals')['approvals'][1]['id']}")
     expect(asked(page, "deployer wants to deploy")).to_be_visible()

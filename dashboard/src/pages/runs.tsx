@@ -312,7 +312,7 @@ function Row({ row, isAt, isChosen, onChoose }: { row: Listed; isAt: boolean; is
       </span>
       <span role="cell" class="c-tokens">{row.tokens ? figure(row.tokens) : "–"}</span>
       <span role="cell" class="c-agents">{agents || "–"}</span>
-      <span role="cell" class="c-depth">{Math.max(row.depth ?? 0, depthOf(row)) || "–"}</span>
+      <span role="cell" class="c-depth">{Math.max((row.depth ?? 1) - 1, depthOf(row)) || "–"}</span>
       <span role="cell" class={row.refused ? "c-refused some" : "c-refused"}>
         {row.refused || "–"}
       </span>

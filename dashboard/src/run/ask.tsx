@@ -6,6 +6,8 @@ import { CopyAsCli } from "../parts/copycli";
 import { Glyph } from "../parts/pill";
 import { left } from "../parts/time";
 import { say } from "../parts/toast";
+import type { Json } from "../shapes";
+import { Value } from "../parts/value";
 import { may } from "../session";
 import { decide, decideCommand, type Decision } from "./acts";
 import { useFocus } from "./hooks";
@@ -77,7 +79,9 @@ export function Ask({ model, question }: { model: RunModel; question: Question }
           {shown.map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd class={typeof value === "string" && name === "because" ? "" : "mono"}>{written(value)}</dd>
+              <dd class={name === "because" ? "" : "mono"}>
+                {typeof value === "string" ? value : <Value value={value as Json} />}
+              </dd>
             </div>
           ))}
         </dl>
