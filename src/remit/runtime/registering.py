@@ -139,10 +139,13 @@ class HasTeam:
         """
         if "gateway" in about:
             raise BadInput(_NO_GATEWAY)
-        if answer is None and not getattr(card, "polices_tools", True):  # of another server: it has a name
+        if answer is None and hasattr(card, "outside"):  # a program, or an agent of another server, which has a name
             about = dict(about)
             rest = {name: about.pop(name) for name in ("retry", "rules", "timeout", "output") if name in about}
-            self.add(Card(about.pop("name", "") or card.name, **about), card, **rest)
+            name = about.pop("name", "") or getattr(card, "name", "")
+            if not name:
+                raise BadInput("name the program: rt.add(program([...]), name='porter')")
+            self.add(Card(name, **about), card, **rest)
             return
         if answer is None and not isinstance(card, Card):
             found = models.guest_agent(card, self._ungrouped(models.checked_keywords(about, "add")))

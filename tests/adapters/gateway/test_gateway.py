@@ -252,6 +252,17 @@ async def test_a_gateway_is_described_or_refused():
         program(asking(ASK), base_url="http://127.0.0.1:1")
 
 
+async def test_a_program_is_added_under_a_name_with_or_without_a_gateway():
+    rt = Runtime()
+    rt.add(program(["cat"]), name="plain")
+    rt.add(program(["cat"], gateway=["anthropic:claude-x"]), name="porter", deny=["Bash"])
+    for how in ({}, {"gateway": ["anthropic:claude-x"]}):
+        with pytest.raises(BadInput, match="name the program"):
+            rt.add(program(["cat"], **how))
+    with pytest.raises(BadInput, match="remit does not see which tools a program uses"):
+        rt.add(program(["cat"]), name="other", deny=["Bash"])
+
+
 GEMINI = """
 def gemini(way, token=token, **more):
     body = {"contents": [{"role": "user", "parts": [{"text": task}]}], **more}
