@@ -11,13 +11,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import joining
 from remit.adapters.gateway.members import MAX_TOKENS
+from remit.core.remit import Remit
 from remit.errors import BadInput
-from remit.ports.turn import TurnLike
+
+
+class AnyTurn(Protocol):
+    """A turn, by what every type checker can compare."""
+
+    @property
+    def agent(self) -> str: ...
+    @property
+    def remit(self) -> Remit: ...
 
 
 class ClientGateway(NamedTuple):
@@ -48,7 +57,7 @@ class ClientGateway(NamedTuple):
 
 @asynccontextmanager
 async def gateway_for(
-    turn: TurnLike,
+    turn: AnyTurn,
     models: Sequence[str] | bool = True,
     *,
     keys: KeysGiven = (),
