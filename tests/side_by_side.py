@@ -11,6 +11,7 @@ import tempfile
 import traceback
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ import pytest
 from coverage import Coverage
 
 CHUNK = 4  # neighbours often share fixtures
+FEW = 2  # workers for tests marked `few`
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,14 +47,16 @@ class Workers:
     def __init__(self, session: pytest.Session, root: Path) -> None:
         self._session = session
         self._root = root
-        self._left = deque(range(len(session.items)))
+        self._few = deque(number for number, item in enumerate(session.items) if item.get_closest_marker("few"))
+        self._left = deque(sorted(set(range(len(session.items))).difference(self._few)))
         self._given: dict[Connection, deque[int]] = {}
         self._pids: dict[Connection, int] = {}
+        self._places: dict[Connection, int] = {}
 
     def run(self, count: int) -> None:
         try:
-            for _ in range(count):
-                self._fork()
+            for place in range(count):
+                self._fork(place)
             while self._pids:
                 for worker in wait(list(self._pids)):
                     assert isinstance(worker, Connection)
@@ -67,7 +71,7 @@ class Workers:
         if self._session.shouldstop:
             raise self._session.Interrupted(self._session.shouldstop)
 
-    def _fork(self) -> None:
+    def _fork(self, place: int) -> None:
         ours, theirs = Pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -79,6 +83,7 @@ class Workers:
         theirs.close()
         self._pids[ours] = pid
         self._given[ours] = deque()
+        self._places[ours] = place
 
     def _hear(self, worker: Connection) -> None:
         try:
@@ -88,9 +93,10 @@ class Workers:
             return
         hook = self._session.config.hook
         if what == "more":
-            chunk = self._chunk()
+            chunk = self._chunk(self._few if self._few and self._places[worker] < FEW else self._left)
             self._given[worker].extend(chunk)
-            worker.send(chunk)
+            with suppress(BrokenPipeError):  # it has died since it asked: then it is lost, with these
+                worker.send(chunk)
         elif what == "begins":
             hook.pytest_runtest_logstart(nodeid=said[0], location=said[1])
         elif what == "reports":
@@ -100,19 +106,21 @@ class Workers:
             self._given[worker].popleft()
             hook.pytest_runtest_logfinish(nodeid=said[0], location=said[1])
 
-    def _chunk(self) -> list[int]:
+    def _chunk(self, tests: deque[int]) -> list[int]:
         """The next tests; fewer at a time towards the end, so that all workers end together."""
         if self._session.shouldfail or self._session.shouldstop:
             return []
-        few = min(CHUNK, 1 + len(self._left) // (4 * len(self._pids)))
-        return [self._left.popleft() for _ in range(min(few, len(self._left)))]
+        size = min(CHUNK, 1 + len(tests) // (4 * len(self._pids)), len(tests))
+        return [tests.popleft() for _ in range(size)]
 
     def _lost(self, worker: Connection) -> None:
         """A worker has ended. If it was at a test, that fails, and another worker goes on with the rest."""
         worker.close()
         _, status = os.waitpid(self._pids.pop(worker), 0)
-        given = self._given.pop(worker)
+        given, place = self._given.pop(worker), self._places.pop(worker)
+        code = os.waitstatus_to_exitcode(status)
         if not given:
+            assert code == 0, f"a worker ended after its last test, with code {code}"
             return
         item = self._session.items[given.popleft()]
         report = pytest.TestReport(
@@ -120,12 +128,12 @@ class Workers:
             location=item.location,
             keywords={},
             outcome="failed",
-            longrepr=f"the worker ended at this test, with code {os.waitstatus_to_exitcode(status)}",
+            longrepr=f"the worker ended at this test, with code {code}",
             when="call",
         )
         self._session.config.hook.pytest_runtest_logreport(report=report)
         self._left.extendleft(reversed(given))
-        self._fork()
+        self._fork(place)
 
 
 class Parent:

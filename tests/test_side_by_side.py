@@ -79,6 +79,30 @@ def test_fixtures_of_a_worker_end_with_its_last_test(pytester: pytest.Pytester):
     assert len(set(made)) == len(made)
 
 
+def test_what_takes_long_to_start_is_started_by_two_workers_at_most(pytester: pytest.Pytester):
+    pytester.makeini("[pytest]\nmarkers = few: for two workers")
+    result = ran(
+        pytester,
+        """
+        import os, pytest
+
+        @pytest.mark.parametrize("number", range(24))
+        def test_others(number):
+            pass
+
+        @pytest.mark.few
+        @pytest.mark.parametrize("number", range(24))
+        def test_starts_something(number):
+            with open("notes", "a") as file:
+                file.write(f"{os.getpid()}\\n")
+        """,
+    )
+    result.assert_outcomes(passed=48)
+    notes = (pytester.path / "notes").read_text().split()
+    assert len(notes) == 24
+    assert len(set(notes)) <= 2
+
+
 def test_a_worker_that_dies_fails_its_test_and_another_goes_on(pytester: pytest.Pytester):
     result = ran(
         pytester,
