@@ -145,7 +145,9 @@ def open_page(
         size: dict[str, Any] = (
             {"viewport": PHONE, "has_touch": True, "is_mobile": True} if phone else {"viewport": DESK}
         )
-        context = in_browser.context(color_scheme="dark" if dark else "light", **{**size, **how})
+        # Without a graphics card, what moves is drawn by the processor for as long as it is seen.
+        still: dict[str, Any] = {"reduced_motion": "reduce", "color_scheme": "dark" if dark else "light"}
+        context = in_browser.context(**{**still, **size, **how})
         contexts.append(context)
         context.set_default_timeout(15_000)
         watches.append(Watch(context, where.url))
