@@ -4,9 +4,10 @@ export const SECOND = 1e6;
 
 const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");
 
-// "0.4 s", "12 s", "1:05", "2.5 h", "3 d"
+// "57 ms", "0.4 s", "12 s", "1:05", "2.5 h", "3 d"
 export function took(micros: number): string {
   const seconds = Math.max(0, micros) / SECOND;
+  if (seconds > 0 && seconds < 0.0995) return `${Math.max(1, Math.round(seconds * 1_000))} ms`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   if (seconds < 59.5) return `${Math.round(seconds)} s`;
   if (seconds < 3600) return `${Math.floor(Math.round(seconds) / 60)}:${two(Math.round(seconds) % 60)}`;

@@ -1,6 +1,6 @@
 // The page of a run: a live delegation tree in which each edge is a grant.
 import { useEffect, useMemo } from "preact/hooks";
-import { listed, many } from "../parts/money";
+import { listed } from "../parts/money";
 import { setQuery } from "../router";
 import { titleOf } from "./look";
 import { Ask } from "./ask";
@@ -94,14 +94,14 @@ function Nothing({ model }: { model: RunModel }) {
     );
   return (
     <div class="empty-run">
-      <h1>There is nothing of this run</h1>
+      <h1>This run is not here</h1>
       <p class="quiet">
         {gaps.length > 0
           ? `It may have been pruned: ${removedIn(gaps)}.`
           : "The journal has no events of it. Is the id right?"}
       </p>
       <p class="quiet">
-        {many(model.history.events.length, "event")} of <code>{model.id}</code>
+        <code>{model.id}</code>
       </p>
       <a class="button" href="/">
         All runs
