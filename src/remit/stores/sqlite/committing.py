@@ -87,7 +87,7 @@ class Forgetting:
 
 RETRY_SECONDS: Final = 0.002
 QUICK_SECONDS: Final = 0.001  # a commit up to this duration may block the loop
-HOLD_SECONDS: Final = (0.002, 0.02)  # how long a batch may hold the loop, at least and at most
+HOLD_SECONDS: Final = (0.002, 0.02)  # how long a batch may hold the loop, at least and at most, in processor time
 
 
 class ImmediateCommit:
@@ -297,9 +297,9 @@ class GroupCommit:
         if len(batch) == 1:
             return batch
         least, most = HOLD_SECONDS
-        until = time.perf_counter() + min(most, max(least, self._slowest))
+        until = time.thread_time() + min(most, max(least, self._slowest))
         for number in range(1, len(batch)):
-            if time.perf_counter() > until:
+            if time.thread_time() > until:
                 self._waiting.extendleft(reversed(batch[number:]))
                 return batch[:number]
             batch[number].perform(apply)
