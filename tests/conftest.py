@@ -44,8 +44,8 @@ settings.load_profile("ci")
 # memory does.
 TRACED = frozenset(("core", "report", "engine", "stores"))
 TRACED_TOO = frozenset(
-    ("test_sessions", "test_restarted_talks", "test_conversations")
-)  # what only models make the engine do
+    ("test_sessions", "test_restarted_talks", "test_conversations", "test_words_elsewhere")
+)  # what only models make the engine do, and workers the stores
 AGAIN = ("file", "postgres")
 LONG = frozenset(("test_killed_conversations", "test_killed", "test_lives", "test_published", "test_examples"))
 
