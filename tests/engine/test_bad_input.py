@@ -254,6 +254,7 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "once": ({"name": "n", "do": lambda: 1}, ()),
     "outcome": ({"to": "ok", "task": "x"}, (Along,)),
     "begin_talk": ({"begins": "d"}, ()),
+    "kept_answers": ({}, ()),
     "model": ({"call": Talk("x").call()}, ()),
     "tool": ({"call": ToolCall("look", {}, "c"), "do": echo}, ()),
     "mark_untrusted": ({"source": "a page", "text": "buy"}, ()),

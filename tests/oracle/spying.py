@@ -166,7 +166,7 @@ async def _ended(turn: Turn, to: str, task: str) -> object:
 
 
 # What a spy cannot try: what waits for a person, what needs a model, and what only costs money.
-UNTRIED = frozenset(("ask_approval", "ask_human", "begin_talk", "model", "paid_call", "report_tokens"))
+UNTRIED = frozenset(("ask_approval", "ask_human", "begin_talk", "kept_answers", "model", "paid_call", "report_tokens"))
 
 
 def tried() -> set[str]:

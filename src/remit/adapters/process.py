@@ -23,6 +23,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from signal import SIGKILL
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 import anyio
@@ -200,8 +201,8 @@ class ProgramAgent:
             return answer_with(said, await folder.saved(cast("Any", turn)))
 
     async def _called(self, turn: HasTask, env: Mapping[str, str]) -> str:
-        task = await _input(turn)
-        run = partial(self._run, env=env, on_stderr=_ProgressLines(turn))
+        task = await task_text(turn)
+        run = partial(self._run, env=env, on_stderr=ProgressLines(turn))
         done = await (run(self._command, text=task) if self._on_stdin else run([*self._command, task]))
         said = last_words(done.err) if done.code else printed(done, self._limit)
         turn.mark_untrusted(f"output of {self._name}"[:NAME_LIMIT], said)
@@ -225,7 +226,7 @@ def _gateway(gateway: bool | Sequence[str], verbs: bool, models: Mapping[str, An
     return made.joining(gateway, verbs, **models)
 
 
-async def _input(turn: HasTask) -> str:
+async def task_text(turn: HasTask) -> str:
     """Return the text that a program gets: its task, the earlier conversation, and a result that was sent back."""
     task = plain(turn.remit.task, "a task", TASK_LIMIT)
     if before := await turn.talk_so_far():
@@ -236,7 +237,7 @@ async def _input(turn: HasTask) -> str:
     return task
 
 
-class _ProgressLines:
+class ProgressLines:
     """Takes a program's stderr piece by piece, and reports the lines that say how far it is."""
 
     def __init__(self, turn: HasTask) -> None:
@@ -297,18 +298,20 @@ async def run_process(
     cwd: str | os.PathLike[str] | None = None,
     limit: int = LIMIT,
     grace: float = GRACE,
+    on_stdout: Callable[[bytes], None] | None = None,
     on_stderr: Callable[[bytes], None] | None = None,
+    descriptors: Sequence[int] = (),
 ) -> Finished:
     """Run a program with `text` on its stdin and wait until it and every process that it has started are gone.
 
     From our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, plus the variables in `env`. When the caller is
     cancelled, or the program ends and leaves processes behind, all of them get SIGTERM, and after `grace` seconds
-    SIGKILL. On systems other than Linux this covers only the program's process group. `on_stderr` is called with each
-    piece of its stderr.
+    SIGKILL. On systems other than Linux this covers only the program's process group. `on_stdout` and `on_stderr` are
+    called with each piece of its output. It inherits the open files of `descriptors`.
     """
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
-    child = Child(command, limit, grace, on_stderr)
+    child = Child(command, limit, grace, {1: on_stdout, 2: on_stderr}, descriptors)
     # The process belongs to a separate task, which the caller's cancellation does not reach, not even during the
     # start: asyncio itself would kill only the leader and leave its children.
     owner = asyncio.create_task(child.live(data, env, cwd))
@@ -423,7 +426,12 @@ class Child(asyncio.SubprocessProtocol):
     """
 
     def __init__(
-        self, command: list[str], limit: int, grace: float, on_stderr: Callable[[bytes], None] | None = None
+        self,
+        command: list[str],
+        limit: int,
+        grace: float,
+        hear: Mapping[int, Callable[[bytes], None] | None] = MappingProxyType({}),
+        descriptors: Sequence[int] = (),
     ) -> None:
         self.over = asyncio.Event()  # all its processes have ended, or no caller waits any more
         self.exited = asyncio.Event()
@@ -432,7 +440,8 @@ class Child(asyncio.SubprocessProtocol):
         self._command = command
         self._limit = limit
         self._grace = grace
-        self._on_stderr = on_stderr
+        self._listeners = hear
+        self._descriptors = descriptors
         self._kept = {1: bytearray(), 2: bytearray()}
         self._cut = False
 
@@ -468,7 +477,7 @@ class Child(asyncio.SubprocessProtocol):
         command = [sys.executable, "-I", "-S", reaper.__file__, str(wire.theirs.fileno()), Path(self._command[0]).name]
         start = partial(asyncio.get_running_loop().subprocess_exec, lambda: self, *command)
         starting = asyncio.ensure_future(
-            start(env=env, cwd=cwd, start_new_session=True, pass_fds=(wire.theirs.fileno(),))
+            start(env=env, cwd=cwd, start_new_session=True, pass_fds=(wire.theirs.fileno(), *self._descriptors))
         )
         try:
             with anyio.CancelScope(shield=True):  # without a shield, asyncio would kill only the leader
@@ -560,8 +569,8 @@ class Child(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]
         kept += data
-        if fd == 2 and self._on_stderr is not None:
-            self._on_stderr(data)
+        if (hear := self._listeners.get(fd)) is not None:
+            hear(data)
         if (more := len(kept) - self._limit) > 0:
             self._cut = True
             del kept[slice(self._limit, None) if fd == 1 else slice(more)]

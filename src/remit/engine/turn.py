@@ -42,7 +42,7 @@ from remit.engine.queue.submitting import TaskQueue
 from remit.engine.queue.task import Task
 from remit.engine.timing import together
 from remit.errors import BadInput
-from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction, tell_progress
+from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction, tell_progress
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -179,6 +179,11 @@ class TurnFacts:
     def agent(self) -> str:
         """The name of this agent."""
         return self._live.remit.holder
+
+    @property
+    def card(self) -> Card:
+        """The card of this agent."""
+        return self._live.card
 
     @property
     def asker(self) -> str:
@@ -551,6 +556,12 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         if name is not None:
             line(name, "the name of a conversation", NAME_LIMIT)
         return await self._services.talking().talking.begin(self._live, begins, name)
+
+    async def kept_answers(self) -> list[KeptAnswer]:
+        """Return all that earlier attempts of this turn told models, with the answers, the oldest first. Empty in the
+        first attempt."""
+        self._live.must_be_at_work()
+        return await self._services.talking().talking.kept(self._live)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool that a model has called. Return the text for the model: the result, or the reason why not.

@@ -154,10 +154,13 @@ class HasTeam:
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
         checks.refuse_strange("add", about, ("retry", "rules", "timeout", "output"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
-        if (timeout := about.get("timeout")) is not None:
+        if rules.iterations == USUAL_RULES.iterations and (requests := getattr(answer, "iterations", 0)):
+            rules = rules._replace(iterations=requests)  # a program asks more often
+        timeout = about.get("timeout")
+        if timeout is None and not rules.timeout:
+            timeout = getattr(answer, "seconds", None)  # a coding agent works longer
+        if timeout is not None:
             rules = rules._replace(timeout=span(timeout, "timeout"))
-        if rules is USUAL_RULES and (requests := getattr(answer, "iterations", 0)):  # a program asks more often
-            rules = rules._replace(iterations=requests)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
         polices = getattr(answer, "polices_tools", True)
         unseen = [] if polices else [card.tools, card.deny]

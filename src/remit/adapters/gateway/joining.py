@@ -64,11 +64,12 @@ class Joining(NamedTuple):
     has_verbs: bool
     most: int
     requests: int = REQUESTS
+    approves: bool = False  # whether a person is asked about its own tools, by the tool `approve`
 
     @asynccontextmanager
     async def joined(self, turn: Any) -> AsyncGenerator[JoinedProgram]:
         """Open the gateway for one attempt."""
-        member = GatewayMember(turn, self.upstreams, most=self.most, verbs=self.has_verbs)
+        member = GatewayMember(turn, self.upstreams, most=self.most, verbs=self.has_verbs, approves=self.approves)
         async with entered(member) as listener:
             if self.has_verbs and listener.verbs is None:
                 listener.verbs = _verbs()
@@ -98,8 +99,10 @@ def joining(
     base_url: UrlGiven = None,
     max_tokens: int = MAX_TOKENS,
     key_of: KeyOf = key_in_environment,
+    approves: bool = False,
 ) -> Joining:
-    """Return how a program reaches models and colleagues. `gateway` are the models that it may ask, or True for any."""
+    """Return how a program reaches models and colleagues. `gateway` are the models that it may ask, or True for any;
+    with `approves`, the tool `approve` asks a person about tools of the program."""
     upstreams = None
     if gateway is not False:
         if isinstance(gateway, str):
@@ -107,7 +110,7 @@ def joining(
         upstreams = Upstreams(() if gateway is True else gateway, keys, base_url, key_of)
     if verbs:
         _verbs_module()
-    return Joining(upstreams, verbs, counted(max_tokens, "max_tokens", least=1))
+    return Joining(upstreams, verbs, counted(max_tokens, "max_tokens", least=1), approves=approves)
 
 
 def _verbs_module() -> Any:

@@ -40,10 +40,17 @@ class GatewayMember:
     """One attempt of a program. `token` is its key to the gateway; only a digest of it is kept."""
 
     def __init__(
-        self, turn: TurnLike, upstreams: Upstreams | None, *, most: int = MAX_TOKENS, verbs: bool = False
+        self,
+        turn: TurnLike,
+        upstreams: Upstreams | None,
+        *,
+        most: int = MAX_TOKENS,
+        verbs: bool = False,
+        approves: bool = False,
     ) -> None:
         self.turn = turn
         self.has_verbs = verbs
+        self.approves = approves
         self.upstreams = upstreams
         self.token = f"rmg_{secrets.token_urlsafe(32)}"
         self.digest = digest_of(self.token)

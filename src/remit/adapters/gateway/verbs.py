@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from contextvars import Context
 from typing import Any, Final, cast
 
@@ -37,6 +38,20 @@ _HANDED: Final = "The task was handed over; you are done. Stop now."
 _INSTRUCTIONS: Final = (
     "You are one agent of a team. list_agents lists those whom you may ask, call_agent gives one of them a part of "
     "your task. An agent sees nothing of your conversation, so write the whole task."
+)
+
+_APPROVE: Final = Tool(
+    name="approve",
+    description="Ask a person whether a tool may be used. Permission prompts of coding agents come here.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "tool_name": {"type": "string"},
+            "input": {"type": "object"},
+            "tool_use_id": {"type": "string"},
+        },
+        "required": ["tool_name", "input"],
+    },
 )
 
 _log = logging.getLogger("remit")
@@ -81,8 +96,8 @@ async def _list_tools(
     context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
 ) -> ListToolsResult:
     member = _member(context)
-    verbs = await member.start(offered(member.turn))
-    return ListToolsResult(tools=[_described(verb) for verb in verbs])
+    verbs = [_described(verb) for verb in await member.start(offered(member.turn))]
+    return ListToolsResult(tools=[*verbs, _APPROVE] if member.approves else verbs)
 
 
 def _described(verb: Verb) -> Tool:
@@ -105,6 +120,8 @@ async def _call_tool(context: ServerRequestContext[Any, Any], params: CallToolRe
 
 async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult | None:
     """Return the result of a verb, or None if there is no such verb for this member."""
+    if member.approves and params.name == _APPROVE.name:
+        return await _approved(member, params.arguments or {})
     verb = {one.name: one for one in await offered(member.turn)}.get(params.name)
     if verb is None:
         return None
@@ -125,6 +142,30 @@ async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToo
             _log.error("a verb of '%s' failed: %s", member.turn.agent, error)
             return _failure("the store is not available now; try again later")
         return _failure(str(error))
+
+
+async def _approved(member: GatewayMember, given: dict[str, Any]) -> CallToolResult:
+    """Ask a person about a tool of the program. The answer has the form that permission prompts read: the arguments,
+    which the person may have changed, or the reason why not."""
+    name, wanted, id_ = given.get("tool_name"), given.get("input"), given.get("tool_use_id")
+    if not isinstance(name, str) or not isinstance(wanted, dict):
+        return _failure("approve takes tool_name, a text, and input, an object")
+    call = ToolCall(
+        name, cast("dict[str, Any]", wanted), id_ if isinstance(id_, str) and id_ else secrets.token_hex(8), inner=True
+    )
+    approved: list[dict[str, Any]] = []
+
+    async def do(wanted: dict[str, Any]) -> object:
+        approved.append(await member.turn.ask_approval(name, wanted))
+        return f"approved: {call.id}"  # the id, because equal results of equal calls look like a loop
+
+    try:
+        said = await member.turn.tool(call, do)
+    except RemitError as error:
+        said = str(error)
+    if approved:
+        return _result({"behavior": "allow", "updatedInput": approved[0]})
+    return _result({"behavior": "deny", "message": said if isinstance(said, str) else encode(said)})
 
 
 def _result(value: Json) -> CallToolResult:

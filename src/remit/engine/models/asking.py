@@ -278,12 +278,16 @@ class Models(NamedTuple):
 
     async def recalled(self, live: LiveTask, talk: str, kept: dict[str, Any]) -> KeptAnswer:
         """Return the record at the next position of a conversation, and advance past it."""
-        answer = KeptAnswer(kept.get("told", ""), _answer(live, kept))
+        answer = self.kept(live, kept)
         live.operations.answered(talk)
         live.conversation.requests += 1
         if strange := kept.get("strange"):
             await self.circles.unknown(live, strange)
         return answer
+
+    def kept(self, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
+        """Return what a record holds: the text that a model was sent, and its answer."""
+        return KeptAnswer(kept.get("told", ""), _answer(live, kept))
 
     async def record(self, live: LiveTask, talk: str) -> dict[str, Any] | None:
         """Return the record at the next position of a conversation, or None."""

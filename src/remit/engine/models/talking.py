@@ -70,6 +70,18 @@ class KeptTalks(NamedTuple):
             live.conversation.inside.setdefault(live.operations.where, None)
         return talk
 
+    async def kept(self, live: LiveTask) -> list[KeptAnswer]:
+        """Return all that earlier attempts of this turn told models, with the answers, the oldest first."""
+        prefix = live.operations.of_conversations("models")
+
+        def look(view: View) -> list[Json]:
+            live.must_hold(view)
+            found = (view.done(event.op or "") for event in view.done_under(prefix))
+            return [one[0] for one in found if one is not None]
+
+        kept = await self.models.ground.store.read(look) if live.attempt.is_rerun else []
+        return [self.models.kept(live, one) for one in kept if isinstance(one, dict) and "text" in one]
+
     def talks(self, live: LiveTask) -> list[KeptTalk]:
         """Return the conversations of the current turn, or of the running tool call; the latest first."""
         where = _place(live, "")

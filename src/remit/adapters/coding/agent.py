@@ -1,0 +1,182 @@
+"""A coding agent at work on a task: started or resumed, listened to line by line, and ended with the turn."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+import anyio
+from anyio import to_thread
+
+from remit.adapters.coding.places import TaskPlace, TaskPlaces
+from remit.adapters.coding.record import calls_before, finished_in, going_on
+from remit.adapters.gateway.joining import JoinedProgram, Joining
+from remit.adapters.process import Finished, ProgramFailed, ending, last_words, run_process
+from remit.adapters.program_files import answer_with
+from remit.core.command import Command
+from remit.core.lifecycle import progress_line
+from remit.core.values import NAME_LIMIT, VALUE_LIMIT
+from remit.errors import BadInput, RemitError
+
+SECONDS: Final = 3_600  # of one attempt: coding takes longer than an answer
+_EVERY: Final = 1.0  # seconds between two reports that are shown
+_LINE: Final = 16 * 2**20  # bytes of a line that are read
+_KEPT: Final = VALUE_LIMIT - 1_000  # characters of an answer, with room for the references of files
+
+
+class ProgramStart(NamedTuple):
+    """How a coding agent is started. The prompt goes to its stdin."""
+
+    argv: list[str]
+    env: Mapping[str, str]
+    descriptors: tuple[int, ...] = ()
+
+
+class ProgramSaid:
+    """What a coding agent has said so far: its answer, and the errors that it reported. `broken` says why it cannot go
+    on as it is."""
+
+    def __init__(self) -> None:
+        self.answer = ""
+        self.error = ""
+        self.doing = ""
+        self.broken = ""
+
+
+class CodingProgram(Protocol):
+    """What is different between coding agents."""
+
+    @property
+    def name(self) -> str: ...
+
+    def sessions(self, place: TaskPlace) -> list[Path]:
+        """Return the files of the session of a task that can be resumed; none if there is no such session."""
+        ...
+
+    def started(
+        self, joined: JoinedProgram, place: TaskPlace, *, resumes: bool, instructions: str
+    ) -> AbstractContextManager[ProgramStart]:
+        """Prepare a start, and clean up after the program."""
+        ...
+
+    def hear(self, said: ProgramSaid, line: dict[str, Any], place: TaskPlace) -> None:
+        """Take one line that the program printed."""
+        ...
+
+
+class CodingAgent:
+    """An agent that is a coding program: its models, verbs and approvals are remit's, its tools are its own."""
+
+    polices_tools = False
+
+    def __init__(self, program: CodingProgram, joins: Joining, places: TaskPlaces) -> None:
+        self._program = program
+        self._joins = joins
+        self._places = places
+        self.name = program.name
+        self.outside = ("a coding agent", "it", f"in {program.name}(...)")
+        self.iterations = joins.requests
+        self.seconds = SECONDS
+
+    async def __call__(self, turn: Any) -> Any:
+        async with self._joins.joined(turn) as joined, self._places.of(turn) as place:
+            answer = await joined.until_over(self._worked(turn, joined, place))
+            if isinstance(answer, Command):
+                return answer
+            saved = await self._places.saved(turn, place)
+            if not turn.card.review:  # otherwise a person may send the result back, and the session goes on
+                await self._places.left(place)
+            return answer_with(answer, saved)
+
+    async def aclose(self) -> None:
+        """Close the connections to providers."""
+        await self._joins.aclose()
+
+    async def _worked(self, turn: Any, joined: JoinedProgram, place: TaskPlace) -> str:
+        sessions = await to_thread.run_sync(self._program.sessions, place)
+        finished = await to_thread.run_sync(finished_in, sessions)
+        before = calls_before(await turn.kept_answers())
+        task = going_on(await turn.prompt(), before, finished, has_session=bool(sessions))
+        said = ProgramSaid()
+        instructions = turn.card.instructions
+        with self._program.started(joined, place, resumes=bool(sessions), instructions=instructions) as start:
+            done = await self._run(turn, start, task, place, said)
+        if done is None or done.code or said.error:
+            raise self._failed(turn, done, said, joined.refused)
+        answer = said.answer.replace("\0", "\ufffd")[:_KEPT]
+        turn.mark_untrusted(f"output of {self.name}"[:NAME_LIMIT], answer)
+        return answer
+
+    async def _run(
+        self, turn: Any, start: ProgramStart, task: str, place: TaskPlace, said: ProgramSaid
+    ) -> Finished | None:
+        """Run the program. Return None if it was ended because it cannot go on as it is."""
+        with anyio.CancelScope() as scope:
+
+            def hear(line: dict[str, Any]) -> None:
+                self._program.hear(said, line, place)
+                if said.broken:
+                    scope.cancel()
+                if said.doing:
+                    text, said.doing = progress_line(said.doing), ""
+                    with suppress(RemitError):  # the turn is over: no one is shown a report then
+                        turn.progress(text, every=_EVERY)
+
+            return await run_process(
+                start.argv,
+                text=task,
+                env=start.env,
+                cwd=place.cwd,
+                on_stdout=JsonLines(hear),
+                descriptors=start.descriptors,
+            )
+        return None
+
+    def _failed(self, turn: Any, done: Finished | None, said: ProgramSaid, refused: str) -> ProgramFailed:
+        code = 0 if done is None else done.code
+        how = ending(self.name, done) if done is not None and done.code else f"'{self.name}' failed"
+        why = said.broken or said.error or (last_words(done.err) if done is not None else "") or said.answer
+        turn.mark_untrusted(f"output of {self.name}"[:NAME_LIMIT], why)
+        if refused and refused not in why:
+            why = f"{why}; its last model request had no answer: {refused}" if why else refused
+        return ProgramFailed(f"{how}: {why[:2_000]}" if why else f"{how} and said nothing", code=code)
+
+
+class JsonLines:
+    """Takes the output of a program piece by piece, and passes each line that is a JSON object on."""
+
+    def __init__(self, hear: Callable[[dict[str, Any]], None]) -> None:
+        self._hear = hear
+        self._rest = bytearray()
+
+    def __call__(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole, self._rest = bytes(self._rest + line), bytearray()
+            self._take(whole)
+        if len(self._rest) < _LINE:
+            self._rest += rest
+
+    def _take(self, line: bytes) -> None:
+        with suppress(ValueError, RecursionError):  # the program may print other lines too
+            if isinstance(found := json.loads(line), dict):
+                self._hear(cast("dict[str, Any]", found))
+
+
+def folder_of(cwd: str | os.PathLike[str] | None) -> Path:
+    """Return the folder that an agent works in. Raise `BadInput` if there is none."""
+    folder = Path(cwd or ".").absolute()
+    if not folder.is_dir():
+        raise BadInput(f"cwd is the folder that the agent works in, and {folder} is none")
+    return folder
+
+
+def checked_names(given: Sequence[str], what: str) -> list[str]:
+    """Return a list of names. Raise `BadInput` for anything else: a text would be read letter by letter."""
+    if isinstance(given, str) or not all(isinstance(one, str) and one for one in given):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"{what} is a list of texts such as ['Edit', 'Bash(pytest*)']")
+    return list(given)

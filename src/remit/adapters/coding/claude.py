@@ -1,0 +1,173 @@
+"""Claude Code as a member: its command line, its settings, and the lines that it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, checked_names, folder_of
+from remit.adapters.coding.places import TaskPlace, TaskPlaces
+from remit.adapters.coding.record import VERB
+from remit.adapters.endpoints import KeysGiven, UrlGiven
+from remit.adapters.gateway.joining import JoinedProgram, joining
+from remit.adapters.gateway.members import MAX_TOKENS
+from remit.adapters.gateway.reading import fields, items_of
+from remit.adapters.process import located
+
+TOOLS: Final = ("Bash", "Edit", "Read", "Write", "Glob", "Grep")
+_SESSIONS: Final = uuid.UUID("6f1d7a3e-2f0b-5c55-9c1e-6d1f6f2c8a10")
+_OTHER: Final = re.compile(r"[^A-Za-z0-9]")
+_CONFIG: Final = "mcp.json"
+_QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER")
+_SMALL: Final = ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
+
+
+def claude_code(
+    model: str,
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    worktree: bool = False,
+    allow: Sequence[str] = (),
+    approve: bool = True,
+    tools: Sequence[str] = TOOLS,
+    fallback: Sequence[str] = (),
+    keys: KeysGiven = (),
+    base_url: UrlGiven = None,
+    max_tokens: int = MAX_TOKENS,
+    env: Mapping[str, str] | None = None,
+    command: Sequence[str] = ("claude",),
+    home: str | os.PathLike[str] | None = None,
+) -> CodingAgent:
+    """Return an agent that is Claude Code: `claude_code("anthropic:claude-sonnet-4-5", cwd="repo", allow=["Edit"])`.
+
+    Its model requests go through remit: within the budget and the bounds of its task, recorded, and without a key of a
+    provider. It may ask the agents of its card. It works in the folder `cwd`; with `worktree`, each task gets a git
+    worktree of that folder's repository, and what it changed is an artifact of the result.
+
+    `tools` are those of Claude Code's own tools that it has, and `allow` those that it may use without asking, such as
+    "Edit" or "Bash(pytest*)". A person is asked about each other use; with `approve=False` it is denied.
+
+    If an attempt is interrupted, the next one resumes the session, and tells the model what the session lacks. Sessions
+    are in `home`, by default in the user's folder for state, and are removed when the task is done.
+    """
+    program = ClaudeCode(
+        located(command, env),
+        model.partition(":")[2],
+        checked_names(tools, "tools"),
+        checked_names(allow, "allow"),
+        approve,
+        max_tokens,
+        dict(env or {}),
+    )
+    joins = joining([model, *fallback], True, keys=keys, base_url=base_url, max_tokens=max_tokens, approves=approve)
+    places = TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
+    return CodingAgent(program, joins, places)
+
+
+class ClaudeCode(NamedTuple):
+    """How Claude Code is run."""
+
+    command: list[str]
+    model: str
+    tools: list[str]
+    allow: list[str]
+    approves: bool
+    max_tokens: int
+    env: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return "claude_code"
+
+    def sessions(self, place: TaskPlace) -> list[Path]:
+        """Return the file of the session. A session of another folder cannot be resumed, and has another id."""
+        folder = _OTHER.sub("-", str(place.cwd))
+        file = place.home / "projects" / folder / f"{_session(place)}.jsonl"
+        return [file] if file.exists() else []
+
+    @contextmanager
+    def started(
+        self, joined: JoinedProgram, place: TaskPlace, *, resumes: bool, instructions: str
+    ) -> Generator[ProgramStart]:
+        """Write the settings, and put the token into a pipe: a shell command of the agent must not inherit it."""
+        config = place.home / _CONFIG
+        reading, writing = os.pipe()
+        try:
+            os.write(writing, joined.member.token.encode())
+            os.close(writing)
+            _write_private(config, json.dumps(_servers(joined)))
+            yield ProgramStart(
+                self._argv(place, config, resumes, instructions), self._env(joined, place, reading), (reading,)
+            )
+        finally:
+            os.close(reading)
+            config.unlink(missing_ok=True)
+
+    def _argv(self, place: TaskPlace, config: Path, resumes: bool, instructions: str) -> list[str]:
+        asks = ["--permission-prompt-tool", f"{VERB}__approve"] if self.approves else []
+        told = ["--append-system-prompt", instructions] if instructions else []
+        return [
+            *(*self.command, "-p", "--output-format", "stream-json", "--verbose", "--model", self.model),
+            *("--setting-sources", "", "--mcp-config", str(config), "--strict-mcp-config"),
+            *(*asks, *told, "--tools", ",".join(self.tools), "--allowedTools", *self.allow, VERB),
+            *("--resume" if resumes else "--session-id", str(_session(place))),
+        ]
+
+    def _env(self, joined: JoinedProgram, place: TaskPlace, descriptor: int) -> dict[str, str]:
+        return {
+            "CLAUDE_CONFIG_DIR": str(place.home),
+            "ANTHROPIC_BASE_URL": joined.url,
+            "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR": str(descriptor),
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(self.max_tokens),
+            **dict.fromkeys(_QUIET, "1"),
+            **dict.fromkeys(_SMALL, self.model),
+            **self.env,
+        }
+
+    def hear(self, said: ProgramSaid, line: dict[str, Any], place: TaskPlace) -> None:
+        if line.get("type") == "system" and line.get("subtype") == "init":
+            (place.home / _CONFIG).unlink(missing_ok=True)
+            if not any(_is_connected(fields(one)) for one in items_of(line.get("mcp_servers"))):
+                said.broken = "Claude Code did not reach the agents of its team over MCP"
+        elif line.get("type") == "assistant":
+            for part in items_of(fields(line.get("message")).get("content")):
+                said.doing = _doing(fields(part)) or said.doing
+        elif line.get("type") == "result":
+            result = line.get("result")
+            said.answer = result if isinstance(result, str) else ""
+            if line.get("is_error"):
+                said.error = said.answer or str(line.get("subtype", "an error"))
+
+
+def _session(place: TaskPlace) -> uuid.UUID:
+    return uuid.uuid5(_SESSIONS, f"{place.home.name} {place.cwd}")
+
+
+def _servers(joined: JoinedProgram) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {joined.member.token}"}
+    return {"mcpServers": {"remit": {"type": "http", "url": f"{joined.url}/mcp", "headers": headers}}}
+
+
+def _write_private(file: Path, text: str) -> None:
+    with suppress(FileNotFoundError):
+        file.unlink()
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(text)
+
+
+def _is_connected(server: dict[str, Any]) -> bool:
+    return server.get("name") == "remit" and server.get("status") == "connected"
+
+
+def _doing(part: dict[str, Any]) -> str:
+    """Return what a part of an answer shows of the agent's work, in a line."""
+    if part.get("type") == "tool_use":
+        first = next((value for value in fields(part.get("input")).values() if isinstance(value, str)), "")
+        return f"{part.get('name')}: {first}" if first else str(part.get("name"))
+    return str(part.get("text", "")) if part.get("type") == "text" else ""

@@ -1,0 +1,104 @@
+"""What a program did before it was interrupted, from the record of its model requests.
+
+A program writes its session late, and drops a tool call that has no result. The record has both: every call is recorded
+before the program can read it, and its result with the request that brings it to the model.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from remit.core.prompt import cut
+from remit.ports.models import KeptAnswer
+
+VERB: Final = "mcp__remit"  # how coding agents name the tools of remit's MCP server
+_LISTED: Final = 50  # calls in a prompt, the latest ones
+_LONG: Final = 2_000  # characters of a result
+_ARGUMENTS: Final = 1_000  # characters of arguments
+_LONGEST: Final = 64 * 2**20  # bytes of a line in a session
+
+
+class CallBefore(NamedTuple):
+    """A tool call of an earlier attempt. `result` is None if its end is unknown."""
+
+    id: str
+    name: str
+    arguments: str
+    result: str | None
+
+
+def calls_before(kept: Iterable[KeptAnswer]) -> list[CallBefore]:
+    """Return the tool calls of recorded answers, in order, with the results that later requests brought."""
+    calls: dict[str, CallBefore] = {}
+    for one in kept:
+        for item in _items(one.told):
+            if item.get("type") == "function_call_output" and (call := calls.get(str(item.get("call_id")))):
+                calls[call.id] = call._replace(result=str(item.get("output", "")))
+        for item in _items(one.answer.text):
+            if item.get("type") == "function_call":
+                id_, name, arguments = (str(item.get(field, "")) for field in ("call_id", "name", "arguments"))
+                calls[id_] = CallBefore(id_, name, arguments, None)
+    return list(calls.values())
+
+
+def finished_in(sessions: Iterable[Path]) -> set[str]:
+    """Return the ids of the tool calls whose results are in the files of a session."""
+    found: set[str] = set()
+    for file in sessions:
+        with file.open("rb") as lines:
+            while line := lines.readline(_LONGEST):
+                found.update(_results_in(_json(line)))
+    return found
+
+
+def going_on(task: str, calls: list[CallBefore], finished: Collection[str], *, has_session: bool) -> str:
+    """Return the prompt of a later attempt: what its session lacks, and the task."""
+    lacks = [call for call in calls if call.id not in finished]
+    if not has_session and not calls:
+        return task
+    head = "You were interrupted." if has_session else "An earlier attempt at your task was interrupted."
+    if not lacks:
+        return f"{head} Go on with your task:\n\n{task}"
+    lacking = "Of what you did, your history lacks this:" if has_session else "It did this:"
+    more = [f"- ({len(lacks) - _LISTED} earlier calls are not listed)"] if len(lacks) > _LISTED else []
+    return "\n".join([f"{head} {lacking}", *more, *map(_told, lacks[-_LISTED:]), f"Go on with your task:\n\n{task}"])
+
+
+def _told(call: CallBefore) -> str:
+    what = f"{call.name}({cut(call.arguments, _ARGUMENTS)})"
+    if call.result is not None:
+        return f"- DONE: {what} gave: {cut(call.result, _LONG)}"
+    if call.name.startswith(VERB):
+        return f"- BEGUN, outcome unknown: {what}; call it again in the same words, and you get what it gave"
+    return f"- BEGUN, outcome unknown: {what}; look whether it was done before you do it again"
+
+
+def _items(text: str) -> list[dict[str, Any]]:
+    found = _json(text)
+    if not isinstance(found, list):
+        return []
+    return [cast("dict[str, Any]", one) for one in cast("list[Any]", found) if isinstance(one, dict)]
+
+
+def _json(text: str | bytes) -> object:
+    """Return a JSON value, or None: the last line of a session may be cut."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _results_in(value: object) -> Iterator[str]:
+    """Yield the ids of tool results in a line of a session: of Claude Code's `tool_result`, or Codex's `*_output`."""
+    below: list[object] = [value]
+    while below:
+        one = below.pop()
+        if isinstance(one, list):
+            below += cast("list[object]", one)
+        elif isinstance(one, dict):
+            given = cast("dict[str, object]", one)
+            below += given.values()
+            kind, id_ = given.get("type"), given.get("tool_use_id") or given.get("call_id")
+            if isinstance(id_, str) and isinstance(kind, str) and (kind == "tool_result" or kind.endswith("_output")):
+                yield id_
