@@ -14,12 +14,14 @@ from anyio import to_thread
 
 from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.coding.record import calls_before, finished_in, going_on
+from remit.adapters.endpoints import provider_of
 from remit.adapters.gateway.joining import JoinedProgram, Joining
+from remit.adapters.gateway.wires import WIRES
 from remit.adapters.process import Finished, ProgramFailed, ending, last_words, run_process
 from remit.adapters.program_files import answer_with
 from remit.core.command import Command
 from remit.core.lifecycle import progress_line
-from remit.core.values import NAME_LIMIT, VALUE_LIMIT
+from remit.core.values import NAME_LIMIT, VALUE_LIMIT, shown
 from remit.errors import BadInput, RemitError
 
 SECONDS: Final = 3_600  # of one attempt: coding takes longer than an answer
@@ -78,7 +80,7 @@ class CodingAgent:
         self._joins = joins
         self._places = places
         self.name = program.name
-        self.outside = ("a coding agent", "it", f"in {program.name}(...)")
+        self.outside = ("a coding agent", "it", f"in {program.name.replace('-', '_')}(...)")
         self.iterations = joins.requests
         self.seconds = SECONDS
 
@@ -173,6 +175,15 @@ def folder_of(cwd: str | os.PathLike[str] | None) -> Path:
     if not folder.is_dir():
         raise BadInput(f"cwd is the folder that the agent works in, and {folder} is none")
     return folder
+
+
+def model_names(models: Sequence[str], path: str, who: str) -> list[str]:
+    """Return models as their provider names them. Raise `BadInput` unless they speak the format of this path, which is
+    the one that the program speaks."""
+    for one in models:
+        if not WIRES[path].speaks(provider_of(one)):
+            raise BadInput(f"{who} speaks the format {path}, and {shown(one)} does not; name another model")
+    return [one.partition(":")[2] for one in models]
 
 
 def checked_names(given: Sequence[str], what: str) -> list[str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, checked_names, folder_of
+from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, checked_names, folder_of, model_names
 from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.coding.record import VERB
 from remit.adapters.endpoints import KeysGiven, UrlGiven
@@ -56,16 +56,17 @@ def claude_code(
     If an attempt is interrupted, the next one resumes the session, and tells the model what the session lacks. Sessions
     are in `home`, by default in the user's folder for state, and are removed when the task is done.
     """
+    models = [model, *fallback]
     program = ClaudeCode(
         located(command, env),
-        model.partition(":")[2],
+        model_names(models, "/v1/messages", "Claude Code")[0],
         checked_names(tools, "tools"),
         checked_names(allow, "allow"),
         approve,
         max_tokens,
         dict(env or {}),
     )
-    joins = joining([model, *fallback], True, keys=keys, base_url=base_url, max_tokens=max_tokens, approves=approve)
+    joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, approves=approve)
     places = TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
     return CodingAgent(program, joins, places)
 
@@ -83,7 +84,7 @@ class ClaudeCode(NamedTuple):
 
     @property
     def name(self) -> str:
-        return "claude_code"
+        return "claude-code"
 
     def sessions(self, place: TaskPlace) -> list[Path]:
         """Return the file of the session. A session of another folder cannot be resumed, and has another id."""

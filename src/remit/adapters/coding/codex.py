@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, folder_of
+from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, folder_of, model_names
 from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
@@ -43,8 +43,10 @@ def codex(
     """
     if sandbox not in get_args(Sandbox):
         raise BadInput(f"sandbox is one of {', '.join(get_args(Sandbox))}, not {shown(sandbox)}")
-    program = Codex(located(command, env), model.partition(":")[2], sandbox, dict(env or {}))
-    joins = joining([model, *fallback], True, keys=keys, base_url=base_url, max_tokens=max_tokens)
+    models = [model, *fallback]
+    named = model_names(models, "/v1/responses", "Codex")[0]
+    program = Codex(located(command, env), named, sandbox, dict(env or {}))
+    joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens)
     return CodingAgent(
         program, joins, TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
     )
