@@ -142,6 +142,16 @@ limits: $(READY)  ## what stops endless agents, in remit and in the installed pe
 conformance: $(READY)  ## the conformance suite of MCP, fetched by npx; about a minute
 	REMIT_CONFORMANCE=1 $(BIN)/python -m pytest tests/server/test_mcp_conformance.py $(ARGS)
 
+# Their packages are large, so only this target fetches them. Claude Code sets its program up with a script of its own.
+CODING := tests/adapters/coding/real
+$(CODING)/node_modules: $(CODING)/package.json
+	cd $(CODING) && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts
+	cd $(CODING)/node_modules/@anthropic-ai/claude-code && node install.cjs
+	@touch $@
+
+coding: $(READY) $(CODING)/node_modules  ## the real Claude Code and Codex against scripted models, and kill -9 of their workers
+	$(BIN)/python -m pytest -n 2 tests/adapters/coding $(ARGS)
+
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/draw.py
 

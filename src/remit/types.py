@@ -29,7 +29,7 @@ from remit.engine.plans import PlanOutcome, StepOutcome
 from remit.engine.queue.task import Status, Task
 from remit.engine.turn import Toolset, Turn
 from remit.engine.upkeep.doctor import Finding, Health
-from remit.ports.models import ModelAnswer, TextChunk
+from remit.ports.models import KeptAnswer, ModelAnswer, TextChunk
 from remit.ports.services import KeyInfo
 from remit.ports.views import RunLine, RunVitals, TaskLine
 from remit.report.detail import Detail, EarlierAttempt
@@ -107,6 +107,7 @@ __all__ = [
     "HookInfo",
     "Hop",
     "Inquiry",
+    "KeptAnswer",
     "KeptTalk",
     "KeyInfo",
     "KeyRing",

@@ -192,6 +192,7 @@ def _looked(turn: Turn) -> object:
         whom,
         turn.handoff,
         turn.agent,
+        turn.card,
         turn.asker,
         turn.is_requeued,
         turn.phase,

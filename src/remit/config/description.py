@@ -176,9 +176,10 @@ def _breaker(table: dict[str, Any]) -> None:
 
 # -- the file ------------------------------------------------------------------------------------------------------
 
-WAYS: Final = ("model", "function", "guest", "program", "a2a")
+WAYS: Final = ("model", "function", "guest", "program", "claude_code", "codex", "a2a")
 CHANNELS: Final = ("telegram", "slack", "webhook", "answers")
-_MODEL, _ASKING, _SENDING = ("model",), ("model", "guest"), ("model", "program")
+_MODEL, _ASKING, _CODING = ("model",), ("model", "guest"), ("claude_code", "codex")
+_FALLING_BACK, _SENDING = ("model", *_CODING), ("model", "program", *_CODING)
 
 _RETRY: Final = {
     "attempts": Setting("The number of attempts in all [default: 4].", WHOLE),
@@ -194,6 +195,8 @@ AGENT: Final = TableKind(
         "function": Setting("The async function, as module:name.", TEXT, _place),
         "guest": Setting("An agent of pydantic-ai, openai-agents or LangGraph, as module:name.", TEXT, _place),
         "program": Setting("A program that reads the task and prints the result.", TEXTS, _argv),
+        "claude_code": Setting("Claude Code, with this model: anthropic:MODEL.", TEXT, _script_or_model),
+        "codex": Setting("Codex, with this model: openai:MODEL.", TEXT, _script_or_model),
         "a2a": Setting("The address of an agent of another server, by the protocol A2A.", TEXT),
         "token": Setting('The token for that server, as "${NAME}" of a variable.', TEXT, _secret, ("a2a",)),
         "key": Setting("The public key that must have signed the agent's card, as PEM.", TEXT, None, ("a2a",)),
@@ -203,6 +206,17 @@ AGENT: Final = TableKind(
             *(TEXTS, _models, ("program",)),
         ),
         "verbs": Setting("It reaches the verbs of its turn over MCP: it can ask agents.", YES, None, ("program",)),
+        "cwd": Setting("The folder it works in [default: that of this file].", TEXT, None, _CODING),
+        "worktree": Setting("Each task has a git worktree; what it changed is an artifact.", YES, None, _CODING),
+        "allow": Setting("Its own tools that it uses without asking a person.", TEXTS, None, ("claude_code",)),
+        "approve": Setting("A person is asked about its other tools; false denies them.", YES, None, ("claude_code",)),
+        "sandbox": Setting(
+            "What its shell commands may do.",
+            word_of("read-only", "workspace-write", "danger-full-access"),
+            None,
+            ("codex",),
+        ),
+        "command": Setting("The program and first arguments, if not on the PATH.", TEXTS, _argv, _CODING),
         "instructions": Setting("The system prompt of its model.", TEXT, _on_card("instructions")),
         "role": Setting("What it is, in a few words.", TEXT, _on_card("role")),
         "can": Setting("Its capabilities, in a few words each; other agents find it by them.", NAMES, _on_card("can")),
@@ -218,7 +232,7 @@ AGENT: Final = TableKind(
         "timeout": Setting("The time of one attempt of its tasks, in seconds.", NUMBER, _seconds),
         "ask_person": Setting("Its model may ask a person, and waits for the answer.", YES),
         "trusted_output": Setting("It checks its input: its results count as trusted.", YES),
-        "fallback": Setting("Models to try if the first does not answer.", TEXTS, _models, _MODEL),
+        "fallback": Setting("Models to try if the first does not answer.", TEXTS, _models, _FALLING_BACK),
         "keys": Setting("Names of environment variables that hold keys.", TEXTS, None, _SENDING),
         "base_url": Setting("The provider's address, if not the usual one.", TEXT, None, _SENDING),
         "max_tokens": Setting("The longest answer, in tokens.", WHOLE, _at_least_one("max_tokens"), _SENDING),

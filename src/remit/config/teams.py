@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     from remit.config.schedules import FileSchedule
 
 # Settings that say what the agent is.
-_OWN: Final = frozenset(("model", "function", "guest", "program", "a2a", "token", "key"))
+_OWN: Final = frozenset(("model", "function", "guest", "program", "claude_code", "codex", "a2a", "token", "key"))
 _OF_PROGRAMS: Final = frozenset(("files", "gateway", "verbs", "keys", "base_url", "max_tokens"))
+_OF_CODING: Final = frozenset(
+    ("cwd", "worktree", "allow", "approve", "sandbox", "command", "fallback", "keys", "base_url", "max_tokens")
+)
 
 
 class RunDefaults(NamedTuple):
@@ -270,7 +273,7 @@ class _Building:
         return _adapter().Tool(found, name=name) if _has_adapter() else _renamed(found, name)
 
     def _add(self, made: Runtime, name: str, table: Mapping[str, Any]) -> None:
-        own = _OWN | _OF_PROGRAMS if "program" in table else _OWN
+        own = _OWN | (_OF_PROGRAMS if "program" in table else _OF_CODING if _coding(table) else frozenset[str]())
         about = {key: value for key, value in table.items() if key not in own}
         retry = RetryPolicy(**about.pop("retry", self._tables.get("retry", {})))
         for key in ("before", "after"):
@@ -313,9 +316,20 @@ class _Building:
             return self._named(path, table["function"])
         if "a2a" in table:
             return self._part((*path[:-1], "a2a"), lambda: parts.remote_agent(table))
+        if way := _coding(table):
+            return self._part((*path[:-1], way), lambda: self._coding_agent(way, table))
         own = {name: table[name] for name in _OF_PROGRAMS if name in table}
         program = import_module("remit.adapters.process").program
         return self._part((*path[:-1], "program"), lambda: program(table["program"], cwd=self._folder, **own))
+
+    def _coding_agent(self, way: str, table: Mapping[str, Any]) -> Any:
+        own = {name: table[name] for name in _OF_CODING if name in table}
+        own["cwd"] = Path(self._folder, own.get("cwd", "."))
+        try:
+            made = import_module("remit.adapters.coding")
+        except ImportError as error:
+            raise BadInput(f"{way} needs pip install 'remit[gateway]' ({error})") from error
+        return getattr(made, way)(table[way], **own)
 
     def _model(self, model: str, agent: str) -> Any:
         if not model.startswith(SCRIPT):
@@ -360,3 +374,8 @@ def _adapter() -> Any:
         return import_module("pydantic_ai")
     except ImportError as error:
         raise BadInput(f"an agent with a model needs pip install 'remit[llm]' ({error})") from error
+
+
+def _coding(table: Mapping[str, Any]) -> str:
+    """Return which coding agent a table describes; "" for any other agent."""
+    return next((way for way in ("claude_code", "codex") if way in table), "")

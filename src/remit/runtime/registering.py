@@ -154,6 +154,7 @@ class HasTeam:
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
         checks.refuse_strange("add", about, ("retry", "rules", "timeout", "output"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
+        of_type(rules, AgentRules, "rules takes AgentRules(...)")
         if rules.iterations == USUAL_RULES.iterations and (requests := getattr(answer, "iterations", 0)):
             rules = rules._replace(iterations=requests)  # a program asks more often
         timeout = about.get("timeout")

@@ -16,7 +16,7 @@ from remit.settings import System
 HERE = Path(__file__).parent
 KEY = "sk-real-key-0123456789"
 SYSTEM = System(prices=KnownPrices(dict.fromkeys(("claude-x", "gpt-x"), Price(input="$1", output="$2"))))
-INSTALLED = HERE.parents[1] / "coding" / "node_modules" / ".bin"
+INSTALLED = HERE / "real" / "node_modules" / ".bin"
 LIKE = {
     "claude": (sys.executable, str(HERE / "like_claude.py")),
     "codex": (sys.executable, str(HERE / "like_codex.py")),

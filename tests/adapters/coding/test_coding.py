@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp import types as mcp_types

@@ -73,7 +73,8 @@ class CodingProgram(Protocol):
 class CodingAgent:
     """An agent that is a coding program: its models, verbs and approvals are remit's, its tools are its own."""
 
-    polices_tools = False
+    polices_tools = True  # in its model requests
+    approves_tools = False  # by their names on the card: its own setting decides what a person is asked
 
     def __init__(self, program: CodingProgram, joins: Joining, places: TaskPlaces) -> None:
         self._program = program
