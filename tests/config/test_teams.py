@@ -404,7 +404,8 @@ WRONG = {
     f"{AGENT}iterations = 0": "3: agents.coder.iterations: iterations is a whole number of at least 1 or None, not 0",
     f"{AGENT}asks = 3": ('3: agents.coder.asks: this is a list of texts, such as ["a", "b"], or one text, not 3'),
     f"{AGENT}function = 'a:b'": (
-        "3: agents.coder.function: there is model already; say only one of model or function or guest or program or claude_code or codex or a2a"
+        "3: agents.coder.function: there is model already; say only one of model or function or guest or program or "
+        "claude_code or codex or a2a"
     ),
     "[agents.coder]\ncan = 'code'": (
         "1: agents.coder: say model or function or guest or program or claude_code or codex or a2a, which is missing"

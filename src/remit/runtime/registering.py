@@ -153,15 +153,8 @@ class HasTeam:
             return
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
         checks.refuse_strange("add", about, ("retry", "rules", "timeout", "output"))
-        retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
-        of_type(rules, AgentRules, "rules takes AgentRules(...)")
-        if rules.iterations == USUAL_RULES.iterations and (requests := getattr(answer, "iterations", 0)):
-            rules = rules._replace(iterations=requests)  # a program asks more often
-        timeout = about.get("timeout")
-        if timeout is None and not rules.timeout:
-            timeout = getattr(answer, "seconds", None)  # a coding agent works longer
-        if timeout is not None:
-            rules = rules._replace(timeout=span(timeout, "timeout"))
+        retry = about.get("retry", USUAL)
+        rules = _rules(about.get("rules", USUAL_RULES), answer, about.get("timeout"))
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
         polices = getattr(answer, "polices_tools", True)
         unseen = [] if polices else [card.tools, card.deny]
@@ -308,6 +301,17 @@ class HasTeam:
 def forms() -> Any:
     """Return the module that checks the forms of results, imported when the first is given."""
     return import_module("remit.engine.forms")
+
+
+def _rules(rules: object, answer: object, timeout: SpanGiven | None) -> AgentRules:
+    """Return the rules of an agent. A program asks more often than a model agent, and a coding agent works longer, if
+    the owner has not said otherwise."""
+    given = of_type(rules, AgentRules, "rules takes AgentRules(...)")
+    if given.iterations == USUAL_RULES.iterations and (requests := getattr(answer, "iterations", 0)):
+        given = given._replace(iterations=requests)
+    if timeout is None and not given.timeout:
+        timeout = getattr(answer, "seconds", None)
+    return given if timeout is None else given._replace(timeout=span(timeout, "timeout"))
 
 
 def _async_function(card: Card, answer: object) -> AgentFunction:

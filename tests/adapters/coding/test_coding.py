@@ -13,6 +13,7 @@ from mcp import types as mcp_types
 from adapters.coding.crews import KEY, SYSTEM, Crew, repository
 from remit import Card, Runtime
 from remit.adapters.coding import claude_code, codex
+from remit.engine.directory import AgentRules
 from remit.engine.people import Inquiry
 from remit.errors import BadInput
 from remit.testing.models import Calls, Fails, ModelReply, ModelRequest, ModelServer, Says, model_server
@@ -140,10 +141,8 @@ async def test_a_person_is_asked_about_a_tool_that_is_not_allowed(rt: Runtime, c
     if verdict == "reject":
         await rt.workspace.questions.reject(asked.id, by="ann", why="too dangerous")
     else:
-        value = (
-            {**asked.shows["arguments"], "command": "touch new.txt; echo three-$((2+2))"} if verdict == "edit" else None
-        )
-        await rt.workspace.questions.approve(asked.id, by="ann", value=value)
+        other = {**cast("dict[str, Any]", asked.shows["arguments"]), "command": "touch new.txt; echo three-$((2+2))"}
+        await rt.workspace.questions.approve(asked.id, by="ann", value=other if verdict == "edit" else None)
     assert (await run).state == "completed"
     told = text_of(model.asked[-1])
     expected = {"approve": "one-2", "edit": "three-4", "reject": "too dangerous"}
@@ -257,9 +256,18 @@ def test_bad_settings_of_coding_agents_are_refused(make: Callable[[], Any], wron
         make()
 
 
-async def test_a_coding_agent_sets_its_tools_itself(rt: Runtime):
+async def test_a_denied_tool_is_not_offered_to_the_model_of_a_coding_agent(rt: Runtime, crew: Crew, model: Model):
+    rt.add(Card("coder", deny=["Bash"]), crew.claude())
+    assert (await rt.outcome("coder", "say it", credits="$2")).state == "completed"
+    offered = {tool["name"] for tool in model.asked[0].body["tools"]}
+    assert "Bash" not in offered
+    assert "Edit" in offered
+
+
+async def test_approvals_of_a_coding_agent_are_its_own_setting(rt: Runtime):
+    rules = AgentRules(approve_tools=frozenset(("Bash",)))
     with pytest.raises(BadInput, match=r"is a coding agent, and remit does not see which tools it uses"):
-        rt.add(Card("coder", tools=["Read"]), claude_code("anthropic:claude-x", command=["true"]))
+        rt.add(Card("coder"), claude_code("anthropic:claude-x", command=["true"]), rules=rules)
 
 
 async def test_a_coding_agent_has_a_name_and_a_long_attempt(rt: Runtime):
