@@ -18,7 +18,9 @@ HEAD = "| | calls | files | changes of file | bytecodes |\n|---|---:|---:|---:|-
 
 def drawn() -> dict[str, str]:
     pages = {name: page() for name, page in PAGES.items()} | {"design.md": design()}
-    return pages | {"demo.svg": picture(recorded(HERE / "demo.json"), "the demo")} | examples()
+    runs = {"demo": "the demo", "coding": "Claude Code and Codex in one team"}
+    drawings = {f"{name}.svg": picture(recorded(HERE / f"{name}.json"), title) for name, title in runs.items()}
+    return pages | drawings | examples()
 
 
 def examples() -> dict[str, str]:

@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, checked_names, folder_of, model_names
 from remit.adapters.coding.places import TaskPlace, TaskPlaces
-from remit.adapters.coding.record import VERB
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
 from remit.adapters.gateway.reading import fields, items_of
 from remit.adapters.process import located
 
+VERBS: Final = "mcp__remit"  # how Claude Code names the tools of remit's MCP server
 TOOLS: Final = ("Bash", "Edit", "Read", "Write", "Glob", "Grep")
 _SESSIONS: Final = uuid.UUID("6f1d7a3e-2f0b-5c55-9c1e-6d1f6f2c8a10")
 _OTHER: Final = re.compile(r"[^A-Za-z0-9]")
@@ -111,12 +111,12 @@ class ClaudeCode(NamedTuple):
             config.unlink(missing_ok=True)
 
     def _argv(self, place: TaskPlace, config: Path, resumes: bool, instructions: str) -> list[str]:
-        asks = ["--permission-prompt-tool", f"{VERB}__approve"] if self.approves else []
+        asks = ["--permission-prompt-tool", f"{VERBS}__approve"] if self.approves else []
         told = ["--append-system-prompt", instructions] if instructions else []
         return [
             *(*self.command, "-p", "--output-format", "stream-json", "--verbose", "--model", self.model),
             *("--setting-sources", "", "--mcp-config", str(config), "--strict-mcp-config"),
-            *(*asks, *told, "--tools", ",".join(self.tools), "--allowedTools", *self.allow, VERB),
+            *(*asks, *told, "--tools", ",".join(self.tools), "--allowedTools", *self.allow, VERBS),
             *("--resume" if resumes else "--session-id", str(_session(place))),
         ]
 

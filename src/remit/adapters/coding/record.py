@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from remit.adapters.gateway.tools import bare
 from remit.core.prompt import cut
+from remit.core.toolgroups import GROUPS, VERB_GROUPS
 from remit.ports.models import KeptAnswer
 
-VERB: Final = "mcp__remit"  # how coding agents name the tools of remit's MCP server
+_VERBS: Final = frozenset[str]().union(*(GROUPS[name] for name in VERB_GROUPS))
 _LISTED: Final = 50  # calls in a prompt, the latest ones
 _LONG: Final = 2_000  # characters of a result
 _ARGUMENTS: Final = 1_000  # characters of arguments
@@ -69,7 +71,7 @@ def _told(call: CallBefore) -> str:
     what = f"{call.name}({cut(call.arguments, _ARGUMENTS)})"
     if call.result is not None:
         return f"- DONE: {what} gave: {cut(call.result, _LONG)}"
-    if call.name.startswith(VERB):
+    if bare(call.name) in _VERBS:
         return f"- BEGUN, outcome unknown: {what}; call it again in the same words, and you get what it gave"
     return f"- BEGUN, outcome unknown: {what}; look whether it was done before you do it again"
 
