@@ -23,7 +23,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
+.PHONY: coding coding-if-possible help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -151,6 +151,11 @@ $(CODING)/node_modules: $(CODING)/package.json
 
 coding: $(READY) $(CODING)/node_modules  ## the real Claude Code and Codex against scripted models, and kill -9 of their workers
 	$(BIN)/python -m pytest -n 2 tests/adapters/coding $(ARGS)
+
+coding-if-possible: $(READY)
+	@if $(MAKE) --no-print-directory $(CODING)/node_modules > /dev/null 2>&1; \
+	then $(BIN)/python -m pytest -n 2 tests/adapters/coding -k "real and (chain or running-2)"; \
+	else echo "npm could not be reached, so the real Claude Code and Codex are not tried"; fi
 
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/draw.py
