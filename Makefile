@@ -10,9 +10,6 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # for a dependency with an extra (`psycopg[pool]`) and refuse those for having no hash.
 PINNED := $(INSTALL) --require-hashes --no-deps
 
-# Processes that share the tests. Half of the time a test waits, so there are more of them than cores.
-WORKERS ?= 8
-
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes: keep compiled modules, so that each is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -84,11 +81,11 @@ demo-llm: $(MODEL)  ## the same with a small local model, without a key; ARGS="H
 	@$(BIN)/python examples/real_model/demo.py $(if $(ARGS),"$(ARGS)")
 
 quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
-	$(BIN)/python -m pytest --workers $(WORKERS) --quick tests/core tests/engine $(ARGS)
+	$(BIN)/python -m pytest -n 3 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
 
 test: $(READY) dashboard-if-possible  ## every test, with coverage
 	@test ! -e $(MODULES) || $(NPM) test --silent
-	$(BIN)/python -m pytest --workers $(WORKERS) --cov --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -n 4 --maxschedchunk=4 --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92

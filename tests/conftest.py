@@ -14,7 +14,7 @@ from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import in_memory, team
 
-pytest_plugins = ["pytester", "side_by_side"]
+pytest_plugins = ["pytester"]
 
 # All that is imported and collected stays to the end: nobody has to look through it for what is not needed any more,
 # neither while it grows nor in every collection that comes after.
@@ -79,8 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("llm") and not (config.getoption("markexpr") == "llm" and is_there()):
             item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
         folder = item.path.relative_to(item.config.rootpath).parts[1]
-        if folder == "browser":
-            item.add_marker("few")
         on_a_disk = _is_on_a_disk(item)
         again = (folder == "engine" and on_a_disk) or (item.path.stem == "test_contract" and not on_a_disk)
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)

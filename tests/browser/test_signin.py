@@ -57,7 +57,7 @@ def test_a_session_outlives_a_restart_and_ends_with_its_access(
 ):
     made = served.call("POST", "/v1/access", {"name": "page", "scopes": ["admin"]})
     page = open_page(key=made["key"])
-    watches[0].forgive("401", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE")
+    watches[0].forgive("401", "net::ERR_")  # requests are cut in whatever way when a server is killed
     served.kill()
     served.again()
     page.reload()

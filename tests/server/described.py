@@ -18,10 +18,17 @@ from server.worlds import world
 KEY = "key-ann"
 PHASES = ("coverage", "fuzzing", "stateful")
 # What no schema says: cron expressions, steps that depend on each other, the order of two moments, which characters of
-# which version of Unicode are printable, what there is too much of already, what an event is about, and which parameter
-# is for which Accept header.
+# which version of Unicode are printable, that JSON of any shape has no NUL in it, what there is too much of already,
+# what an event is about, and which parameter is for which Accept header.
 BEYOND = ("/v1/ag-ui/{agent}", "/v1/schedules/{name}", "/v1/plans", "/v1/teams")
-WORDS = ("printable", "since must be before until", "'*' stands alone", "is a session's board", "letter or a digit")
+WORDS = (
+    "printable",
+    "contains a NUL character",
+    "since must be before until",
+    "'*' stands alone",
+    "is a session's board",
+    "letter or a digit",
+)
 WORDS += (
     "at most 100 hooks",
     "has no answer to replace",
