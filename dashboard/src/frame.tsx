@@ -6,6 +6,7 @@ import { Help } from "./help";
 import { breakers, startBreakers } from "./pages/breakers";
 import { open, startQuestions } from "./pages/questions";
 import { cap, startToday, today } from "./pages/today";
+import { LINKS } from "./links";
 import { Palette } from "./palette";
 import { startKeys, useKeys } from "./parts/keys";
 import { dollars } from "./parts/said";
@@ -17,15 +18,6 @@ import { live, liveText } from "./stream";
 import { theme, toggleTheme } from "./theme";
 import "./styles/frame.css";
 import "./styles/parts.css";
-
-export const LINKS: [string, string, string][] = [
-  ["/", "Runs", "r"],
-  ["/approvals", "Approvals", "a"],
-  ["/agents", "Agents", "g"],
-  ["/context", "Context", "c"],
-  ["/spend", "Spend", "s"],
-  ["/settings", "Settings", "e"],
-];
 
 const palette = signal(false);
 const help = signal(false);

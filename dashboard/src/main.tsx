@@ -5,7 +5,7 @@ import "./styles/signin.css";
 import { render } from "preact";
 import { App } from "./app";
 import { startRouter } from "./router";
-import { startSession } from "./session";
+import { startSession } from "./signing";
 import { startTheme } from "./theme";
 
 startTheme();

@@ -1,13 +1,13 @@
 // The palette: type a few letters, and go to a page, a run, an agent or a question.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, sentenceOf } from "./api";
-import { LINKS } from "./frame";
+import { LINKS } from "./links";
 import { headline, open } from "./pages/questions";
 import { Dialog } from "./parts/dialog";
 import { firstLine } from "./parts/said";
 import { say } from "./parts/toast";
 import { go } from "./router";
-import { signOut } from "./session";
+import { signOut } from "./signing";
 import type { AgentCard, RunRow } from "./shapes";
 import { toggleTheme } from "./theme";
 

@@ -1,6 +1,7 @@
 // What a browser without a session sees.
 import { useState } from "preact/hooks";
-import { reason, signIn } from "./session";
+import { reason } from "./session";
+import { signIn } from "./signing";
 
 export function SignIn() {
   const [busy, setBusy] = useState(false);

@@ -1,7 +1,8 @@
 // Settings of the workspace: who may call it, where events are sent, what runs by the clock, which processes work.
 import type { ComponentType } from "preact";
 import { place, setQuery } from "../router";
-import { may, session, signOut } from "../session";
+import { may, session } from "../session";
+import { signOut } from "../signing";
 import { Accesses } from "./access";
 import { Hooks } from "./hooks";
 import { Keep, Schedules, Workers } from "./upkeep";
