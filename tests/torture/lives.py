@@ -12,6 +12,7 @@ lives were killed, and what is broken.
 import asyncio
 import contextlib
 import gc
+import hashlib
 import json
 import logging
 import os
@@ -102,8 +103,9 @@ class Files(NamedTuple):
 
     @property
     def workspace(self) -> str:
-        """On a server each case has a workspace of its own."""
-        return f"{self.name}-{self.folder.name[-12:]}" if SERVER else "default"
+        """On a server each case has a workspace of its own; the names of cases are too long for it."""
+        case = hashlib.sha256(self.name.encode()).hexdigest()[:16]
+        return f"{case}-{self.folder.name[-12:]}" if SERVER else "default"
 
     def opened(self, doom: Fault) -> SqliteDatabase | PostgresDatabase:
         return PostgresDatabase(SERVER, fault=doom) if SERVER else SqliteDatabase(new_file(self.store), fault=doom)
