@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -78,7 +79,19 @@ def test_a_tab_that_was_asleep_reads_what_it_missed(serve: Serve, open_page: Ope
 def speaking(serve: Serve, *replies: ModelReply, team: str = SPEAKER) -> Iterator[tuple[Served, SteppedClock]]:
     clock = SteppedClock()
     with models(replies, clock) as server:
-        yield serve(team, MODELS=server.url, OPENAI_KEY="sk-of-a-test-0123456789"), clock
+        served = serve(team, MODELS=server.url, OPENAI_KEY="sk-of-a-test-0123456789")
+        with listening(served):
+            yield served, clock
+
+
+@contextmanager
+def listening(served: Served) -> Iterator[None]:
+    """Somebody who listens all the time: an answer is streamed only if somebody does when it begins, and a page that
+    goes from one run to another may not, just then."""
+    headers = {"authorization": f"Bearer {served.token}", "accept": "text/event-stream"}
+    with httpx.stream("GET", f"{served.url}/v1/events?words=true", headers=headers, timeout=None) as answer:
+        assert answer.is_success
+        yield
 
 
 @pytest.mark.rule("page.words")
