@@ -6,7 +6,7 @@ from typing import Final, cast
 from a2a.types.a2a_pb2 import Part
 
 from remit.adapters.a2a_parts import as_text, data_in, keepable, texts_in
-from remit.adapters.program_files import HasFiles, files_given
+from remit.adapters.program_files import HasFiles, files_seen
 from remit.core.artifact import (
     BINARY,
     NAME_LENGTH,
@@ -53,12 +53,7 @@ async def files_for(turn: HasFiles) -> tuple[list[Part], list[str]]:
     parts: list[Part] = []
     names: list[str] = []
     left = MOST_SENT
-    for given in files_given(turn):
-        try:
-            opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
-        except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
-            continue
-        artifact = cast("Artifact", opened.artifact)
+    async for artifact, opened in files_seen(turn):
         if artifact.size > left or len(parts) == MOST_FILES:
             names.append(artifact.name)
             continue

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 import anyio
 from anyio import to_thread
@@ -55,12 +55,7 @@ class ProgramFolder:
         """Copy the files into `in/` that the task and the handoff refer to, and that the agent sees."""
         index: list[Json] = []
         names: set[str] = {""}
-        for given in files_given(turn):
-            try:
-                opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
-            except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
-                continue
-            artifact = cast("Artifact", opened.artifact)
+        async for artifact, opened in files_seen(turn):
             name = _unused(artifact.name, names)
             await opened.save_to(self.path / "in" / name)
             index.append({"file": f"in/{name}", **artifact.data()})
@@ -131,7 +126,17 @@ def _sweep(where: Path, now: float) -> None:
                 os.close(lock)
 
 
-def files_given(turn: HasFiles) -> Iterator[Artifact | str]:
+async def files_seen(turn: HasFiles) -> AsyncGenerator[tuple[Artifact, Any]]:
+    """Yield the files that a turn was given and that its agent sees, each opened."""
+    for given in _given(turn):
+        try:
+            opened = await turn.artifacts.open(given if isinstance(given, str) else given.data())
+        except Refused:  # the text mentions a digest, which gives nothing; the receipt says so
+            continue
+        yield opened.artifact, opened
+
+
+def _given(turn: HasFiles) -> Iterator[Artifact | str]:
     """Yield the references in the data handed over and in the task, each digest once; a digest alone if its text is no
     whole reference."""
     handoff = turn.handoff
