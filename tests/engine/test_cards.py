@@ -6,8 +6,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from commands import plain_environment
 from engine.helping import PATIENCE, found, happened, reached, serving, sound
-from programs import ran
+from programs import ran, running
 from remit import Card, Refused, Runtime, Turn, Workspace
 from remit.errors import BadInput, Conflict, NotFound
 from remit.settings import System
@@ -17,15 +18,13 @@ from teams import echo, team
 pytestmark = pytest.mark.anyio
 
 DAY = 86_400
-
-
-async def published(owner: Workspace, name: str) -> Card:
-    """A card, once a worker has published it."""
-    with anyio.fail_after(PATIENCE):
-        async with owner.journal.follow(after=0) as follow:
-            while (card := await owner.journal.read(lambda view: view.card(name))) is None:
-                await follow.next()
-            return card
+TEAM = """
+from remit import Runtime
+rt = Runtime("team.db")
+@rt.agent()
+async def coder(turn):
+    return turn.task
+"""
 
 
 @pytest.mark.rule("workspace.cards")
@@ -38,8 +37,8 @@ async def test_cards_that_a_worker_publishes_can_be_read_by_every_process_with_t
         assert await owner.agents.list() == []
         with pytest.raises(Refused, match="there is no agent 'coder'"):
             await owner.submit("coder", "too soon")
-        async with serving(worker):
-            assert await published(owner, "coder") == worker.cards()[0]
+        async with serving(worker):  # they are there before it begins to work
+            assert await owner.journal.read(lambda view: view.card("coder")) == worker.cards()[0]
             assert [card.name for card in await owner.agents.list()] == ["coder"]
             assert [match.card.name for match in await owner.agents.find("code")] == ["coder"]
             task = await owner.submit("coder", "x", by="ann")
@@ -62,9 +61,20 @@ asyncio.run(main())
     with Runtime(path) as worker:
         worker.add(Card("coder"), echo)
         async with serving(worker):
-            await published(worker.workspace, "coder")
             done = await to_thread.run_sync(ran, "-c", script, path)
     assert done.stdout.splitlines() == ["['coder']", "from afar"]
+
+
+@pytest.mark.rule("workspace.cards")
+@pytest.mark.parametrize("words", [("worker", "team:rt"), ("serve", "team:rt", "--port", "0")])
+async def test_a_worker_that_says_it_has_started_can_be_submitted_to_from_elsewhere(
+    tmp_path: Path, words: tuple[str, ...]
+):
+    (tmp_path / "team.py").write_text(TEAM)
+    with running("-m", "remit.cli", *words, cwd=tmp_path, env=plain_environment()) as worker:
+        await to_thread.run_sync(worker.stdout.readline)
+        with Workspace(tmp_path / "team.db") as owner:
+            assert await (await owner.submit("coder", "at once")).result(PATIENCE) == "at once"
 
 
 @pytest.mark.rule("workspace.cards")

@@ -19,7 +19,7 @@ from rich.text import Text
 from remit.cli.options import aside
 from remit.config.tokens import forget_page, forget_token, keep_page, keep_token, session_secret
 from remit.errors import BadInput
-from remit.runtime.workspace import Workspace, opening_of, subscribe
+from remit.runtime.workspace import Workspace, announce, opening_of, subscribe
 
 if TYPE_CHECKING:
     import socket
@@ -179,6 +179,7 @@ async def hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
     if team is None:
         yield
         return
+    await announce(team.workspace)
     working = asyncio.create_task(team.serve())
     try:
         yield

@@ -28,7 +28,7 @@ from remit.report.figures import count, duration
 from remit.report.looks import look
 from remit.report.printable import escaped
 from remit.runtime.runtime import Runtime
-from remit.runtime.workspace import subscribe
+from remit.runtime.workspace import announce, subscribe
 
 # Events that end an attempt, and their words.
 _TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
@@ -95,6 +95,7 @@ async def _work(team: Team, called: str, log: "Log", drain_timeout: float) -> in
         lasting(runtime, "no other process could submit to its queue")
         await _set_schedules(team, log)
         stop = subscribe(runtime.workspace, log.feed)
+        await announce(runtime.workspace)
         serving = asyncio.create_task(runtime.serve())
         try:
             log.say(_greeting(runtime, called, runtime.concurrency))

@@ -382,6 +382,11 @@ def subscribe(workspace: Workspace, sink: Sink) -> Callable[[], None]:
     return subscribe_sink(opening_of(workspace).ground.store, sink)
 
 
+async def announce(workspace: Workspace) -> None:
+    """Publish the cards of this process's agents before its worker starts: other processes can submit to them then."""
+    await opening_of(workspace).engine.resident.announce()
+
+
 def progress_here(workspace: Workspace) -> dict[str, Progress]:
     """Return the latest progress of the tasks that run in this process, by id."""
     from remit.runtime.tasks import live_progress

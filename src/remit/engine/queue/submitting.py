@@ -37,7 +37,7 @@ from remit.engine.presence.bell import ANYTHING
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.timing import move_on_after
-from remit.errors import BadInput, Conflict, NewerStore, NotFound, Refused
+from remit.errors import BadInput, Conflict, NewerStore, NotFound, Refused, StoreError
 from remit.ports import Decision, Dispatcher, View, Wants
 
 if TYPE_CHECKING:
@@ -459,12 +459,22 @@ class ResidentWorker:
         worker = self._start()
         worker.served += 1
         try:
+            await self.announce()
             yield
         finally:
             worker.served -= 1
             if not worker.served and worker is self._current():
                 with anyio.CancelScope(shield=True):
                     await self._stop()
+
+    async def announce(self) -> None:
+        """Publish the cards of this process's agents, so that other processes can submit to them at once. If the store
+        cannot be reached, only log it: the worker tries again before it claims a task."""
+        if self._services.heartbeat.lasting:  # in memory there are no other processes
+            try:
+                await self._services.heartbeat.publish()
+            except StoreError as error:
+                _log.warning("the cards of agents could not be published, trying again: %s", error)
 
     async def drain(self, seconds: float) -> int:
         """Stop claiming, wait up to `seconds` for running tasks, and requeue the rest. Return the number of requeued
