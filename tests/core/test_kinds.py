@@ -337,6 +337,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
         "work.kept",
         "work.left",
         "model.waiting",
+        "model.told",
         "tool.begun",
         "talk.restarted",
         "session.recalled",

@@ -313,6 +313,7 @@ def test_a_refused_hop_only_counts_for_its_run():
         "model.answered",
         "model.failed",
         "model.waiting",
+        "model.told",
         "tool.begun",
         "talk.restarted",
         "tool.done",

@@ -62,6 +62,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("model.answered", ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"),
         ("model.failed", ': openai:gpt-5: rate-limit (429), "slower"'),
         ("model.waiting", " waits 7.0 s for openai:gpt-5, second try"),
+        ("model.told", ": its model gets 2 results of the program's tools"),
         ("tool.begun", ": look"),
         (
             "talk.restarted",

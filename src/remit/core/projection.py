@@ -565,6 +565,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "model.answered": _no_table,
     "model.failed": _no_table,
     "model.waiting": _no_table,
+    "model.told": _no_table,
     "tool.begun": _no_table,
     "talk.restarted": _no_table,
     "tool.done": _asked,

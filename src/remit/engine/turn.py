@@ -558,8 +558,8 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         return await self._services.talking().talking.begin(self._live, begins, name)
 
     async def kept_answers(self) -> list[KeptAnswer]:
-        """Return all that earlier attempts of this turn told models, with the answers, the oldest first. Empty in the
-        first attempt."""
+        """Return all that earlier attempts of this turn told models, with the answers, the oldest first. Where no
+        answer came, its text is empty. Nothing is returned in the first attempt."""
         self._live.must_be_at_work()
         return await self._services.talking().talking.kept(self._live)
 

@@ -65,6 +65,10 @@ class TalkLike(Protocol):
         """Take the messages that arrived since the last request, as text; "" if there are none."""
         ...
 
+    async def tell(self, told: str, results: int) -> None:
+        """Record in `told` so many results of tools that the next request brings to the model, before it is asked."""
+        ...
+
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
         """Ask the model at this position, and record `told` with its answer."""
         ...

@@ -8,6 +8,7 @@ from remit.core.kinds.models import (
     CoolingSet,
     ModelAnswered,
     ModelFailed,
+    ModelTold,
     ModelWaiting,
     SessionRecalled,
     TalkRestarted,
@@ -177,6 +178,10 @@ def _model_waiting(event: Event) -> str:
     tries = ("first", "second", "third", "fourth")
     number = f"{tries[data['number'] - 1]} try" if data["number"] <= len(tries) else f"try {data['number']}"
     return f" waits {duration(data['wait'])} for {data['model']}, {number}"
+
+
+def _model_told(event: Event) -> str:
+    return f": its model gets {count(read(event, ModelTold)['results'], 'result')} of the program's tools"
 
 
 def _recalled(event: Event) -> str:
@@ -443,6 +448,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "model.answered": _model_answered,
     "model.failed": _model_failed,
     "model.waiting": _model_waiting,
+    "model.told": _model_told,
     "tool.begun": lambda event: f": {read(event, ToolBegun)['tool']}",
     "talk.restarted": _restarted,
     "tool.done": _tool_done,

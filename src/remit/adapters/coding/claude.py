@@ -25,6 +25,7 @@ _SESSIONS: Final = uuid.UUID("6f1d7a3e-2f0b-5c55-9c1e-6d1f6f2c8a10")
 _OTHER: Final = re.compile(r"[^A-Za-z0-9]")
 _CONFIG: Final = "mcp.json"
 _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER")
+_WEEK: Final = 604_800_000  # milliseconds that a verb may take: a person may have to answer
 _SMALL: Final = ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
 
 
@@ -66,7 +67,7 @@ def claude_code(
         max_tokens,
         dict(env or {}),
     )
-    joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, approves=approve)
+    joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, approves=approve, resumes=True)
     places = TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
     return CodingAgent(program, joins, places)
 
@@ -125,6 +126,8 @@ class ClaudeCode(NamedTuple):
             "CLAUDE_CONFIG_DIR": str(place.home),
             "ANTHROPIC_BASE_URL": joined.url,
             "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR": str(descriptor),
+            "MCP_TOOL_TIMEOUT": str(_WEEK),
+            "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": "0",  # otherwise a verb that is silent for five minutes is given up
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(self.max_tokens),
             **dict.fromkeys(_QUIET, "1"),
             **dict.fromkeys(_SMALL, self.model),

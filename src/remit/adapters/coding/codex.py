@@ -46,7 +46,7 @@ def codex(
     models = [model, *fallback]
     named = model_names(models, "/v1/responses", "Codex")[0]
     program = Codex(located(command, env), named, sandbox, dict(env or {}))
-    joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens)
+    joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, resumes=True)
     return CodingAgent(
         program, joins, TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
     )

@@ -1,7 +1,7 @@
 """What a program did before it was interrupted, from the record of its model requests.
 
 A program writes its session late, and drops a tool call that has no result. The record has both: every call is recorded
-before the program can read it, and its result with the request that brings it to the model.
+before the program can read it, and its result before the model gets it.
 """
 
 import json
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from remit.adapters.gateway.reading import KEPT_RESULT, RESULT
 from remit.adapters.gateway.tools import bare
 from remit.core.prompt import cut
 from remit.core.toolgroups import GROUPS, VERB_GROUPS
@@ -16,7 +17,6 @@ from remit.ports.models import KeptAnswer
 
 _VERBS: Final = frozenset[str]().union(*(GROUPS[name] for name in VERB_GROUPS))
 _LISTED: Final = 50  # calls in a prompt, the latest ones
-_LONG: Final = 2_000  # characters of a result
 _ARGUMENTS: Final = 1_000  # characters of arguments
 _LONGEST: Final = 64 * 2**20  # bytes of a line in a session
 
@@ -35,7 +35,7 @@ def calls_before(kept: Iterable[KeptAnswer]) -> list[CallBefore]:
     calls: dict[str, CallBefore] = {}
     for one in kept:
         for item in _items(one.told):
-            if item.get("type") == "function_call_output" and (call := calls.get(str(item.get("call_id")))):
+            if item.get("type") == RESULT and (call := calls.get(str(item.get("call_id")))):
                 calls[call.id] = call._replace(result=str(item.get("output", "")))
         for item in _items(one.answer.text):
             if item.get("type") == "function_call":
@@ -70,7 +70,7 @@ def going_on(task: str, calls: list[CallBefore], finished: Collection[str], *, h
 def _told(call: CallBefore) -> str:
     what = f"{call.name}({cut(call.arguments, _ARGUMENTS)})"
     if call.result is not None:
-        return f"- DONE: {what} gave: {cut(call.result, _LONG)}"
+        return f"- DONE: {what} gave: {cut(call.result, KEPT_RESULT)}"
     if bare(call.name) in _VERBS:
         return f"- BEGUN, outcome unknown: {what}; call it again in the same words, and you get what it gave"
     return f"- BEGUN, outcome unknown: {what}; look whether it was done before you do it again"

@@ -65,11 +65,19 @@ class Joining(NamedTuple):
     most: int
     requests: int = REQUESTS
     approves: bool = False  # whether a person is asked about its own tools, by the tool `approve`
+    resumes: bool = False  # whether a later attempt is told what this one did
 
     @asynccontextmanager
     async def joined(self, turn: Any) -> AsyncGenerator[JoinedProgram]:
         """Open the gateway for one attempt."""
-        member = GatewayMember(turn, self.upstreams, most=self.most, verbs=self.has_verbs, approves=self.approves)
+        member = GatewayMember(
+            turn,
+            self.upstreams,
+            most=self.most,
+            verbs=self.has_verbs,
+            approves=self.approves,
+            resumes=self.resumes,
+        )
         async with entered(member) as listener:
             if self.has_verbs and listener.verbs is None:
                 listener.verbs = _verbs()
@@ -100,9 +108,11 @@ def joining(
     max_tokens: int = MAX_TOKENS,
     key_of: KeyOf = key_in_environment,
     approves: bool = False,
+    resumes: bool = False,
 ) -> Joining:
     """Return how a program reaches models and colleagues. `gateway` are the models that it may ask, or True for any;
-    with `approves`, the tool `approve` asks a person about tools of the program."""
+    with `approves`, the tool `approve` asks a person about tools of the program; with `resumes`, the results of its
+    tools are recorded as they come, for a later attempt."""
     upstreams = None
     if gateway is not False:
         if isinstance(gateway, str):
@@ -110,7 +120,8 @@ def joining(
         upstreams = Upstreams(() if gateway is True else gateway, keys, base_url, key_of)
     if verbs:
         _verbs_module()
-    return Joining(upstreams, verbs, counted(max_tokens, "max_tokens", least=1), approves=approves)
+    most = counted(max_tokens, "max_tokens", least=1)
+    return Joining(upstreams, verbs, most, approves=approves, resumes=resumes)
 
 
 def _verbs_module() -> Any:

@@ -17,14 +17,15 @@ from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from remit.adapters.gateway.passing import AnswerPipe, ProgramRequest, RequestPassage
-from remit.adapters.gateway.reading import recorded
+from remit.adapters.gateway.reading import KEPT_RESULT, RESULT, fields, recorded
 from remit.adapters.gateway.tools import ToolPermit
 from remit.adapters.gateway.upstream import BROKEN, Upstreams
 from remit.core.command import Command
-from remit.core.values import encode
+from remit.core.prompt import cut
+from remit.core.values import Json, encode
 from remit.errors import NoAnswer, Refused, RemitError
 from remit.ports.models import ModelCall, Position
-from remit.ports.turn import TurnLike
+from remit.ports.turn import TalkLike, TurnLike
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class GatewayMember:
         most: int = MAX_TOKENS,
         verbs: bool = False,
         approves: bool = False,
+        resumes: bool = False,
     ) -> None:
         self.turn = turn
         self.has_verbs = verbs
@@ -59,6 +61,8 @@ class GatewayMember:
         self.failure: Exception | None = None  # an error of the owner's code, which fails the task
         self.refused = ""  # the sentence of the last request that got no answer
         self._most = most
+        self._resumes = resumes
+        self._told: set[str] = set()  # tool calls whose results this attempt has recorded
         self._permit: ToolPermit | None = None  # the same during one attempt
         self._context = copy_context()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -121,6 +125,7 @@ class GatewayMember:
         passage.request = request = request.within(permit)
         choices = self.upstreams.choices(request.wire, request.asked)
         talk = await self.turn.begin_talk(secrets.token_hex(8))
+        await self._tell(talk, request.asked.news)
         most = min(request.asked.most or self._most, self._most)
 
         def size(_trim: int) -> int:
@@ -148,6 +153,18 @@ class GatewayMember:
             raise Refused(sentence, rule="not-allowed")
         await talk.exchanged(passage.words(), says=not calls, hands_on=False)
         await passage.finish()
+
+    async def _tell(self, talk: TalkLike, news: list[Json]) -> None:
+        """Record new results of the program's tools before the model is asked: if this attempt is killed before the
+        answer, the next one knows that these calls are done."""
+        if not self._resumes:
+            return
+        results = [item for item in map(fields, news) if item.get("type") == RESULT]
+        fresh = [item for item in results if item["call_id"] not in self._told]
+        if fresh:
+            self._told.update(item["call_id"] for item in fresh)
+            shortened: list[Json] = [item | {"output": cut(item["output"], KEPT_RESULT)} for item in fresh]
+            await talk.tell(recorded(shortened), len(fresh))
 
     def estimate(self, size: int) -> int:
         """Return the tokens of input that a request may have: those of the last one, and the bytes that are new."""

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Final, NamedTuple
 
 from remit.adapters.gateway.reading import (
+    RESULT,
     AnswerRead,
     StreamedAnswer,
     WholeAnswer,
@@ -162,7 +163,7 @@ def _words(content: Any) -> str:
 
 def result(call: Any, output: Any) -> Json:
     """Return the result of a tool call as it is recorded."""
-    return {"type": "function_call_output", "call_id": str(call or ""), "output": _words(output)}
+    return {"type": RESULT, "call_id": str(call or ""), "output": _words(output)}
 
 
 def said(role: Any, content: Any) -> Json:

@@ -74,6 +74,13 @@ class ModelWaiting(TypedDict):
     trim: NotRequired[int]
 
 
+class ModelTold(TypedDict):
+    """The data of `model.told`: a program brings so many results of its own tools to its model. They are recorded
+    before the model is asked, so that a later attempt knows them even if there is no answer."""
+
+    results: int
+
+
 class ToolBegun(TypedDict):
     """The data of `tool.begun`: a tool that is about to run, the id of its call and its arguments, shortened. It is
     recorded for tools that must not run twice, so that a later attempt knows which of them may have run."""
@@ -141,6 +148,10 @@ def model_waiting(remit: Remit, asked: ModelTry, number: int, now: int) -> Unsea
     return _of_task("model.waiting", remit, now, {**_asked(asked), "wait": asked.wait, "number": number})
 
 
+def model_told(remit: Remit, results: int, now: int) -> Unsealed:
+    return _of_task("model.told", remit, now, {"results": results})
+
+
 def tool_done(remit: Remit, data: ToolDone, now: int) -> Unsealed:
     return _of_task("tool.done", remit, now, cast("dict[str, Json]", data))
 
@@ -183,6 +194,7 @@ SHAPES: Final[dict[str, type]] = {
     "model.answered": ModelAnswered,
     "model.failed": ModelFailed,
     "model.waiting": ModelWaiting,
+    "model.told": ModelTold,
     "tool.begun": ToolBegun,
     "talk.restarted": TalkRestarted,
     "tool.done": ToolDone,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from remit.core.allow import has
 from remit.core.events import Event, read
-from remit.core.kinds.models import TalkRestarted, ToolBegun, ToolDone, ToolUsed, talk_restarted
+from remit.core.kinds.models import TalkRestarted, ToolBegun, ToolDone, ToolUsed, model_told, talk_restarted
 from remit.core.kinds.tasks import FirstData
 from remit.core.prompt import Note, UsedBefore, cut, messages_told, restart_note
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
@@ -80,7 +80,7 @@ class KeptTalks(NamedTuple):
             return [one[0] for one in found if one is not None]
 
         kept = await self.models.ground.store.read(look) if live.attempt.is_rerun else []
-        return [self.models.kept(live, one) for one in kept if isinstance(one, dict) and "text" in one]
+        return [_kept(self.models, live, one) for one in kept if isinstance(one, dict) and one.keys() & _OF_MODEL]
 
     def talks(self, live: LiveTask) -> list[KeptTalk]:
         """Return the conversations of the current turn, or of the running tool call; the latest first."""
@@ -187,6 +187,18 @@ class KeptTalk:
         last = await self._services.models.costs.last_word(live)
         return f"{news}\n\n{last}" if news and last else news or last
 
+    async def tell(self, told: str, results: int) -> None:
+        """Record results of tools that the next request brings to the model, before it is asked."""
+        live, ground = self._live, self._services.models.ground
+        op = f"{live.operations.position(self.name)}{_TOLD}"
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            return Decision({"told": told}, (model_told(live.remit, results, ground.clock.now()),))
+
+        with live.verb():
+            await ground.store.tx(op, decide)
+
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
         """Ask the model, and record the request with its answer."""
         begins = "" if self.sent else self.begins
@@ -245,6 +257,11 @@ class KeptTalk:
         return lost(self._live, why)
 
 
+def _kept(models: Models, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
+    """Return what a record holds. If no answer came, it has the results that the model was to get."""
+    return models.kept(live, kept) if "text" in kept else KeptAnswer(kept["told"], ModelAnswer("", "", None))
+
+
 def lost(live: LiveTask, why: str) -> Failed:
     """Mark the conversation of a turn as lost, and return the error that says so."""
     remit, conversation = live.remit, live.conversation
@@ -271,6 +288,8 @@ _LISTED: Final = 50  # earlier tool calls in the prompt, the latest ones
 _LONG: Final = 300  # characters of a result
 _BEGUN: Final = "/begun"
 _NEWS: Final = "/news"
+_TOLD: Final = "/told"
+_OF_MODEL: Final = frozenset(("text", "told"))  # fields of the record of a request
 
 
 class Earlier(NamedTuple):
