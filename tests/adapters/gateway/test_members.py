@@ -6,7 +6,10 @@ from typing import Any
 
 import anyio
 import httpx
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from adapters.gateway.asking import KEY
 from adapters.gateway.test_gateway import calling, team
@@ -14,7 +17,9 @@ from adapters.places import KEY_NAME
 from engine.helping import PATIENCE, doomed, happened, sound, take_over
 from remit import Card, Runtime, Turn
 from remit.adapters.gateway.clients import ClientGateway, gateway_for
-from remit.adapters.gateway.members import AT_ONCE, WAITING
+from remit.adapters.gateway.listener import entered
+from remit.adapters.gateway.members import AT_ONCE, WAITING, GatewayMember
+from remit.adapters.gateway.verbs import MemberVerbs
 from remit.engine.directory import AgentRules
 from remit.testing import FakeClock
 from remit.testing.models import ModelReply, ModelRequest, Says, model_server
@@ -201,3 +206,40 @@ async def test_a_verb_may_wait_for_longer_than_any_limit_of_a_connection():
             return f"helped with {turn.task}"
 
         assert "helped with the work" in await rt.run("porter", "the work")
+
+
+@pytest.mark.rule("gateway.patience")
+async def test_a_client_hears_that_a_verb_still_waits():
+    """Claude Code gives a call up after five minutes without a progress message."""
+    heard, enough = list[float](), anyio.Event()
+
+    async def on_progress(progress: float, _total: float | None, message: str | None) -> None:
+        assert message == "call_agent is not finished"
+        heard.append(progress)
+        if len(heard) == 3:
+            enough.set()
+
+    async def asker(turn: Turn) -> str:
+        member = GatewayMember(turn, None, verbs=True)
+        async with entered(member) as listener:
+            listener.verbs = MemberVerbs(heartbeat=0.01)
+            headers = {"Authorization": f"Bearer {member.token}"}
+            url = f"{listener.url}/mcp"
+            async with (
+                httpx2.AsyncClient(headers=headers, verify=False) as http_client,
+                Client(streamable_http_client(url, http_client=http_client)) as client,
+            ):
+                asked = {"agent": "helper", "task": turn.task}
+                done = await client.call_tool("call_agent", asked, progress_callback=on_progress)
+                return str(done.content)
+
+    async with Runtime() as rt:
+        rt.add(Card("asker", asks=["helper"]), asker)
+
+        @rt.agent
+        async def helper(turn: Turn) -> str:
+            await happened(enough)
+            return f"helped with {turn.task}"
+
+        assert "helped with the work" in await rt.run("asker", "the work")
+    assert heard[:3] == [1, 2, 3]

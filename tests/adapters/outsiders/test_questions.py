@@ -2,6 +2,7 @@
 
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import anyio
@@ -229,3 +230,29 @@ async def test_a_long_call_comes_back_every_25_seconds_and_then_goes_on_by_itsel
             )
             assert (await runtime.workspace.tasks.get(found["tasks"][0]).status()).state == "running"
             await client.call_tool("cancel_delegation", {"task": found["tasks"][0]})
+
+
+@pytest.mark.rule("outsiders.rounds")
+async def test_a_client_that_keeps_its_call_open_hears_that_it_goes_on():
+    clock = FakeClock()
+    with team(clock=clock) as runtime:
+        add_agents(runtime)
+        heard: list[tuple[float, str | None]] = []
+
+        async def on_progress(done: float, _total: float | None, message: str | None) -> None:
+            heard.append((done, message))
+
+        async with visiting(Outsider(runtime.workspace, "mcp-1"), LEGACY) as client:
+            asked = {"agent": "endless", "task": "x"}
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(client.call_tool, "call_agent", asked, progress_callback=on_progress))
+                began = clock.now()
+
+                async def over() -> bool:
+                    return [message for _, message in heard].count("no news yet") == 2
+
+                await pass_time(clock, over)
+                assert (clock.now() - began) / 1_000_000 == pytest.approx(30, abs=6)
+                group.cancel_scope.cancel()
+        steps = [done for done, _ in heard]
+        assert steps == sorted(set(steps)), "progress grows with every message"

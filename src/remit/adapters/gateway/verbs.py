@@ -33,6 +33,7 @@ from remit.errors import RemitError
 from remit.ports.models import HandedOver, ToolCall
 from remit.verbs import Verb, offered
 
+HEARTBEAT: Final = 15.0  # seconds between two progress messages of a call that waits: some clients give up in silence
 _MEMBER: Final = "remit.member"  # where a request keeps its member
 _HANDED: Final = "The task was handed over; you are done. Stop now."
 _INSTRUCTIONS: Final = (
@@ -58,15 +59,17 @@ _log = logging.getLogger("remit")
 
 
 class MemberVerbs:
-    """The MCP server of a listener. It has a task of its own, because the SDK ties it to the task that starts it."""
+    """The MCP server of a listener. It has a task of its own, because the SDK ties it to the task that starts it.
+    `heartbeat` is the number of seconds between two progress messages of a call that waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, heartbeat: float = HEARTBEAT) -> None:
+        self._heartbeat = heartbeat
         server: Server[Any] = Server(
             "remit",
             version=__version__,
             instructions=_INSTRUCTIONS,
             on_list_tools=_list_tools,
-            on_call_tool=_call_tool,
+            on_call_tool=self._call_tool,
         )
         self._manager = StreamableHTTPSessionManager(server)
         self._over = asyncio.Event()
@@ -86,6 +89,26 @@ class MemberVerbs:
         self._over.set()
         await asyncio.wait([self._running])
 
+    async def _call_tool(
+        self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        """Use a verb. A refusal or a failure is a result that says so; only an unknown verb is an error of the
+        protocol."""
+        member = _member(context)
+        work = member.start(_used(member, params))
+        try:
+            beats = 0
+            while not (await asyncio.wait([work], timeout=self._heartbeat))[0]:
+                beats += 1
+                await context.session.report_progress(beats, None, f"{params.name} is not finished")
+            found = await work
+        except asyncio.CancelledError:  # the program has dropped the call, or the turn has ended
+            work.cancel()
+            raise
+        if found is None:
+            raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
+        return found
+
 
 def _member(context: ServerRequestContext[Any, Any]) -> GatewayMember:
     assert context.request is not None  # every request comes by HTTP
@@ -102,20 +125,6 @@ async def _list_tools(
 
 def _described(verb: Verb) -> Tool:
     return Tool(name=verb.name, description=verb.sentence, input_schema=verb.schema)
-
-
-async def _call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-    """Use a verb. A refusal or a failure is a result that says so; only an unknown verb is an error of the protocol."""
-    member = _member(context)
-    work = member.start(_used(member, params))
-    try:
-        found = await work
-    except asyncio.CancelledError:  # the program has dropped the call, or the turn has ended
-        work.cancel()
-        raise
-    if found is None:
-        raise MCPError(code=INVALID_PARAMS, message="there is no such tool; tools/list lists those there are")
-    return found
 
 
 async def _used(member: GatewayMember, params: CallToolRequestParams) -> CallToolResult | None:

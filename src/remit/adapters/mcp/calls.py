@@ -23,6 +23,8 @@ from remit.runtime.outsiders import Outsider
 HOLD: Final = 25 * SECOND  # how long one round waits
 ROUNDS: Final = 8  # clients end a call after ten
 CHECK_SECONDS: Final = 0.3  # between two looks whether the key still counts: with its cache, less than a second
+HEARTBEAT: Final = 15 * SECOND  # between two progress messages without news: some clients give up in silence
+_MOST_BEATS: Final = 1_000_000  # between two events; half a year
 _REASON: Final = 300  # characters of a refusal
 _CANCEL_SECONDS: Final = 10
 _WHY: Final = "cancelled by its caller"
@@ -49,7 +51,7 @@ class CallWire(Protocol):
         """Whether the client can show a form to a person."""
         ...
 
-    async def progress(self, seq: int, text: str) -> None: ...
+    async def progress(self, done: float, text: str) -> None: ...
     async def ask(self, form: QuestionForm) -> Response:
         """Show a form now, and wait for the response. Only a call that does not come back can."""
         ...
@@ -139,6 +141,8 @@ class OpenCall:
         self._outsider = outsider
         self._wire = wire
         self._clock = outsider.clock
+        self._told_at = self._clock.now()  # when the client last heard anything
+        self._beats = 0  # progress messages since the last event
         self._outcomes: dict[str, Outcome] = {}
         self._left_open: set[str] = set()  # questions that the person did not decide
         self._wrong: dict[str, str] = {}  # what was wrong with an answer
@@ -173,10 +177,18 @@ class OpenCall:
             await self._wire.check()
             events = [one for one in await following(min(left, CHECK_SECONDS)) if one.run in self._state.tasks]
             for event in events:
-                await self._wire.progress(event.seq, f"{event.kind} {event.agent}".strip())
-                self._state = self._state._replace(seq=event.seq)
+                self._state, self._beats = self._state._replace(seq=event.seq), 0
+                await self._tell(event.seq, f"{event.kind} {event.agent}".strip())
+            if self._clock.now() - self._told_at >= HEARTBEAT:
+                self._beats += 1
+                await self._tell(self._state.seq + self._beats / _MOST_BEATS, "no news yet")
             if any(event.kind in _NOTEWORTHY for event in events):
                 return None
+
+    async def _tell(self, done: float, text: str) -> None:
+        """Report progress. `done` grows with every report, as the protocol wants."""
+        self._told_at = self._clock.now()
+        await self._wire.progress(done, text)
 
     async def _end(self) -> CallEnd | None:
         """Return how the call ends: with the outcomes of all its tasks, or with a question that the client must show;

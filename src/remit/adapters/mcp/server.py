@@ -81,8 +81,8 @@ class ClientWire:
         only_links = able.elicitation.form is None and able.elicitation.url is not None
         return not only_links and (self.comes_back or session.can_send_request)
 
-    async def progress(self, seq: int, text: str) -> None:
-        await self._context.session.report_progress(seq, None, text)
+    async def progress(self, done: float, text: str) -> None:
+        await self._context.session.report_progress(done, None, text)
 
     async def ask(self, form: QuestionForm) -> Response:
         try:
