@@ -241,7 +241,7 @@ def test_a_card_that_names_no_one_lets_its_agent_ask_no_one():
 
 @pytest.mark.rule("asks.default-deny")
 def test_a_star_lets_it_ask_anyone_within_the_bounds():
-    anyone = facts_of(NOW, asks=ANY, roster=("tester",))
+    anyone = facts_of(NOW, asks=ANY, roster=("poet", "tester"))
     remit = first_remit("lead", within=Bounds(agents=["lead", "tester"]))
 
     assert allows(allowed, remit, "tester", anyone)

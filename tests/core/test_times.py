@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.times import DAY, SECOND, Delay, aware, delay, iso, moment, span
+from remit.core.times import DAY, SECOND, Delay, aware, delay, iso, moment, span, span_of_days
 from remit.errors import BadInput
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,6 +74,19 @@ def test_an_absurdly_negative_duration_is_refused_like_any_negative_one():
 
 
 # --- moments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("input.told")
+def test_days_are_told_in_days_and_fit_every_store():
+    assert span_of_days(0.5, "keep_days") == DAY // 2
+    assert span_of_days(73_000, "keep_days") == 73_000 * DAY
+    for given_, sentence in (
+        (0, "keep_days must be a positive number of days, got 0"),
+        ("7", "keep_days is a number of days, not '7'"),
+        (1e9, "keep_days is at most two centuries, got .* days"),
+    ):
+        with pytest.raises(BadInput, match=sentence):
+            span_of_days(given_, "keep_days")
 
 
 @given(st.datetimes(timezones=st.timezones() | st.just(timezone(timedelta(hours=-9, minutes=-30)))))

@@ -21,6 +21,10 @@ from remit.core.values import DEPTH_LIMIT, VALUE_LIMIT, checked, decode, digest,
 from remit.errors import BadInput
 
 
+async def numbers():
+    yield 1
+
+
 class Level(IntEnum):
     HIGH = 3
 
@@ -192,6 +196,7 @@ def test_canonical_text_has_sorted_keys_no_spaces_and_real_letters():
         ({"findings": [1, Finding(2, {"a"})]}, r"^a value has a set at findings\[1\]\.tags; use a list"),
         ({"wait": timedelta(1)}, "^a value has a timedelta at wait; use a number"),
         ((n for n in [1]), r"^a value is a generator; use list\(...\)$"),
+        ((n async for n in numbers()), r"^a value is an async generator; use \[item async for item in ...\]$"),
         (object, "a value is not JSON: type <class 'object'>; use text, numbers"),
         (Finding, "a value is not JSON: type"),
         ([object()], r"a value\[0\] is not JSON: object"),
@@ -273,7 +278,7 @@ def test_the_size_of_a_value_is_the_size_of_its_text():
 def test_text_is_measured_without_quotes():
     assert len(checked("x" * VALUE_LIMIT, "a value")) == VALUE_LIMIT
 
-    with pytest.raises(BadInput, match="at most 1,048,576 characters, got 1,048,577"):
+    with pytest.raises(BadInput, match="at most 1,048,576 characters, got 1,048,577; save it as an artifact"):
         checked("x" * (VALUE_LIMIT + 1), "a value")
 
 

@@ -13,7 +13,7 @@ from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, 
 from remit.cli.terminal import Rows, moment
 from remit.core.access import AccessInfo, limits
 from remit.core.bounds import TOP
-from remit.core.times import DAY, SECOND, span
+from remit.core.times import span_of_days
 from remit.report import wire
 from remit.report.printable import escaped
 
@@ -75,7 +75,7 @@ def make(
     json
         Print the access and its key as JSON.
     """
-    expires = None if days is None else timedelta(microseconds=span(days, "--days") * (DAY // SECOND))
+    expires = None if days is None else timedelta(microseconds=span_of_days(days, "--days"))
     limited = TOP if bounds is None else limits(typed_data(bounds, "--bounds", '{"depth": 2}'))
     with opened(place, create=True) as workspace:
         made = asyncio.run(

@@ -72,7 +72,7 @@ def reset(agent: AgentName, *, why: str = "", place: Where = HERE, act: Acting =
     with opened(place) as workspace:
         changed = asyncio.run(workspace.agents.reset(agent, why, **act.said))
     name = canonical(agent)
-    _tell(name, "closed", f"'{name}' is back in service", changed, as_json=json)
+    _tell(name, "closed", f"'{name}' is {'back ' if changed else ''}in service", changed, as_json=json)
 
 
 def table(named: dict[str, Breaker], now: int) -> Rows:

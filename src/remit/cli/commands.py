@@ -54,7 +54,7 @@ _COMMANDS: Final = (
     (INSPECT, "find", "find:find", "Search agents by capability."),
     (INSPECT, "runs", "runs:runs", "List recent runs."),
     (INSPECT, "show", "show:show", "Show a run: task tree, times, refusals, receipts."),
-    (INSPECT, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),
+    (INSPECT, "flow", "flow:flow", "Draw a diagram of one run: as text, Mermaid or SVG."),
     (INSPECT, "history", "history:history", "Print journal events."),
     (INSPECT, "stats", "stats:stats", "Show statistics per agent: tasks, durations, handoffs, refusals."),
     (INSPECT, "approvals", "approvals:approvals", "List open questions and requests, or past decisions."),

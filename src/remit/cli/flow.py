@@ -17,7 +17,7 @@ def flow(
     format: Form = "text",
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:
-    """Draw one run: as text, Mermaid or SVG.
+    """Draw a diagram of one run: as text, Mermaid or SVG.
 
     Parameters
     ----------

@@ -20,9 +20,6 @@ from remit.errors import (
     Unauthorised,
 )
 
-_NO_SERVER = "Unknown option: --server"
-_ITSELF = "this command works on the store itself and takes no --server: run it where the store is"
-
 
 def exit_code(error: RemitError) -> int:
     """Return the exit code of an error."""
@@ -88,7 +85,9 @@ def _run(words: Sequence[str] | None) -> None:
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        _end(BadInput(_ITSELF if _NO_SERVER in str(error) else str(error)), 2, given)
+        from remit.cli.usage import usage_error
+
+        _end(BadInput(usage_error(error)), 2, given)
     except RemitError as error:
         _end(error, exit_code(error), given)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

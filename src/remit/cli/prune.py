@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
-from remit.core.times import span
+from remit.core.times import span_of_days
 from remit.report.figures import count
 from remit.runtime.workspace import Workspace
 
@@ -34,7 +34,7 @@ def prune(
     json
         Print JSON.
     """
-    span(days, "--days")
+    span_of_days(days, "--days")
     with opened(place) as workspace:
         number = asyncio.run(workspace.looks.prunable(days)) if dry_run else _pruned(workspace, days, act)
     if json:

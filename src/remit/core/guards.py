@@ -6,7 +6,7 @@ lists the kinds of hops (delegate, hand over, submit ...), each with its guards.
 one task: the first are recorded one by one; the others are counted, and reported when the turn ends.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -193,7 +193,7 @@ def not_self(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 def known(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.known:
         return ALLOW
-    sentence = f"there is no agent '{wish.to}'; {_whom(facts)}"
+    sentence = f"there is no agent '{wish.to}'; {_whom(facts.roster)}"
     # Refuse unknown and forbidden agents alike: otherwise an agent could probe which names exist.
     if wish.to != remit.holder:
         sentence = allowed(remit, wish, facts).sentence or sentence
@@ -213,7 +213,8 @@ def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
         return ALLOW
     if remit.holder == wish.to == STAND_IN:  # the engine leads a plan itself; the agents of its steps are checked
         return ALLOW
-    return deny("not-allowed", f"'{wish.to}' is outside the bounds of this run; {_whom(facts)}")
+    inside = [name for name in facts.roster if has(remit.bounds.agents, name) and has(wish.within.agents, name)]
+    return deny("not-allowed", f"'{wish.to}' is outside the bounds of this run; {_whom(inside)}")
 
 
 def no_loop(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
@@ -456,9 +457,9 @@ def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Ve
     return worst
 
 
-def _whom(facts: Facts) -> str:
-    shown = facts.roster[:8]
+def _whom(names: Sequence[str]) -> str:
+    shown = names[:8]
     if not shown:
         return "there is no one you may ask; finish the task yourself"
-    more = len(facts.roster) - len(shown)
+    more = len(names) - len(shown)
     return f"you may ask {', '.join(shown)}" + (f" and {more} more" if more else "")

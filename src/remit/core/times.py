@@ -17,7 +17,7 @@ DAY = 86_400 * SECOND
 _LAST = 253_402_300_799 * SECOND  # the end of the year 9999; times of a wrong clock are clamped to it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCHEDULE: Final = "schedule "  # before the name, where a person is named
-_LONGEST = 200 * 365 * 86_400  # two centuries; a longer duration is a mistake
+_LONGEST = 200 * 365 * DAY  # two centuries; a longer duration is a mistake
 
 
 def span(seconds: object, what: str) -> int:
@@ -25,13 +25,23 @@ def span(seconds: object, what: str) -> int:
     and below the limit."""
     if isinstance(seconds, timedelta):
         seconds = seconds.total_seconds()
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise BadInput(f"{what} is a number of seconds, not {shown(seconds)}")
-    if seconds > _LONGEST and seconds != math.inf:
-        raise BadInput(f"{what} is at most two centuries, got {shown(seconds)} seconds")
-    if not 0 < seconds <= _LONGEST:  # also rejects NaN
-        raise BadInput(f"{what} must be a positive number of seconds, got {shown(seconds)}")
-    return max(1, round(seconds * SECOND))
+    return _micros(seconds, what, SECOND, "seconds")
+
+
+def span_of_days(days: object, what: str = "days") -> int:
+    """Return a duration in microseconds, from a number of days. Raise `BadInput` like `span`."""
+    return _micros(days, what, DAY, "days")
+
+
+def _micros(number: object, what: str, unit: int, units: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise BadInput(f"{what} is a number of {units}, not {shown(number)}")
+    longest = _LONGEST // unit
+    if number > longest and number != math.inf:
+        raise BadInput(f"{what} is at most two centuries, got {shown(number)} {units}")
+    if not 0 < number <= longest:  # also rejects NaN
+        raise BadInput(f"{what} must be a positive number of {units}, got {shown(number)}")
+    return max(1, round(number * unit))
 
 
 def patience(seconds: object, what: str = "busy_timeout") -> int:

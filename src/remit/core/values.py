@@ -10,7 +10,7 @@ from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
-from inspect import isawaitable, isgenerator
+from inspect import isasyncgen, isawaitable, isgenerator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from unicodedata import category, normalize
@@ -99,7 +99,7 @@ def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
     if not text and not empty:
         raise BadInput(f"{what} must not be empty")
     if len(text) > limit:
-        raise BadInput(f"{what} has at most {limit:,} characters, got {len(text):,}")
+        raise BadInput(f"{what} has at most {limit:,} characters, got {len(text):,}{_instead(limit)}")
     if "\0" in text:
         raise BadInput(f"{what} must not contain a NUL character: {shown(text)}")
     if not text.isascii() and not _encodable(text):
@@ -210,7 +210,12 @@ def checked_with_text(value: object, what: str, limit: int = VALUE_LIMIT) -> tup
 def must_fit(text: str, what: str, limit: int) -> None:
     """Raise `BadInput` if the JSON text of a value is too long."""
     if len(text) > limit:
-        raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {len(text):,}")
+        raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {len(text):,}{_instead(limit)}")
+
+
+def _instead(limit: int) -> str:
+    """Return what to do with a value that is too long, if a value may be as long as any."""
+    return "; save it as an artifact and pass that" if limit == VALUE_LIMIT else ""
 
 
 def with_data(task: object, data: object) -> tuple[str, str]:
@@ -354,6 +359,8 @@ def _no_form(value: object) -> NotJson:
         return NotJson("await it first", noun=f"a {name}")
     if isgenerator(value):
         return NotJson("use list(...)", noun="a generator")
+    if isasyncgen(value):
+        return NotJson("use [item async for item in ...]", noun="an async generator")
     return NotJson(f"is not JSON: {name} {shown(value)}; {_USE}")
 
 

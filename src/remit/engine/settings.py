@@ -16,7 +16,7 @@ from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
 from remit.core.secret import Redaction
-from remit.core.times import DAY, SECOND, patience, span
+from remit.core.times import SECOND, patience, span, span_of_days
 from remit.core.toolgroups import Groups, own_groups
 from remit.core.values import INT_LIMIT, shown
 from remit.engine.system import SystemClock, TimedIds
@@ -121,7 +121,7 @@ class Policy:
                 raise BadInput(
                     "needs_approval is a plain function, not an async one: it is asked while a hop is decided"
                 )
-        span(self.answer_days, "answer_days")
+        span_of_days(self.answer_days, "answer_days")
         of_type(self.loops, Loops, "loops takes Loops(...)")
         for name, (one, other) in _EITHER.items():
             if (given := getattr(self, name)) not in (one, other):
@@ -140,7 +140,7 @@ class Policy:
     @property
     def answer_within(self) -> int:
         """How long a question is open by default, in microseconds."""
-        return span(self.answer_days, "answer_days") * (DAY // SECOND)
+        return span_of_days(self.answer_days, "answer_days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Serving:
         counted(self.concurrency, "concurrency")
         span(self.heartbeat_timeout, "heartbeat_timeout")
         if self.keep_days is not None:
-            span(self.keep_days, "keep_days")
+            span_of_days(self.keep_days, "keep_days")
         whole(self.keep_events, "keep_events", least=1)
         of_type(self.pace, Pace, "pace takes Pace(...)")
         object.__setattr__(self, "channels", _channels(self.channels))
@@ -215,7 +215,7 @@ class Serving:
     @property
     def keep(self) -> int | None:
         """How long ended runs are kept, in microseconds; None for forever."""
-        return None if self.keep_days is None else span(self.keep_days, "keep_days") * (DAY // SECOND)
+        return None if self.keep_days is None else span_of_days(self.keep_days, "keep_days")
 
 
 @dataclass(frozen=True, slots=True)

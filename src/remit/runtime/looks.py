@@ -18,7 +18,7 @@ from remit.core.lifecycle import TERMINAL, Record
 from remit.core.question import Inquiry
 from remit.core.scope import Scope
 from remit.core.tally import DAY_WIDE, SpendOver
-from remit.core.times import DAY, SECOND, span
+from remit.core.times import span_of_days
 from remit.core.values import INT_LIMIT, TASK_LIMIT, Json, plain
 from remit.errors import NotFound
 from remit.ports import RunLine, RunVitals, Span, TaskLine, View, Which
@@ -315,7 +315,7 @@ class WorkspaceLooks:
         """Return the number of runs that ended more than `days` ago, and that `prune` would delete."""
         from remit.engine.upkeep.prune import old_runs
 
-        before, number = self._now() - span(days, "days") * (DAY // SECOND), 0
+        before, number = self._now() - span_of_days(days), 0
         async for runs in old_runs(self._opening.records, before):
             number += await self._read(lambda view, runs=runs: sum(bool(view.prunable(run, before)) for run in runs))
         return number

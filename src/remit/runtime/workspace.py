@@ -12,7 +12,7 @@ from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import keywords, of_type
 from remit.core.plan import Plan
-from remit.core.times import DAY, SECOND, span
+from remit.core.times import span_of_days
 from remit.core.values import TASK_LIMIT, canonical, checked, plain
 from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
@@ -345,7 +345,7 @@ class Workspace:
         from remit.engine.acts import ActContent, act_of
         from remit.engine.upkeep.prune import Pruning, prune
 
-        older = span(days, "days") * (DAY // SECOND)
+        older = span_of_days(days)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
         act, ground, now = act_of(op, by), self._opening.ground, self._opening.ground.clock.now()
