@@ -19,6 +19,7 @@ from remit import Card, Command, Refused, Runtime, Turn
 from remit.adapters import otel_names
 from remit.adapters.otel import current_trace, instrument
 from remit.adapters.process import program
+from remit.core.prices import Usage
 from remit.engine.directory import USUAL
 from remit.errors import BadInput
 from remit.stores.opening import database_at
@@ -124,7 +125,10 @@ async def test_requests_tools_and_spans_of_others_are_below_the_turn_of_every_ki
     kind: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(KEY_NAME, KEY)
-    async with served([Calls("look", {"where": "canary"}), Says("canary")]) as place, Runtime() as rt:
+    async with (
+        served([Calls("look", {"where": "canary"}), Says("canary", usage=Usage(100, 7, 80))]) as place,
+        Runtime() as rt,
+    ):
         with seeing(rt) as seen:
 
             def look(where: str) -> str:
@@ -143,7 +147,8 @@ async def test_requests_tools_and_spans_of_others_are_below_the_turn_of_every_ki
             assert chat.start_time is not None
             assert chat.end_time is not None
             assert chat.end_time > chat.start_time
-            assert attributes(chat)["gen_ai.usage.input_tokens"] > 0
+            assert attributes(chat)["gen_ai.usage.input_tokens"] == 100
+            assert attributes(chat)["gen_ai.usage.cache_read.input_tokens"] == 80
             assert attributes(spans["execute_tool look"])["remit.state"] == "done"
             assert "canary" not in "".join(span.to_json() for span in (turn, *spans.values()))
 

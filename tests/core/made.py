@@ -98,6 +98,7 @@ STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="untrusted",
 VALUED = CODER._replace(task='check\n\n{"order":7}', data='{"order":7}')
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
+USAGE = {"input": 1_200, "output": 7, "cached_input": 800, "cache_written": 100}
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
 TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "untrusted", "left": True, "more_refused": 3, "steps": STEPS}
 PURSE = {"credits": [["t2", "account"]]}
@@ -283,8 +284,7 @@ MADE = [
     model_answered(
         CODER,
         ModelTry("openai:gpt-5", "A", 1),
-        {"named": "gpt-5", "calls": ["look"], "usage": {"input": 1_200, "output": 7}, "cost": 3, "elapsed": 9}
-        | {"receipt": RECEIPT},
+        {"named": "gpt-5", "calls": ["look"], "usage": USAGE, "cost": 3, "elapsed": 9, "receipt": RECEIPT},
         NOW,
     ),
     model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),

@@ -59,7 +59,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("hop.refused", ": handoff to lead (credits, for $2.00): no"),
         ("effect.done", ": charge"),
         ("artifact.saved", ": a.txt, 5 bytes, text/plain (by ann)"),
-        ("model.answered", ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"),
+        ("model.answered", ": openai:gpt-5, 1,200 tokens read (800 from a cache) and 7 written; calls look"),
         ("model.failed", ': openai:gpt-5: rate-limit (429), "slower"'),
         ("model.waiting", " waits 7.0 s for openai:gpt-5, second try"),
         ("model.told", ": its model gets 2 results of the program's tools"),

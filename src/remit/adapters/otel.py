@@ -243,6 +243,8 @@ def _model_call(data: dict[str, Any]) -> tuple[str, SpanKind, dict[str, Any]]:
         found[names.RESPONSE_MODEL] = safe_name(data["named"])
     if usage := data.get("usage"):
         found[names.INPUT_TOKENS], found[names.OUTPUT_TOKENS] = usage["input"], usage["output"]
+        if "cached_input" in usage:
+            found[names.CACHE_READ], found[names.CACHE_WRITTEN] = usage["cached_input"], usage["cache_written"]
     if "cost" in data:
         found[names.COST] = data["cost"]
     return f"{names.CHAT} {model}", SpanKind.CLIENT, found

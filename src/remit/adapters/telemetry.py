@@ -389,8 +389,9 @@ class Measures:
         self._add(names.MODEL_CALLS, 1, agent, event.kind.removeprefix("model."))
         if event.kind == "model.answered":
             self._time(names.MODEL_TIME, data.get("elapsed"), agent)
-        for kind, tokens in data.get("usage", {}).items():
-            self._add(names.TOKENS, tokens, agent, kind)
+        usage = data.get("usage")
+        for kind in ("input", "output") if usage else ():  # cached tokens are a part of the input
+            self._add(names.TOKENS, usage[kind], agent, kind)
 
     def called(self, event: Event, trace: str) -> None:
         """Do nothing: the call was counted when it was committed."""

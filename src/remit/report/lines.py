@@ -165,10 +165,11 @@ def _step(event: Event) -> str:
 
 
 def _model_answered(event: Event) -> str:
-    """Return text such as ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"."""
+    """Return text such as ": openai:gpt-5, 1,200 tokens read (800 from a cache) and 7 written; calls look"."""
     data = read(event, ModelAnswered)
     usage = data.get("usage")
-    counted = f"{usage['input']:,} tokens read and {usage['output']:,} written" if usage else "not counted"
+    cached = f" ({usage['cached_input']:,} from a cache)" if usage and usage.get("cached_input") else ""
+    counted = f"{usage['input']:,} tokens read{cached} and {usage['output']:,} written" if usage else "not counted"
     calls = ", ".join(data["calls"])
     return f": {data['model']}, {counted}" + (f"; calls {calls}" if calls else "")
 

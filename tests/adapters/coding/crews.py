@@ -51,10 +51,16 @@ class Crew:
         self._real = real
         self.home = folder / "home"
 
-    def claude(self, *, allow: Sequence[str] = ("Bash",), **about: Any) -> CodingAgent:
-        about = {"cwd": self._folder, "home": self.home, "keys": ["CODING_KEY"], "base_url": self._url, **about}
-        return claude_code("anthropic:claude-x", command=command_of("claude", self._real), allow=allow, **about)
+    def claude(
+        self, *, allow: Sequence[str] = ("Bash",), model: str = "anthropic:claude-x", **about: Any
+    ) -> CodingAgent:
+        about = {"base_url": self._url, "allow": allow, **self._usual("claude"), **about}
+        return claude_code(model, **about)
 
-    def codex(self, **about: Any) -> CodingAgent:
-        about = {"cwd": self._folder, "home": self.home, "keys": ["CODING_KEY"], **about}
-        return codex("openai:gpt-x", command=command_of("codex", self._real), base_url=f"{self._url}/v1", **about)
+    def codex(self, *, model: str = "openai:gpt-x", **about: Any) -> CodingAgent:
+        about = {"base_url": f"{self._url}/v1", **self._usual("codex"), **about}
+        return codex(model, **about)
+
+    def _usual(self, program: str) -> dict[str, Any]:
+        command = command_of(program, self._real)
+        return {"cwd": self._folder, "home": self.home, "keys": ["CODING_KEY"], "command": command}

@@ -91,7 +91,8 @@ def work(place: Place, session: Session, given: argparse.Namespace, tools: list[
         if not calls:
             session.write()
             said = "".join(part.get("text", "") for part in parts)
-            return say({"type": "result", "subtype": "success", "is_error": False, "result": said})
+            used = {"m": {"inputTokens": int(os.environ.get("LIKE_COUNTED", "0"))}}
+            return say({"type": "result", "subtype": "success", "is_error": False, "result": said, "modelUsage": used})
         results = [
             {"type": "tool_result", "tool_use_id": one["id"], "content": use(place, one, given)} for one in calls
         ]

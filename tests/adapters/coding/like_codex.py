@@ -83,9 +83,10 @@ def main() -> None:
         for item in calls:
             rollout.add({"type": "function_call_output", "call_id": item["call_id"], "output": use(place, item)})
         if not calls:
+            counted = int(os.environ.get("LIKE_COUNTED", "0"))
             said = "".join(part["text"] for part in output[-1]["content"])
             say({"type": "item.completed", "item": {"type": "agent_message", "text": said}})
-            return say({"type": "turn.completed", "usage": {}})
+            return say({"type": "turn.completed", "usage": {"input_tokens": counted, "output_tokens": 0}})
 
 
 main()

@@ -14,6 +14,7 @@ from engine.helping import sound
 from remit import Bounds, Card, Runtime, Turn
 from remit.adapters.gateway.verbs import MemberVerbs
 from remit.adapters.process import program
+from remit.core.prices import Usage
 from remit.errors import BadInput, Failed
 from remit.testing.models import Calls, Cut, Fails, ModelServer, Says, Slow, model_server
 from remit.testing.models.server import Script
@@ -176,16 +177,15 @@ async def test_a_request_that_is_wrong_itself_gets_the_words_of_its_provider():
 
 @pytest.mark.rule("gateway.cut")
 async def test_an_answer_that_breaks_off_is_uncertain_by_no_more_than_was_passed_on():
-    async with team([Cut(Says("x" * 4_000, usage=(1_000, 900)))], "print(json.dumps(ask(task, stream=True)))") as (
-        rt,
-        _,
-    ):
+    half = Cut(Says("z" * 4_000, usage=Usage(1_000, 900, 600)))
+    async with team([half], "print(json.dumps(ask(task, stream=True)))") as (rt, _):
         status, body = json.loads(await rt.run("porter", "x", credits="$0.5"))
         assert status == 200
         assert "event: error" in body
+        assert '"type":"api_error"' in body, "at which programs ask again"
         assert "message_stop" not in body
         (hold,) = await rt.workspace.money.uncertain()
-        assert 1_000 < hold.amounts["credits"] < 1_000 + 2 * 4_000
+        assert hold.amounts["credits"] == 400 + 600 // 10 + 2 * body.count("z")
 
 
 @pytest.mark.rule("gateway.recorded-first")

@@ -53,6 +53,7 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"model": "gpt-x", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": None}
 
 
+CACHED = {"cached_tokens": 5, "cache_write_tokens": 3}
 CHAT_STREAM = (
     sse(
         chunk({"role": "assistant", "content": "Ich prüfe "}),
@@ -63,7 +64,7 @@ CHAT_STREAM = (
         {
             "model": "gpt-x",
             "choices": [],
-            "usage": {"prompt_tokens": 18, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 5}},
+            "usage": {"prompt_tokens": 18, "completion_tokens": 20, "prompt_tokens_details": CACHED},
         },
     )
     + b"data: [DONE]\n\n"
@@ -81,7 +82,7 @@ RESPONSES_STREAM = sse(
         "type": "response.completed",
         "response": {
             "model": "gpt-x",
-            "usage": {"input_tokens": 18, "output_tokens": 20, "input_tokens_details": {"cached_tokens": 5}},
+            "usage": {"input_tokens": 18, "output_tokens": 20, "input_tokens_details": CACHED},
         },
     },
 )
@@ -109,8 +110,8 @@ GEMINI_STREAM = sse(
 STREAMS = {
     "gemini": (GEMINI, GEMINI_STREAM, Usage(18, 20, 5)),
     "messages": (MESSAGES, MESSAGES_STREAM, Usage(18, 20, 5, 3)),
-    "chat": (CHAT, CHAT_STREAM, Usage(18, 20, 5)),
-    "responses": (RESPONSES, RESPONSES_STREAM, Usage(18, 20, 5)),
+    "chat": (CHAT, CHAT_STREAM, Usage(18, 20, 5, 3)),
+    "responses": (RESPONSES, RESPONSES_STREAM, Usage(18, 20, 5, 3)),
 }
 
 
@@ -188,7 +189,7 @@ def test_a_program_that_did_not_ask_for_usage_does_not_see_it():
     reader = CHAT.reader(streams=True, drops_usage=CHAT.drops_usage(body))
     passed = reader.feed(CHAT_STREAM)
     assert b"prompt_tokens" not in passed + reader.held
-    assert reader.answer.usage == Usage(18, 20, 5)
+    assert reader.answer.usage == Usage(18, 20, 5, 3)
     assert not CHAT.drops_usage({**body, "stream_options": {"include_usage": True}})
 
 
@@ -504,7 +505,7 @@ def test_an_answer_of_gemini_can_fail_or_be_blocked():
     assert (reader.answer.failed, reader.answer.ended) == ("overloaded", False)
     _, reader = read(GEMINI, [sse({"promptFeedback": {"blockReason": "SAFETY"}})])
     assert reader.answer.ended
-    assert json.loads(GEMINI.cut("no")[6:])["error"]["message"] == "no"
+    assert json.loads(GEMINI.cut("no", again=False)[6:])["error"]["message"] == "no"
 
 
 @pytest.mark.rule("gateway.refusal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -27,6 +28,7 @@ from remit.errors import BadInput, RemitError
 SECONDS: Final = 3_600  # of one attempt: coding takes longer than an answer
 _EVERY: Final = 1.0  # seconds between two reports that are shown
 _LINE: Final = 16 * 2**20  # bytes of a line that are read
+_log: Final = logging.getLogger("remit")
 _KEPT: Final = VALUE_LIMIT - 1_000  # characters of an answer, with room for the references of files
 
 
@@ -39,14 +41,15 @@ class ProgramStart(NamedTuple):
 
 
 class ProgramSaid:
-    """What a coding agent has said so far: its answer, and the errors that it reported. `broken` says why it cannot go
-    on as it is."""
+    """What a coding agent has said so far: its answer, the errors that it reported, and the tokens that it has counted
+    itself. `broken` says why it cannot go on as it is."""
 
     def __init__(self) -> None:
         self.answer = ""
         self.error = ""
         self.doing = ""
         self.broken = ""
+        self.tokens = 0
 
 
 class CodingProgram(Protocol):
@@ -108,6 +111,8 @@ class CodingAgent:
         instructions = turn.card.instructions
         with self._program.started(joined, place, resumes=bool(sessions), instructions=instructions) as start:
             done = await self._run(turn, start, task, place, said)
+        if said.tokens > joined.member.tokens:
+            _log.warning("%s", _past_the_gateway(turn.agent, self.name, said.tokens, joined.member.tokens))
         if done is None or done.code or said.error:
             raise self._failed(turn, done, said, joined.refused)
         answer = said.answer.replace("\0", "\ufffd")[:_KEPT]
@@ -147,6 +152,13 @@ class CodingAgent:
         if refused and refused not in why:
             why = f"{why}; its last model request had no answer: {refused}" if why else refused
         return ProgramFailed(f"{how}: {why[:2_000]}" if why else f"{how} and said nothing", code=code)
+
+
+def _past_the_gateway(agent: str, program: str, counted: int, passed: int) -> str:
+    return (
+        f"'{agent}': {program} says that it used {counted:,} tokens, and {passed:,} went through the gateway; "
+        "it may have asked a model that its budget does not cover, see env= of the agent"
+    )
 
 
 class JsonLines:

@@ -16,7 +16,7 @@ from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
-from remit.adapters.gateway.reading import fields, items_of
+from remit.adapters.gateway.reading import count, fields, items_of
 from remit.adapters.process import located
 
 VERBS: Final = "mcp__remit"  # how Claude Code names the tools of remit's MCP server
@@ -25,6 +25,7 @@ _SESSIONS: Final = uuid.UUID("6f1d7a3e-2f0b-5c55-9c1e-6d1f6f2c8a10")
 _OTHER: Final = re.compile(r"[^A-Za-z0-9]")
 _CONFIG: Final = "mcp.json"
 _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER")
+_COUNTS: Final = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 _WEEK: Final = 604_800_000  # milliseconds that a verb may take: a person may have to answer
 _SMALL: Final = ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
 
@@ -145,6 +146,8 @@ class ClaudeCode(NamedTuple):
         elif line.get("type") == "result":
             result = line.get("result")
             said.answer = result if isinstance(result, str) else ""
+            for counts in fields(line.get("modelUsage")).values():
+                said.tokens += sum(count(fields(counts).get(name)) for name in _COUNTS)
             if line.get("is_error"):
                 said.error = said.answer or str(line.get("subtype", "an error"))
 

@@ -13,6 +13,7 @@ from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
+from remit.adapters.gateway.reading import count
 from remit.adapters.process import located
 from remit.core.values import encode, shown
 from remit.errors import BadInput
@@ -106,5 +107,7 @@ class Codex(NamedTuple):
                 said.doing = name
             case {"type": "turn.failed", "error": {"message": str() as text}}:
                 said.error = text
+            case {"type": "turn.completed", "usage": {"input_tokens": read, "output_tokens": written}}:
+                said.tokens += count(read) + count(written)
             case _:
                 pass

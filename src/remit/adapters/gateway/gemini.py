@@ -59,8 +59,9 @@ class Gemini(WireFormat):
         del streams
         return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(_error(sentence)).encode())
 
-    def cut(self, sentence: str) -> bytes:
-        return f"data: {encode(_error(sentence))}\r\n\r\n".encode()
+    def cut(self, sentence: str, *, again: bool) -> bytes:
+        error = _error(sentence, 500, "INTERNAL") if again else _error(sentence)
+        return f"data: {encode(error)}\r\n\r\n".encode()
 
     def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         given = items_of(body.get("tools"))
@@ -139,8 +140,8 @@ def gemini_at(path: str, query: bytes) -> Gemini | None:
     return Gemini(model, streams=streams, version=version)
 
 
-def _error(sentence: str) -> dict[str, Json]:
-    return {"error": {"code": 400, "message": sentence, "status": "INVALID_ARGUMENT"}}
+def _error(sentence: str, code: int = 400, status: str = "INVALID_ARGUMENT") -> dict[str, Json]:
+    return {"error": {"code": code, "message": sentence, "status": status}}
 
 
 def _config(body: dict[str, Any]) -> dict[str, Any]:

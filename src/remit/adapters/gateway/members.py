@@ -59,6 +59,7 @@ class GatewayMember:
         self.handed: Command | None = None  # how the program handed its task over
         self.is_handed = asyncio.Event()
         self.failure: Exception | None = None  # an error of the owner's code, which fails the task
+        self.tokens = 0  # that models have counted for this attempt
         self.refused = ""  # the sentence of the last request that got no answer
         self._most = most
         self._resumes = resumes
@@ -117,7 +118,7 @@ class GatewayMember:
             await passage.refuse(self.refused)
         except BROKEN as error:  # in the middle: a part of the answer is with the program
             self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
-            await passage.refuse(self.refused)
+            await passage.refuse(self.refused, again=True)
 
     async def _asked(self, request: ProgramRequest, passage: RequestPassage) -> None:
         assert self.upstreams is not None
@@ -146,6 +147,7 @@ class GatewayMember:
         )
         answer = await talk.ask(call, recorded(request.asked.news))
         if answer.usage is not None:
+            self.tokens += answer.usage.input + answer.usage.output
             self._last = request.size, answer.usage.input
         calls = passage.calls()
         if denied := [name for name in calls if not permit.shows(name)]:

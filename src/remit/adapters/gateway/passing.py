@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -116,10 +117,13 @@ class RequestPassage:
         return self._upstreams.failure(error)
 
     def spent(self) -> Usage | None:
-        """Return the most that an unfinished answer can have cost: the input that the provider reported, and a token
-        for every character that it wrote."""
+        """Return the most that an unfinished answer can have cost: the input that the provider reported, with its
+        cached parts, and a token for every character that it wrote."""
         read = self._read
-        return Usage(read.read, max(1, read.size)) if read is not None and read.read else None
+        if read is None or not read.read:
+            return None
+        known = read.usage or Usage(read.read)
+        return replace(known, output=max(1, read.size, known.output))
 
     def words(self) -> str:
         """Return what was new in the request and in the answer, without ids: an exchange that repeats itself leads
@@ -135,11 +139,12 @@ class RequestPassage:
         """Pass on what was held back: the answer is on record now."""
         await self._pass(self._held)
 
-    async def refuse(self, sentence: str) -> None:
-        """Tell the program why there is no answer, so that it stops."""
+    async def refuse(self, sentence: str, *, again: bool = False) -> None:
+        """Tell the program why there is no answer, so that it stops; with `again`, that the answer broke off and it may
+        ask once more."""
         wire, asked = self.request.wire, self.request.asked
         if self.is_begun:
-            await self._out.send(wire.cut(sentence))
+            await self._out.send(wire.cut(sentence, again=again))
         elif (rejected := self.rejected) is not None and rejected.body:  # the program knows its provider's words
             json = ("content-type", "application/json")
             await self._answer(RefusalSent(400, (json, ("x-should-retry", "false")), rejected.body))

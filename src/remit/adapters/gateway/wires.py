@@ -99,9 +99,10 @@ class WireFormat(ABC):
         body: dict[str, Json] = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
         return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(body).encode())
 
-    def cut(self, sentence: str) -> bytes:
-        """Spell the end of a stream that broke off in the middle."""
-        body: dict[str, Json] = {"error": {"message": sentence, "type": "invalid_request_error", "code": None}}
+    def cut(self, sentence: str, *, again: bool) -> bytes:
+        """Spell the end of a stream that broke off in the middle. With `again`, the program may ask once more."""
+        kind = "server_error" if again else "invalid_request_error"
+        body: dict[str, Json] = {"error": {"message": sentence, "type": kind, "code": None}}
         return f"data: {encode(body)}\n\n".encode()
 
     def drops_usage(self, body: dict[str, Any]) -> bool:
@@ -189,8 +190,9 @@ class Messages(WireFormat):
         del streams
         return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(_messages_error(sentence)).encode())
 
-    def cut(self, sentence: str) -> bytes:
-        return f"event: error\ndata: {encode(_messages_error(sentence))}\n\n".encode()
+    def cut(self, sentence: str, *, again: bool) -> bytes:
+        error = _messages_error(sentence, "api_error" if again else "invalid_request_error")
+        return f"event: error\ndata: {encode(error)}\n\n".encode()
 
     def offered(self, body: dict[str, Any], permit: ToolPermit) -> dict[str, Any]:
         sent = permitted(body, permit)
@@ -277,8 +279,8 @@ class Messages(WireFormat):
         return found
 
 
-def _messages_error(sentence: str) -> dict[str, Json]:
-    return {"type": "error", "error": {"type": "invalid_request_error", "message": sentence}}
+def _messages_error(sentence: str, kind: str = "invalid_request_error") -> dict[str, Json]:
+    return {"type": "error", "error": {"type": kind, "message": sentence}}
 
 
 def _take_block(answer: AnswerRead, place: object, block: dict[str, Any]) -> None:
@@ -377,9 +379,14 @@ def _take_chat_call(answer: AnswerRead, call: dict[str, Any]) -> None:
 
 def _count_chat(answer: AnswerRead, usage: dict[str, Any]) -> None:
     if are_counted(usage, "prompt_tokens", "completion_tokens"):
-        cached = count(fields(usage.get("prompt_tokens_details")).get("cached_tokens"))
-        read = max(usage["prompt_tokens"], cached)
-        answer.usage, answer.read = Usage(read, usage["completion_tokens"], cached), read
+        _note_usage(answer, usage["prompt_tokens"], usage["completion_tokens"], usage.get("prompt_tokens_details"))
+
+
+def _note_usage(answer: AnswerRead, read: int, written: int, parts: Any) -> None:
+    """Note the usage in OpenAI's form, where the cached parts are parts of the input."""
+    cached, stored = (count(fields(parts).get(name)) for name in ("cached_tokens", "cache_write_tokens"))
+    answer.read = max(read, cached + stored)
+    answer.usage = Usage(answer.read, written, cached, stored)
 
 
 class Responses(WireFormat):
@@ -398,14 +405,14 @@ class Responses(WireFormat):
         """Spell a refusal. A program that streams shows the sentence of a failed response without any frame."""
         if not streams:
             return super().refusal(sentence, streams=streams)
-        return RefusalSent(HTTPStatus.OK, (("content-type", "text/event-stream"),), self.cut(sentence))
+        return RefusalSent(HTTPStatus.OK, (("content-type", "text/event-stream"),), self.cut(sentence, again=False))
 
-    def cut(self, sentence: str) -> bytes:
+    def cut(self, sentence: str, *, again: bool) -> bytes:
         failed: dict[str, Json] = {
             "id": "resp_refused",
             "object": "response",
             "status": "failed",
-            "error": {"code": "invalid_prompt", "message": sentence},
+            "error": {"code": "server_error" if again else "invalid_prompt", "message": sentence},
             "output": [],
         }
         event = encode({"type": "response.failed", "sequence_number": 0, "response": failed})
@@ -490,9 +497,7 @@ def _take_item(answer: AnswerRead, place: object, item: dict[str, Any]) -> bool:
 
 def _count_responses(answer: AnswerRead, usage: dict[str, Any]) -> None:
     if are_counted(usage, "input_tokens", "output_tokens"):
-        cached = count(fields(usage.get("input_tokens_details")).get("cached_tokens"))
-        read = max(usage["input_tokens"], cached)
-        answer.usage, answer.read = Usage(read, usage["output_tokens"], cached), read
+        _note_usage(answer, usage["input_tokens"], usage["output_tokens"], usage.get("input_tokens_details"))
 
 
 WIRES: Final[dict[str, WireFormat]] = {wire.path: wire for wire in (Messages(), Chat(), Responses())}

@@ -17,9 +17,10 @@ ToolOutcome = Literal["done", "failed", "refused"]
 class ModelAnswered(TypedDict):
     """The data of `model.answered`: the model that was asked, the name that its provider uses for it, the name of the
     key, how far the context was shortened, and the tools that the answer calls. `usage` is missing if the provider
-    reported none, `cost` if the price is unknown. `elapsed` is the time from sending the request to recording its
-    answer, in microseconds. The first answer of a turn has `receipt`: what the turn has seen so far, and what was
-    withheld from it. The operation's result has `text`, the answer as its framework writes it, `model` and `calls`."""
+    reported none, `cost` if the price is unknown. The cached parts of `usage` are parts of its `input`. `elapsed` is
+    the time from sending the request to recording its answer, in microseconds. The first answer of a turn has
+    `receipt`: what the turn has seen so far, and what was withheld from it. The operation's result has `text`, the
+    answer as its framework writes it, `model` and `calls`."""
 
     model: str
     named: str

@@ -581,7 +581,10 @@ def _position_data(at: Position | None) -> dict[str, Json]:
 def _told(reply: ModelAnswer, cost: int | None, elapsed: int) -> dict[str, Json]:
     data: dict[str, Json] = {"named": reply.model, "calls": [*reply.calls], "elapsed": elapsed}
     if (usage := reply.usage) is not None:
-        data["usage"] = {"input": usage.input, "output": usage.output}
+        counts: dict[str, Json] = {"input": usage.input, "output": usage.output}
+        if usage.cached_input or usage.cache_written:
+            counts |= {"cached_input": usage.cached_input, "cache_written": usage.cache_written}
+        data["usage"] = counts
     if cost is not None:
         data["cost"] = cost
     return data

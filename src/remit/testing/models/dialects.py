@@ -82,9 +82,14 @@ def _chat_finish(found: ScriptedAnswer) -> str:
 def _chat_usage(found: ScriptedAnswer) -> dict[str, Any] | None:
     if found.usage is None:
         return None
-    asked, written, cached, _ = found.usage
-    parts = {"prompt_tokens_details": {"cached_tokens": cached}} if cached else {}
+    asked, written, *_ = found.usage
+    parts = {"prompt_tokens_details": _cached_parts(found.usage)} if any(found.usage[2:]) else {}
     return {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written, **parts}
+
+
+def _cached_parts(usage: TokenCounts) -> dict[str, int]:
+    _asked, _written, cached, stored = usage
+    return {"cached_tokens": cached, **({"cache_write_tokens": stored} if stored else {})}
 
 
 # -- POST /v1/responses --------------------------------------------------------------------------------------
@@ -182,10 +187,10 @@ def _responses_envelope(found: ScriptedAnswer, status: str) -> dict[str, Any]:
 def _responses_usage(found: ScriptedAnswer) -> dict[str, Any] | None:
     if found.usage is None:
         return None
-    asked, written, cached, _ = found.usage
+    asked, written, *_ = found.usage
     return {
         "input_tokens": asked,
-        "input_tokens_details": {"cached_tokens": cached},
+        "input_tokens_details": _cached_parts(found.usage),
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": asked + written,
