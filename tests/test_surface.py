@@ -304,3 +304,40 @@ def test_the_verbs_of_a_turn_are_there():
         "trust",
     }
     assert {name for name in dir(remit.Turn) if not name.startswith("_")} == verbs
+
+
+EXTRAS = ("a2a", "cronsim", "cryptography", "genai_prices", "httptools", "httpx", "jsonschema", "langgraph", "mcp")
+FURTHER = ("opentelemetry", "prometheus_client", "psycopg", "pydantic", "pydantic_ai", "starlette", "uvicorn")
+
+
+def without_extras(program: str) -> str:
+    """Run a program as if only what remit itself needs were installed, and return what it prints."""
+    hidden = f"import sys\nsys.modules.update(dict.fromkeys({EXTRAS + FURTHER!r}))\n"
+    done = subprocess.run([sys.executable, "-c", hidden + program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.rule("surface.alone")
+def test_without_extras_every_name_of_the_root_can_be_imported():
+    printed = without_extras("from remit import *\nprint(Client.__name__, Runtime.__name__)")
+    assert printed == "Client Runtime\n"
+
+
+@pytest.mark.rule("surface.alone")
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        ("import remit; remit.Client('http://127.0.0.1:1')", "remit.Client needs the httpx package"),
+        ("from remit.adapters.gateway.clients import gateway_for", "need pip install 'remit[gateway]'"),
+        ("from remit.adapters.coding import claude_code", "need pip install 'remit[gateway]'"),
+        (
+            "from remit.adapters.process import program; program(['cat'], verbs=True)",
+            "need pip install 'remit[gateway]'",
+        ),
+        ("import remit; remit.Runtime().model_agent('m', 'openai:gpt-5')", "pip install 'remit[llm]'"),
+    ],
+)
+def test_without_an_extra_what_needs_it_says_which(program: str, sentence: str):
+    told = f"from remit.errors import BadInput\ntry:\n    {program}\nexcept BadInput as error:\n    print(error)\n"
+    assert sentence in without_extras(told)

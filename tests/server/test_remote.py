@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from remit import Bounds, Client, Plan, Runtime, Secret, Step, Turn
-from remit.adapters.http_client import HttpWire
+from remit.adapters.http_wire import HttpWire
 from remit.adapters.vault import fresh_master
 from remit.core.access import given
 from remit.errors import BadInput, Conflict, Forbidden, NoServer, NotFound, Refused, StoreError, Unauthorised

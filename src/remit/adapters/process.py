@@ -219,11 +219,7 @@ def _gateway(gateway: bool | Sequence[str], verbs: bool, models: Mapping[str, An
         raise BadInput(f"{min(models)} is for the models that a program asks; name them: gateway=['openai:gpt-5']")
     if gateway is False and not verbs:
         return None
-    try:
-        made = import_module("remit.adapters.gateway.joining")
-    except ImportError as error:
-        raise BadInput(f"gateway and verbs of a program need pip install 'remit[gateway]' ({error})") from error
-    return made.joining(gateway, verbs, **models)
+    return import_module("remit.adapters.gateway.joining").joining(gateway, verbs, **models)
 
 
 async def task_text(turn: HasTask) -> str:

@@ -221,7 +221,8 @@ def remote_at(server: str) -> Generator[Workspace]:
     from remit.config.tokens import kept_token
 
     try:
-        from remit.adapters.http_client import Client, local_port
+        from remit.adapters.http_client import Client
+        from remit.adapters.http_wire import local_port
     except ImportError as error:
         raise BadInput(f"--server needs the httpx package: pip install 'remit[server]' ({error})") from error
     port = local_port(server)

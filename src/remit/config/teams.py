@@ -325,11 +325,7 @@ class _Building:
     def _coding_agent(self, way: str, table: Mapping[str, Any]) -> Any:
         own = {name: table[name] for name in _OF_CODING if name in table}
         own["cwd"] = Path(self._folder, own.get("cwd", "."))
-        try:
-            made = import_module("remit.adapters.coding")
-        except ImportError as error:
-            raise BadInput(f"{way} needs pip install 'remit[gateway]' ({error})") from error
-        return getattr(made, way)(table[way], **own)
+        return getattr(import_module("remit.adapters.coding"), way)(table[way], **own)
 
     def _model(self, model: str, agent: str) -> Any:
         if not model.startswith(SCRIPT):
