@@ -1,6 +1,8 @@
 """Secrets are taken out of text and JSON, wherever they stand in it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remit.core.secret import NOTHING_SECRET, Redaction, Secret
 from remit.errors import BadInput
@@ -41,3 +43,18 @@ def test_a_secret_that_is_learned_later_is_taken_out_from_then_on():
 
     assert redact
     assert redact.text("x1234567890y 12345678 short") == "x[secret]y [secret] short"
+
+
+_FEW = st.text("ab", min_size=8, max_size=12)
+
+
+@pytest.mark.rule("secret.nowhere")
+@given(st.lists(_FEW, min_size=1, max_size=3), st.lists(st.one_of(st.text("abc", max_size=9), _FEW), max_size=9))
+def test_a_text_in_pieces_is_without_the_same_secrets_as_the_whole(secrets: list[str], pieces: list[str]):
+    redact, told, held = Redaction(secrets), "", ""
+    for piece in [*pieces, secrets[0], secrets[-1][:5]]:
+        part, held = redact.split(held + piece)
+        told += part
+        assert not any(secret in told for secret in secrets)
+
+    assert told + redact.text(held) == redact.text("".join([*pieces, secrets[0], secrets[-1][:5]]))

@@ -14,8 +14,9 @@ import pytest
 from engine.talking import Talk
 from remit import Runtime, Turn, Workspace
 from remit.core.recovery import ModelTry
+from remit.core.times import SECOND
 from remit.errors import Conflict, TooMany, Unauthorised
-from remit.ports.models import Hear, ModelAnswer
+from remit.ports.models import EXPECTED, Hear, ModelAnswer, TextChunk
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server
 from remit.server.feed import WORDS_EVERY, FeedLimits, Feeds, StreamFilter, StreamReader
@@ -372,7 +373,7 @@ async def test_words_of_models_come_at_most_ten_times_a_second_before_the_answer
 
 
 @pytest.mark.rule("http.live-words")
-async def test_nobody_is_streamed_to_once_the_last_reader_of_words_has_left(rt: Runtime, group: Any):
+async def test_nobody_is_streamed_to_a_while_after_the_last_reader_of_words_has_left(rt: Runtime, clock: FakeClock):
     heard = []
 
     class Asked(Talk):
@@ -389,5 +390,30 @@ async def test_nobody_is_streamed_to_once_the_last_reader_of_words_has_left(rt: 
     feeds = Feeds()
     async with feeds.reader(rt.workspace, words=True):
         await rt.run("coder", "x")
+    clock.advance(EXPECTED / SECOND)
     await rt.run("coder", "y")
     assert [one is not None for one in heard] == [True, False]
+
+
+@pytest.mark.rule("http.live-words")
+async def test_words_of_an_answer_that_is_whole_are_not_sent_after_it(rt: Runtime, clock: FakeClock):
+    chunks, talk = list[TextChunk](), Talk("one", "two")
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        return "".join([(await turn.model(talk.call(turn.task + str(one), "big"))).text for one in range(2)])
+
+    rt.workspace.tasks.words(chunks.append)
+    async with Feeds().reader(rt.workspace, words=True) as reader:
+        assert reader.words is not None
+        await rt.run("coder", "x")
+        first, second = chunks
+        reader.words.hear(first._replace(text="one", begins=False))  # from another process, a little late
+        await read_until(reader, await rt.workspace.journal.read(lambda view: view.head().seq))
+        for late in (first, second):
+            reader.words.hear(late._replace(text="late"))
+        reader.words.hear(first._replace(text="of the next request", began=clock.now() + 1))
+        await asyncio.sleep(0)
+        clock.advance(WORDS_EVERY)
+        found = frames(await reader.page())
+    assert [frame["data"]["text"] for frame in found if frame["event"] == "words"] == ["of the next request"]

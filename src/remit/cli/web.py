@@ -19,7 +19,7 @@ from rich.text import Text
 from remit.cli.options import aside
 from remit.config.tokens import forget_page, forget_token, keep_page, keep_token, session_secret
 from remit.errors import BadInput
-from remit.runtime.workspace import Workspace, announce, opening_of, subscribe
+from remit.runtime.workspace import Workspace, announce, expect_words, opening_of, subscribe
 
 if TYPE_CHECKING:
     import socket
@@ -180,6 +180,7 @@ async def hands(team: Runtime | None, drain: float) -> AsyncGenerator[None]:
         yield
         return
     await announce(team.workspace)
+    expect_words(team.workspace)
     working = asyncio.create_task(team.serve())
     try:
         yield
@@ -234,6 +235,7 @@ async def dashboard(workspace: Workspace, options: WebOptions) -> AsyncGenerator
     async with open_server(workspace, ServeAddress(), or_any=True) as opened:
         serving = asyncio.create_task(opened.serve())
         aside().print(Text(f"dashboard: {opened.dashboard}"), soft_wrap=True)
+        expect_words(workspace)  # the page is opened when the first answer may be under way
         stop = _open_at_first_run(workspace, opened) if not options.no_open and has_display() else None
         try:
             yield Dashboard(opened)

@@ -96,6 +96,20 @@ class Redaction:
             text = text.replace(secret, REDACTED)
         return text
 
+    def split(self, text: str) -> tuple[str, str]:
+        """Return the beginning of a text that goes on, redacted, and the rest, which may be part of a secret: it is to
+        be put in front of what comes next."""
+        cut = len(text)
+        for secret in self._secrets:
+            cut = min(cut, _beginning(secret, text))
+        earlier = -1
+        while earlier != cut:  # a secret that is whole must not be cut in two, and neither must one that this moves
+            earlier = cut
+            for secret in self._secrets:
+                found = text.find(secret, max(0, cut - len(secret) + 1), cut + len(secret) - 1)
+                cut = min(cut, found) if found >= 0 else cut
+        return self.text(text[:cut]), text[cut:]
+
     def json(self, value: Json) -> Json:
         """Return the value with every string redacted, keys included."""
         if isinstance(value, str):
@@ -105,6 +119,17 @@ class Redaction:
         if isinstance(value, dict):
             return {self.text(key): self.json(item) for key, item in value.items()}
         return value
+
+
+def _beginning(secret: str, text: str) -> int:
+    """Return where the end of a text is the beginning of a secret, but not all of it; the length of the text if it is
+    nowhere."""
+    at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while at >= 0:
+        if secret.startswith(text[at:]):
+            return at
+        at = text.find(secret[0], at + 1)
+    return len(text)
 
 
 def _listed(secrets: object) -> Iterable[object]:

@@ -41,6 +41,7 @@ from remit.engine.system import SystemClock
 from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
 from remit.ports import Database, Store
+from remit.ports.models import Ears
 
 if TYPE_CHECKING:
     from remit.engine.answering import QuestionDesk
@@ -78,7 +79,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     """Return the assembled engine. Everything it writes goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
     contents = partial(database.contents, workspace)
-    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory, contents, [])
+    ears = Ears(system.clock.ticks)
+    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory, contents, ears)
     services = _services(ground, database, settings)
     delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)

@@ -8,7 +8,7 @@ from remit.ports import Clock, Ids, Store
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
-    from remit.ports.models import TextChunk
+    from remit.ports.models import Ears
 
 
 class Ground(NamedTuple):
@@ -20,7 +20,7 @@ class Ground(NamedTuple):
     ids: Ids
     directory: Directory
     contents: Callable[[], "Contents"]
-    ears: list[Callable[["TextChunk"], None]]
+    ears: "Ears"
 
 
 class StoreAround:

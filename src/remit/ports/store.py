@@ -10,7 +10,7 @@ from remit.ports.views import AccessUse, Beat, Tallied, View
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
-    from remit.ports.models import TextChunk
+    from remit.ports.models import Ears, TextChunk
 
 T = TypeVar("T")
 
@@ -145,9 +145,9 @@ class Pulse(Protocol):
 class WordsLine(Protocol):
     """Carries the words of one workspace's models between processes. Words are never stored, and some may be lost."""
 
-    def carry(self, ears: "list[Callable[[TextChunk], None]]", clean: Callable[[str], str]) -> Callable[[], None]:
-        """While another process listens, add a function to `ears` that sends it the words of models in this process,
-        without the secrets that `clean` removes. Return a function that stops it."""
+    def carry(self, ears: "Ears") -> Callable[[], None]:
+        """While another process listens, add a function to `ears` that sends it the words of models in this process.
+        Return a function that stops it."""
         ...
 
     def hear(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:

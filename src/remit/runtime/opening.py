@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from remit.engine.directory import Directory
     from remit.engine.ground import Ground
     from remit.engine.plans import Schemas
-    from remit.ports.models import TextChunk
+    from remit.ports.models import Ears, TextChunk
     from remit.ports.store import WordsCarrier, WordsLine
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -162,25 +162,24 @@ class Opening:
             self._connect_words(self._engine.services.ground.ears)
         return self._engine
 
-    def _connect_words(self, ears: list[Callable[[TextChunk], None]]) -> None:
+    def _connect_words(self, ears: Ears) -> None:
         """Let other processes hear the words of this workspace's models, where the database can carry them."""
         database: object = self._database
         if hasattr(database, "words"):
             self._line = cast("WordsCarrier", database).words(self.workspace)
             if self._line is not None:
-                self._stops.append(self._line.carry(ears, self.settings.redaction.text))
+                self._stops.append(self._line.carry(ears))
 
     def hear(self, hear: Callable[[TextChunk], None]) -> Callable[[], None]:
         """Call `hear` with the words of this workspace's models, here and in other processes if the database carries
         them. Return a function that stops it."""
         ears = self.ground.ears
-        ears.append(hear)
+        ears.add(hear)
         stop = None if self._line is None else self._line.hear(hear)
 
         def unheard() -> None:
             nonlocal stop
-            if hear in ears:
-                ears.remove(hear)
+            ears.remove(hear)
             if stop is not None:
                 stop()
                 stop = None

@@ -387,6 +387,11 @@ async def announce(workspace: Workspace) -> None:
     await opening_of(workspace).engine.resident.announce()
 
 
+def expect_words(workspace: Workspace) -> None:
+    """Stream the answers of models in this process for a while: somebody is about to look at its runs."""
+    opening_of(workspace).ground.ears.expect()
+
+
 def progress_here(workspace: Workspace) -> dict[str, Progress]:
     """Return the latest progress of the tasks that run in this process, by id."""
     from remit.runtime.tasks import live_progress

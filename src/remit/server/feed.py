@@ -7,10 +7,11 @@ has caught up. No reader waits for another, and a reader that does not read cost
 import asyncio
 import logging
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import orjson
 
@@ -29,6 +30,7 @@ AT_ONCE: Final = 25  # readers that are woken together
 BETWEEN: Final = 0.002  # seconds between two groups, in which requests are answered
 _GAPS: Final = 1_000  # that one read can tell of
 WORDS_EVERY: Final = 0.1  # seconds between two pieces of an answer
+_ANSWERS: Final = 1_000  # tasks whose last answer is known, so that none of it is told again
 WORDS_KEPT: Final = 65_536  # characters of an answer for a reader that does not read
 
 
@@ -218,6 +220,7 @@ class UnsentWords:
         self._wake = wake
         self._loop = asyncio.get_running_loop()
         self._pieces = dict[str, TextChunk]()
+        self._over = OrderedDict[str, int]()  # when the request of the last whole answer of a task began
         self._timer: Timer | None = None
 
     def hear(self, chunk: TextChunk) -> None:
@@ -232,11 +235,25 @@ class UnsentWords:
         pieces, self._pieces = self._pieces, {}
         return pieces.values()
 
+    def drop_answered(self, event: Event) -> None:
+        """Drop the words of an answer that is whole now, also those that arrive later, from another process."""
+        if event.kind != "model.answered":
+            return
+        began = event.at - cast("int", event.data.get("elapsed", 0))
+        self._over[event.task] = began
+        self._over.move_to_end(event.task)
+        if len(self._over) > _ANSWERS:
+            self._over.popitem(last=False)
+        if event.task in self._pieces and self._pieces[event.task].began <= began:
+            del self._pieces[event.task]
+
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
     def _add(self, chunk: TextChunk) -> None:
+        if chunk.began and chunk.began <= self._over.get(chunk.task, 0):
+            return
         before = self._pieces.get(chunk.task)
         if before is not None and not chunk.begins:
             chunk = before._replace(text=(before.text + chunk.text)[-WORDS_KEPT:])
@@ -311,6 +328,8 @@ class StreamReader:
             if size >= PAGE_BYTES:
                 return taken, False
             self.seq = frame.seq
+            if self.words is not None and frame.event is not None:
+                self.words.drop_answered(frame.event)
             if frame.event is None or self.wanted.takes(frame.event):
                 taken.append(self.form.frame(frame))
                 size += len(frame.text)

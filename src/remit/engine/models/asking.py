@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import to_thread
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from itertools import filterfalse
 from typing import Any, NamedTuple, cast
@@ -55,7 +55,7 @@ from remit.engine.traces import OwnersFunctionFailed
 from remit.engine.upkeep.keys import Keys, own_mark
 from remit.errors import Failed, NoAnswer, OutOfRequests, Refused
 from remit.ports import Decision, View
-from remit.ports.models import LISTENER, Hear, KeptAnswer, ModelAnswer, ModelCall, Position, TextChunk
+from remit.ports.models import LISTENER, KeptAnswer, ModelAnswer, ModelCall, Position, Speech, TextChunk
 
 
 class PaidRequest(NamedTuple):
@@ -338,10 +338,13 @@ class Models(NamedTuple):
         if key := key_name(attempt):
             self.used[key] = request.began
         try:
-            hear = None
-            if LISTENER.get() is not None or self.ground.ears:
-                hear = _listener(live, self.ground.ears)
-            reply = await call.send(attempt, request.most, hear)
+            speech, ears = None, self.ground.ears
+            if LISTENER.get() is not None or ears.hearing or ears.until:
+                speech = self._speech(live, request.began)
+            if speech is None:
+                reply = await call.send(attempt, request.most, None)
+            else:
+                reply = await _heard(call, attempt, request.most, speech)
         except Exception as error:
             failure = call.failure(error)
             await self._record_failure(live, request, failure, call.spent)
@@ -352,6 +355,16 @@ class Models(NamedTuple):
             await self._record_failure(live, request, None, call.spent)
             raise
         return await self._keep(live, op, request, reply, known, call)
+
+    def _speech(self, live: LiveTask, began: int) -> Speech | None:
+        """Tell the listeners that an answer begins; None if nobody listens or is expected to."""
+        listener, remit, ears = LISTENER.get(), live.remit, self.ground.ears
+        # A worker that the listener's context started must not stream other runs.
+        own = () if listener is None or listener.run != remit.root else (listener.hear,)
+        if not own and not ears.are_open:
+            return None
+        begins = TextChunk(remit.holder, remit.id, begins=True, run=remit.root, session=remit.session, began=began)
+        return Speech(begins, own, ears, self.keys.redaction)
 
     async def _unready(self, live: LiveTask, call: ModelCall, attempt: ModelTry) -> ModelFailure | None:
         """Create the client before any money is held: a request that cannot be sent costs nothing. Return the failure,
@@ -503,23 +516,15 @@ def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
     return choice._replace(keys=choice.keys + key, marks=choice.marks + mark)
 
 
-def _listener(live: LiveTask, ears: Sequence[Callable[[TextChunk], None]]) -> Hear | None:
-    """Tell the listeners that an answer begins, and return the function that passes the text on; None without a
-    listener."""
-    listener = LISTENER.get()
-    # A worker that the listener's context started must not stream other runs.
-    own = () if listener is None or listener.run != live.remit.root else (listener.hear,)
-    if not own and not ears:
-        return None
-    remit = live.remit
-    begins = TextChunk(remit.holder, remit.id, begins=True, run=remit.root, session=remit.session)
-
-    def tell(chunk: TextChunk) -> None:
-        for hear in (*own, *ears):  # read each time: a listener may join or leave in the middle of an answer
-            hear(chunk)
-
-    tell(begins)
-    return lambda text: tell(begins._replace(text=text, begins=False))
+async def _heard(call: ModelCall, attempt: ModelTry, most: int, speech: Speech) -> ModelAnswer:
+    """Send a request whose answer is told piece by piece."""
+    is_whole = False
+    try:
+        reply = await call.send(attempt, most, speech.hear)
+        is_whole = True
+        return reply
+    finally:
+        speech.end(is_whole=is_whole)
 
 
 def _must_go_on(live: LiveTask) -> None:

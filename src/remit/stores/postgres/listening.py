@@ -22,7 +22,7 @@ from remit.stores.postgres.address import Address, Connection, digest, lost
 from remit.stores.threads import quick_switching
 
 if TYPE_CHECKING:
-    from remit.ports.models import TextChunk
+    from remit.ports.models import Ears, TextChunk
     from remit.stores.postgres.words import Courier
 
 T = TypeVar("T")
@@ -182,18 +182,16 @@ class _Listener(NamedTuple):
 
 
 class PostgresWords:
-    """The words of models of one workspace, to and from other processes. `ears` are the listeners in this process;
-    `clean` redacts secrets."""
+    """The words of models of one workspace, to and from other processes."""
 
     def __init__(self, notices: "Notices", workspace: str) -> None:
         self.workspace = digest(workspace)
         self.name = urandom(8).hex()
-        self.clean: Callable[[str], str] = str
         self._notices = notices
-        self._ears: list[Callable[[TextChunk], None]] = []
+        self._ears: Ears | None = None  # the listeners in this process
 
-    def carry(self, ears: "list[Callable[[TextChunk], None]]", clean: Callable[[str], str]) -> Callable[[], None]:
-        self._ears, self.clean = ears, clean
+    def carry(self, ears: "Ears") -> Callable[[], None]:
+        self._ears = ears
         self._notices.offer(self)
         return lambda: self._notices.retract(self)
 
@@ -204,12 +202,15 @@ class PostgresWords:
     def announcement(self) -> str:
         return f"{_WORDS}{self.workspace} {self.name}"
 
-    def connect(self, hear: "Callable[[TextChunk], None]") -> None:
-        if hear not in self._ears:
-            self._ears.append(hear)
+    def connect(self, hear: "Callable[[TextChunk], None]", *, again: bool = False) -> None:
+        """Pass the words of this process on; with `again`, once more from the beginning of the answers under way."""
+        if self._ears is not None:
+            self._ears.add(hear)
+            if again:
+                self._ears.repeat(hear)
 
     def disconnect(self, hear: "Callable[[TextChunk], None]") -> None:
-        with suppress(ValueError):  # it was never connected
+        if self._ears is not None:
             self._ears.remove(hear)
 
 
@@ -327,7 +328,7 @@ class Notices:
         workspace, _, by = text.partition(" ")
         lines = [line for one in tuple(self._lines.values()) if (line := one()) is not None]
         if wanted := [line for line in lines if line.workspace == workspace and line.name != by]:
-            self._sending().wanted(wanted)
+            self._sending().wanted(wanted, by)
 
     def _sending(self) -> "Courier":
         from remit.stores.postgres.words import Courier  # noqa: PLC0415 - few programs listen to words

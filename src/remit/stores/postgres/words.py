@@ -21,15 +21,14 @@ Heard = Callable[[TextChunk], None]
 
 
 class SharedWords(Protocol):
-    """The words of one workspace's models in this process; `name` tells processes apart, `clean` redacts secrets."""
+    """The words of one workspace's models in this process; `name` tells processes apart."""
 
     workspace: str
     name: str
-    clean: Callable[[str], str]
 
     @property
     def announcement(self) -> str: ...
-    def connect(self, hear: Heard) -> None: ...
+    def connect(self, hear: Heard, *, again: bool = False) -> None: ...
     def disconnect(self, hear: Heard) -> None: ...
 
 
@@ -44,6 +43,7 @@ _log = logging.getLogger("remit")
 CHANNEL: Final = "remit_words"
 MOST: Final = 7_000  # bytes of a message; PostgreSQL takes 7,999
 _PIECE: Final = 1_000  # characters of a message: one takes six bytes at most
+_LISTENERS: Final = 100  # that are known at a time: anyone who may connect to the database can announce anything
 _KEPT: Final = 65_536  # characters of an answer that wait to be sent
 _PATIENCE: Final = 5.0  # timeout of one statement
 _AGAIN: Final = 1.0  # pause after an announcement that failed
@@ -63,6 +63,7 @@ class WordsSender:
 
     def __init__(self, line: SharedWords, wake: Callable[[], None]) -> None:
         self.until = 0.0  # when they are no longer wanted, in monotonic time
+        self.listeners = set[str]()  # the names of the lines that have announced themselves
         self._line = line
         self._wake = wake
         self._lock = threading.Lock()
@@ -80,6 +81,15 @@ class WordsSender:
             self._pieces[chunk.task] = chunk
         self._wake()
 
+    def is_new(self, by: str) -> bool:
+        """Whether this listener came after the first one, which hears everything from the beginning anyway."""
+        known = self.listeners
+        is_new = bool(known) and by not in known
+        if len(known) >= _LISTENERS:
+            known.clear()
+        known.add(by)
+        return is_new
+
     def leave(self) -> None:
         """Take no more words."""
         self.until = 0.0
@@ -89,8 +99,7 @@ class WordsSender:
         """Return one message of each task, and keep the rest for the next time."""
         with self._lock:
             pieces, self._pieces = self._pieces, {}
-            for task, whole in pieces.items():
-                pieces[task] = chunk = whole._replace(text=self._line.clean(whole.text))  # before it is cut
+            for task, chunk in pieces.items():
                 if rest := chunk.text[_PIECE:]:
                     self._pieces[task] = chunk._replace(text=rest, begins=False)
         messages = [self._message(chunk) for chunk in pieces.values()]
@@ -141,15 +150,16 @@ class Courier:
     def is_deaf(self) -> bool:
         return not self._hearers
 
-    def wanted(self, lines: Iterable[SharedWords]) -> None:
-        """Send the words of these lines for a while: another process has announced that it listens."""
+    def wanted(self, lines: Iterable[SharedWords], by: str = "") -> None:
+        """Send the words of these lines for a while: another process has announced that it listens. For one that is
+        new, answers under way are sent from their beginning."""
         with self._lock:
             for line in lines:
                 sender = self._senders.get(line.name)
                 if sender is None:
                     sender = self._senders[line.name] = WordsSender(line, self._news.set)
                 sender.until = time.monotonic() + self._pace.wanted
-                line.connect(sender.hear)
+                line.connect(sender.hear, again=sender.is_new(by))
         self._go()
 
     def forget(self, line: SharedWords) -> None:
@@ -243,11 +253,11 @@ def _read(text: str) -> tuple[str, str, TextChunk] | None:
     given = cast("dict[str, object]", found)
     names = ("workspace", "by", "agent", "task", "text", "run", "session")
     values = [value for name in names if isinstance(value := given.get(name), str) and _is_plain(value)]
-    begins = given.get("begins")
-    if len(values) != len(names) or not isinstance(begins, bool):
+    begins, began = given.get("begins"), given.get("began", 0)
+    if len(values) != len(names) or not isinstance(begins, bool) or type(began) is not int:
         return None
     workspace, by, agent, task, said, run, session = values
-    return workspace, by, TextChunk(agent, task, said, begins, run, session)
+    return workspace, by, TextChunk(agent, task, said, begins, run, session, began)
 
 
 def _is_plain(text: str) -> bool:
