@@ -146,13 +146,13 @@ $(CODING)/node_modules: $(CODING)/package.json
 	cd $(CODING)/node_modules/@anthropic-ai/claude-code && node install.cjs
 	@touch $@
 
-coding: $(READY) $(CODING)/node_modules  ## the real Claude Code and Codex against scripted models, and kill -9 of their workers
+coding: $(READY) $(CODING)/node_modules  ## the real coding agents against scripted models, and kill -9 of their workers
 	$(BIN)/python -m pytest -n 2 tests/adapters/coding $(ARGS)
 
 coding-if-possible: $(READY)
 	@if $(MAKE) --no-print-directory $(CODING)/node_modules > /dev/null 2>&1; \
 	then $(BIN)/python -m pytest -n 2 tests/adapters/coding -k "real and (chain or running-2)"; \
-	else echo "npm could not be reached, so the real Claude Code and Codex are not tried"; fi
+	else echo "npm could not be reached, so the real coding agents are not tried"; fi
 
 docs: $(READY)  ## regenerate the generated parts of docs/
 	$(BIN)/python docs/draw.py

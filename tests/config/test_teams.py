@@ -405,10 +405,11 @@ WRONG = {
     f"{AGENT}asks = 3": ('3: agents.coder.asks: this is a list of texts, such as ["a", "b"], or one text, not 3'),
     f"{AGENT}function = 'a:b'": (
         "3: agents.coder.function: there is model already; say only one of model or function or guest or program or "
-        "claude_code or codex or a2a"
+        "claude_code or codex or gemini_cli or a2a"
     ),
     "[agents.coder]\ncan = 'code'": (
-        "1: agents.coder: say model or function or guest or program or claude_code or codex or a2a, which is missing"
+        "1: agents.coder: say model or function or guest or program or claude_code or codex or gemini_cli or a2a, "
+        "which is missing"
     ),
     "[agents.coder]\nprogram = ['cat']\nkeys = ['PATH']": (
         "2: agents.coder.program: keys is for the models that a program asks; name them: gateway=['openai:gpt-5']"

@@ -176,10 +176,11 @@ def _breaker(table: dict[str, Any]) -> None:
 
 # -- the file ------------------------------------------------------------------------------------------------------
 
-WAYS: Final = ("model", "function", "guest", "program", "claude_code", "codex", "a2a")
+WAYS: Final = ("model", "function", "guest", "program", "claude_code", "codex", "gemini_cli", "a2a")
+CODING: Final = ("claude_code", "codex", "gemini_cli")
 CHANNELS: Final = ("telegram", "slack", "webhook", "answers")
-_MODEL, _ASKING, _CODING = ("model",), ("model", "guest"), ("claude_code", "codex")
-_FALLING_BACK, _SENDING = ("model", *_CODING), ("model", "program", *_CODING)
+_MODEL, _ASKING = ("model",), ("model", "guest")
+_FALLING_BACK, _SENDING = ("model", *CODING), ("model", "program", *CODING)
 
 _RETRY: Final = {
     "attempts": Setting("The number of attempts in all [default: 4].", WHOLE),
@@ -197,6 +198,7 @@ AGENT: Final = TableKind(
         "program": Setting("A program that reads the task and prints the result.", TEXTS, _argv),
         "claude_code": Setting("Claude Code, with this model: anthropic:MODEL.", TEXT, _script_or_model),
         "codex": Setting("Codex, with this model: openai:MODEL.", TEXT, _script_or_model),
+        "gemini_cli": Setting("Gemini CLI, with this model: google:MODEL.", TEXT, _script_or_model),
         "a2a": Setting("The address of an agent of another server, by the protocol A2A.", TEXT),
         "token": Setting('The token for that server, as "${NAME}" of a variable.', TEXT, _secret, ("a2a",)),
         "key": Setting("The public key that must have signed the agent's card, as PEM.", TEXT, None, ("a2a",)),
@@ -206,9 +208,11 @@ AGENT: Final = TableKind(
             *(TEXTS, _models, ("program",)),
         ),
         "verbs": Setting("It reaches the verbs of its turn over MCP: it can ask agents.", YES, None, ("program",)),
-        "cwd": Setting("The folder it works in [default: that of this file].", TEXT, None, _CODING),
-        "worktree": Setting("Each task has a git worktree; what it changed is an artifact.", YES, None, _CODING),
-        "allow": Setting("Its own tools that it uses without asking a person.", TEXTS, None, ("claude_code",)),
+        "cwd": Setting("The folder it works in [default: that of this file].", TEXT, None, CODING),
+        "worktree": Setting("Each task has a git worktree; what it changed is an artifact.", YES, None, CODING),
+        "allow": Setting(
+            "Its own tools that it uses without asking a person.", TEXTS, None, ("claude_code", "gemini_cli")
+        ),
         "approve": Setting("A person is asked about its other tools; false denies them.", YES, None, ("claude_code",)),
         "sandbox": Setting(
             "What its shell commands may do.",
@@ -216,7 +220,7 @@ AGENT: Final = TableKind(
             None,
             ("codex",),
         ),
-        "command": Setting("The program and first arguments, if not on the PATH.", TEXTS, _argv, _CODING),
+        "command": Setting("The program and first arguments, if not on the PATH.", TEXTS, _argv, CODING),
         "instructions": Setting("The system prompt of its model.", TEXT, _on_card("instructions")),
         "role": Setting("What it is, in a few words.", TEXT, _on_card("role")),
         "can": Setting("Its capabilities, in a few words each; other agents find it by them.", NAMES, _on_card("can")),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from remit.config import parts
-from remit.config.description import RULES
+from remit.config.description import CODING, RULES, WAYS
 from remit.config.linking import Script, check_references, models_of, tables_of, tables_or_texts, texts, warn_of_missing
 from remit.config.parts import NotImported, found_at, named_at
 from remit.config.places import store_in
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from remit.config.schedules import FileSchedule
 
 # Settings that say what the agent is.
-_OWN: Final = frozenset(("model", "function", "guest", "program", "claude_code", "codex", "a2a", "token", "key"))
+_OWN: Final = frozenset((*WAYS, "token", "key"))
 _OF_PROGRAMS: Final = frozenset(("files", "gateway", "verbs", "keys", "base_url", "max_tokens"))
 _OF_CODING: Final = frozenset(
     ("cwd", "worktree", "allow", "approve", "sandbox", "command", "fallback", "keys", "base_url", "max_tokens")
@@ -374,4 +374,4 @@ def _adapter() -> Any:
 
 def _coding(table: Mapping[str, Any]) -> str:
     """Return which coding agent a table describes; "" for any other agent."""
-    return next((way for way in ("claude_code", "codex") if way in table), "")
+    return next((way for way in CODING if way in table), "")

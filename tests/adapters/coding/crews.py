@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.coding import claude_code, codex
+from remit.adapters.coding import claude_code, codex, gemini_cli
 from remit.adapters.coding.agent import CodingAgent
 from remit.adapters.prices import KnownPrices, Price
 from remit.settings import System
 
 HERE = Path(__file__).parent
 KEY = "sk-real-key-0123456789"
-SYSTEM = System(prices=KnownPrices(dict.fromkeys(("claude-x", "gpt-x"), Price(input="$1", output="$2"))))
+SYSTEM = System(prices=KnownPrices(dict.fromkeys(("claude-x", "gpt-x", "gemini-x"), Price(input="$1", output="$2"))))
 INSTALLED = HERE / "real" / "node_modules" / ".bin"
 LIKE = {
     "claude": (sys.executable, str(HERE / "like_claude.py")),
     "codex": (sys.executable, str(HERE / "like_codex.py")),
+    "gemini": (sys.executable, str(HERE / "like_gemini.py")),
 }
 
 
@@ -28,7 +29,7 @@ def command_of(program: str, real: bool) -> list[str]:
     if not real:
         return [*LIKE[program]]
     if not (found := INSTALLED / program).exists():
-        pytest.skip("the real Claude Code and Codex are tried by `make coding`, which installs them")
+        pytest.skip("the real programs are tried by `make coding`, which installs them")
     return [str(found)]
 
 
@@ -60,6 +61,10 @@ class Crew:
     def codex(self, *, model: str = "openai:gpt-x", **about: Any) -> CodingAgent:
         about = {"base_url": f"{self._url}/v1", **self._usual("codex"), **about}
         return codex(model, **about)
+
+    def gemini(self, *, model: str = "google:gemini-x", **about: Any) -> CodingAgent:
+        about = {"base_url": self._url, **self._usual("gemini"), **about}
+        return gemini_cli(model, **about)
 
     def _usual(self, program: str) -> dict[str, Any]:
         command = command_of(program, self._real)

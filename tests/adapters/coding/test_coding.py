@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from mcp import types as mcp_types
 
-from adapters.coding.crews import KEY, SYSTEM, Crew, repository
+from adapters.coding.crews import KEY, LIKE, SYSTEM, Crew, repository
 from remit import Card, Runtime
-from remit.adapters.coding import claude_code, codex
+from remit.adapters.coding import claude_code, codex, gemini_cli
 from remit.engine.directory import AgentRules
 from remit.engine.people import Inquiry
 from remit.errors import BadInput
@@ -22,6 +22,7 @@ assert mcp_types  # imported here, because its import inside a test would be slo
 
 pytestmark = pytest.mark.anyio
 Script = Callable[[ModelRequest], ModelReply]
+PROGRAMS = tuple(LIKE)
 
 
 class Model:
@@ -67,6 +68,8 @@ def shell_of(request: ModelRequest, command: str, **about: Any) -> Calls:
     """A call of the shell, in the words of the program that asks."""
     if "input" in request.body:
         return Calls("exec_command", {"cmd": command}, **about)
+    if "contents" in request.body:
+        return Calls("run_shell_command", {"command": command}, **about)
     return Calls("Bash", {"command": command, "description": "try it"}, **about)
 
 
@@ -81,7 +84,14 @@ def steps(*replies: Callable[[ModelRequest], ModelReply]) -> Script:
 
 
 def verb(name: str, given: dict[str, Any]) -> Callable[[ModelRequest], ModelReply]:
-    return lambda _: Calls(name, given, namespace="mcp__remit")
+    """A call of a verb, in the words of the program that asks."""
+
+    def step(request: ModelRequest) -> ModelReply:
+        if "contents" in request.body:
+            return Calls(f"mcp_remit_{name}", given)
+        return Calls(name, given, namespace="mcp__remit")
+
+    return step
 
 
 def says(text: str) -> Callable[[ModelRequest], ModelReply]:
@@ -98,14 +108,15 @@ async def question(rt: Runtime) -> Inquiry:
 
 
 @pytest.mark.rule("coding.member")
-async def test_two_coding_agents_work_under_one_chain_and_one_budget(rt: Runtime, crew: Crew, model: Model):
-    rt.add(Card("coder", asks=["reviewer"], instructions="Be brief."), crew.claude())
+async def test_coding_agents_work_under_one_chain_and_one_budget(rt: Runtime, crew: Crew, model: Model):
+    rt.add(Card("coder", asks=["reviewer", "clerk"], instructions="Be brief."), crew.claude())
     rt.add(Card("reviewer", asks=["coder", "clerk"]), crew.codex(sandbox="read-only"))
-    rt.add(Card("clerk"), crew.codex())
+    rt.add(Card("clerk", asks=["coder", "reviewer"], instructions="Be brief."), crew.gemini())
     replies = {
         "messages": steps(
             lambda one: shell_of(one, "echo new > b.txt; env; cat /proc/$PPID/environ | tr '\\0' '\\n'"),
             verb("call_agent", {"agent": "reviewer", "task": "review b.txt"}),
+            verb("call_agent", {"agent": "clerk", "task": "file it"}),
             says("written and reviewed"),
         ),
         "input": steps(
@@ -113,16 +124,22 @@ async def test_two_coding_agents_work_under_one_chain_and_one_budget(rt: Runtime
             lambda one: shell_of(one, "env"),
             says("looks good"),
         ),
+        "contents": steps(
+            lambda one: shell_of(one, "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"),
+            verb("call_agent", {"agent": "coder", "task": "do it again"}),
+            says("filed"),
+        ),
     }
-    model.script = lambda one: replies["input" if "input" in one.body else "messages"](one)
+    model.script = lambda one: next(script for field, script in replies.items() if field in one.body)(one)
     outcome = await rt.outcome("coder", "write b.txt", credits="$2")
     assert (outcome.state, outcome.value) == ("completed", "written and reviewed")
-    assert "looks good" in text_of(model.asked[-1])
-    assert "is already in this delegation" in "".join(map(text_of, model.asked))
+    assert all(one in text_of(model.asked[-1]) for one in ("looks good", "filed"))
     everything = "".join(map(text_of, model.asked))
+    assert "is already in this delegation (coder > reviewer)" in everything
+    assert "is already in this delegation (coder > clerk)" in everything
     assert KEY not in everything
-    assert "rmg_" not in everything  # neither agent's shell has the token
-    assert "Be brief." in text_of(model.asked[0])
+    assert "rmg_" not in everything  # no agent's shell has the token
+    assert all("Be brief." in text_of(one) for one in model.asked if "input" not in one.body)
     spent = (await rt.workspace.money.spend()).total
     assert spent.uncertain == 0
     assert spent.calls == len(model.asked)
@@ -158,7 +175,7 @@ async def test_a_tool_that_nobody_may_approve_is_denied(rt: Runtime, crew: Crew,
 
 
 @pytest.mark.rule("coding.money")
-@pytest.mark.parametrize("program", ["claude", "codex"])
+@pytest.mark.parametrize("program", PROGRAMS)
 async def test_a_coding_agent_without_money_stops_at_once_with_the_sentence(
     rt: Runtime, crew: Crew, model: Model, program: str
 ):
@@ -170,7 +187,7 @@ async def test_a_coding_agent_without_money_stops_at_once_with_the_sentence(
 
 
 @pytest.mark.rule("coding.worktree")
-@pytest.mark.parametrize("program", ["claude", "codex"])
+@pytest.mark.parametrize("program", PROGRAMS)
 async def test_a_task_has_a_worktree_of_its_own_and_its_changes_are_an_artifact(
     rt: Runtime, crew: Crew, model: Model, tmp_path: Path, program: str
 ):
@@ -249,6 +266,8 @@ async def test_what_a_coding_agent_does_is_shown_as_progress(rt: Runtime, crew: 
         (lambda: codex("anthropic:claude-x", command=["true"]), "Codex speaks the format /v1/responses"),
         (lambda: codex("openai:gpt-x", command=["true"], sandbox="none"), "sandbox is one of"),  # pyright: ignore[reportArgumentType]
         (lambda: codex("openai:gpt-x", command=["true"], max_tokens=0), "max_tokens"),
+        (lambda: gemini_cli("openai:gpt-x", command=["true"]), "Gemini CLI speaks the format /v1beta/models/MODEL"),
+        (lambda: gemini_cli("google:gemini-x", command=["true"], allow="glob"), "allow is a list"),
     ],
 )
 def test_bad_settings_of_coding_agents_are_refused(make: Callable[[], Any], wrong: str):

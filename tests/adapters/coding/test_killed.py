@@ -12,26 +12,28 @@ from typing import Any
 import anyio
 import pytest
 
-from adapters.coding.crews import KEY, command_of
+from adapters.coding.crews import KEY, LIKE, command_of
 from programs import Program, ran, running
 from remit import Workspace
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says, Slow, model_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 PATIENCE = 90
-STEPS = 4
+STEPS = 5
 TEAM = """
 import json, os, remit
 from remit import Card
-from remit.adapters.coding import claude_code, codex
+from remit.adapters.coding import claude_code, codex, gemini_cli
 from remit.adapters.prices import KnownPrices, Price
 from remit.settings import Serving, System
 
-prices = KnownPrices(dict.fromkeys(("claude-x", "gpt-x"), Price(input="$1", output="$2")))
+prices = KnownPrices(dict.fromkeys(("claude-x", "gpt-x", "gemini-x"), Price(input="$1", output="$2")))
 rt = remit.Runtime("store.db", serving=Serving(heartbeat_timeout=1), system=System(prices=prices))
 about = {"command": json.loads(os.environ["COMMAND"]), "cwd": "work", "home": "home", "keys": ["CODING_KEY"]}
 if os.environ["PROGRAM"] == "claude":
     rt.add(Card("coder"), claude_code("anthropic:claude-x", allow=["Bash"], base_url=os.environ["MODEL"], **about))
+elif os.environ["PROGRAM"] == "gemini":
+    rt.add(Card("coder"), gemini_cli("google:gemini-x", base_url=os.environ["MODEL"], **about))
 else:
     full = "danger-full-access"
     rt.add(Card("coder"), codex("openai:gpt-x", sandbox=full, base_url=os.environ["MODEL"] + "/v1", **about))
@@ -73,6 +75,8 @@ class Heeding:
         command = f": mark {step}; {look}echo {step} >> {self._marks}; {wait}printf 'result-%s' {step}"
         if "input" in request.body:
             return Calls("exec_command", {"cmd": command, "yield_time_ms": 30_000})
+        if "contents" in request.body:
+            return Calls("run_shell_command", {"command": command})
         return Calls("Bash", {"command": command, "description": "step"})
 
 
@@ -125,7 +129,7 @@ async def _kill(worker: Program, model: Heeding, marks: Path, moment: tuple[str,
 
 
 ALL = [(kind, number) for kind in ("asked", "running") for number in range(1, STEPS + 1)]
-PROGRAMS = ("claude", "codex")
+PROGRAMS = tuple(LIKE)
 CASES = [
     *((program, moment, False) for program in PROGRAMS for moment in (("asked", 3), ("running", 2))),
     *((program, moment, True) for program in PROGRAMS for moment in ALL),
@@ -145,7 +149,7 @@ async def test_work_goes_on_after_a_kill_without_doing_anything_twice(
     model = Heeding(marks, moment)
     async with model_server(model, strict=False) as server:
         place = Place(tmp_path, program, command_of(program, real), server.url)
-        id_ = await asyncio.to_thread(place.submit, "do the four steps")
+        id_ = await asyncio.to_thread(place.submit, "do the five steps")
         with Workspace(tmp_path / "store.db") as workspace:
             task = workspace.tasks.get(id_)
             with place.worker() as first:

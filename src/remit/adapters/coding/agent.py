@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -17,7 +17,7 @@ from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.coding.record import calls_before, finished_in, going_on
 from remit.adapters.endpoints import provider_of
 from remit.adapters.gateway.joining import JoinedProgram, Joining
-from remit.adapters.gateway.wires import WIRES
+from remit.adapters.gateway.wires import WireFormat
 from remit.adapters.process import Finished, ProgramFailed, ending, last_words, run_process
 from remit.adapters.program_files import answer_with
 from remit.core.command import Command
@@ -50,6 +50,7 @@ class ProgramSaid:
         self.doing = ""
         self.broken = ""
         self.tokens = 0
+        self.warned = ""  # an error that may not be its end
 
 
 class CodingProgram(Protocol):
@@ -182,6 +183,25 @@ class JsonLines:
                 self._hear(cast("dict[str, Any]", found))
 
 
+@contextmanager
+def token_pipe(token: str) -> Generator[int]:
+    """Put a token into a pipe, and yield the descriptor from which the program reads it. It can be read once."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, token.encode())
+        os.close(writing)
+        yield reading
+    finally:
+        os.close(reading)
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only this user can read, in the place of one that may be there."""
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(text)
+
+
 def folder_of(cwd: str | os.PathLike[str] | None) -> Path:
     """Return the folder that an agent works in. Raise `BadInput` if there is none."""
     folder = Path(cwd or ".").absolute()
@@ -190,12 +210,11 @@ def folder_of(cwd: str | os.PathLike[str] | None) -> Path:
     return folder
 
 
-def model_names(models: Sequence[str], path: str, who: str) -> list[str]:
-    """Return models as their provider names them. Raise `BadInput` unless they speak the format of this path, which is
-    the one that the program speaks."""
+def model_names(models: Sequence[str], wire: WireFormat, who: str) -> list[str]:
+    """Return models as their provider names them. Raise `BadInput` unless they speak the format of the program."""
     for one in models:
-        if not WIRES[path].speaks(provider_of(one)):
-            raise BadInput(f"{who} speaks the format {path}, and {shown(one)} does not; name another model")
+        if not wire.speaks(provider_of(one)):
+            raise BadInput(f"{who} speaks the format {wire.path}, and {shown(one)} does not; name another model")
     return [one.partition(":")[2] for one in models]
 
 

@@ -7,16 +7,26 @@ import os
 import re
 import uuid
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, checked_names, folder_of, model_names
+from remit.adapters.coding.agent import (
+    CodingAgent,
+    ProgramSaid,
+    ProgramStart,
+    checked_names,
+    folder_of,
+    model_names,
+    token_pipe,
+    write_private,
+)
 from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
 from remit.adapters.gateway.reading import count, fields, items_of
+from remit.adapters.gateway.wires import WIRES
 from remit.adapters.process import located
 
 VERBS: Final = "mcp__remit"  # how Claude Code names the tools of remit's MCP server
@@ -61,7 +71,7 @@ def claude_code(
     models = [model, *fallback]
     program = ClaudeCode(
         located(command, env),
-        model_names(models, "/v1/messages", "Claude Code")[0],
+        model_names(models, WIRES["/v1/messages"], "Claude Code")[0],
         checked_names(tools, "tools"),
         checked_names(allow, "allow"),
         approve,
@@ -100,16 +110,12 @@ class ClaudeCode(NamedTuple):
     ) -> Generator[ProgramStart]:
         """Write the settings, and put the token into a pipe: a shell command of the agent must not inherit it."""
         config = place.home / _CONFIG
-        reading, writing = os.pipe()
+        write_private(config, json.dumps(_servers(joined)))
         try:
-            os.write(writing, joined.member.token.encode())
-            os.close(writing)
-            _write_private(config, json.dumps(_servers(joined)))
-            yield ProgramStart(
-                self._argv(place, config, resumes, instructions), self._env(joined, place, reading), (reading,)
-            )
+            with token_pipe(joined.member.token) as descriptor:
+                argv = self._argv(place, config, resumes, instructions)
+                yield ProgramStart(argv, self._env(joined, place, descriptor), (descriptor,))
         finally:
-            os.close(reading)
             config.unlink(missing_ok=True)
 
     def _argv(self, place: TaskPlace, config: Path, resumes: bool, instructions: str) -> list[str]:
@@ -159,13 +165,6 @@ def _session(place: TaskPlace) -> uuid.UUID:
 def _servers(joined: JoinedProgram) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {joined.member.token}"}
     return {"mcpServers": {"remit": {"type": "http", "url": f"{joined.url}/mcp", "headers": headers}}}
-
-
-def _write_private(file: Path, text: str) -> None:
-    with suppress(FileNotFoundError):
-        file.unlink()
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-        out.write(text)
 
 
 def _is_connected(server: dict[str, Any]) -> bool:

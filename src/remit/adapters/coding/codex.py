@@ -14,6 +14,7 @@ from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
 from remit.adapters.gateway.reading import count
+from remit.adapters.gateway.wires import WIRES
 from remit.adapters.process import located
 from remit.core.values import encode, shown
 from remit.errors import BadInput
@@ -45,7 +46,7 @@ def codex(
     if sandbox not in get_args(Sandbox):
         raise BadInput(f"sandbox is one of {', '.join(get_args(Sandbox))}, not {shown(sandbox)}")
     models = [model, *fallback]
-    named = model_names(models, "/v1/responses", "Codex")[0]
+    named = model_names(models, WIRES["/v1/responses"], "Codex")[0]
     program = Codex(located(command, env), named, sandbox, dict(env or {}))
     joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, resumes=True)
     return CodingAgent(

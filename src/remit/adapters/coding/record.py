@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from remit.adapters.gateway.reading import KEPT_RESULT, RESULT
+from remit.adapters.gateway.reading import KEPT_RESULT, RESULT, fields
 from remit.adapters.gateway.tools import bare
 from remit.core.prompt import cut
 from remit.core.toolgroups import GROUPS, VERB_GROUPS
@@ -32,16 +32,24 @@ class CallBefore(NamedTuple):
 
 def calls_before(kept: Iterable[KeptAnswer]) -> list[CallBefore]:
     """Return the tool calls of recorded answers, in order, with the results that later requests brought."""
-    calls: dict[str, CallBefore] = {}
+    calls: list[CallBefore] = []
     for one in kept:
         for item in _items(one.told):
-            if item.get("type") == RESULT and (call := calls.get(str(item.get("call_id")))):
-                calls[call.id] = call._replace(result=str(item.get("output", "")))
+            if item.get("type") == RESULT and (place := _called(calls, str(item.get("call_id")))) is not None:
+                calls[place] = calls[place]._replace(id=str(item["call_id"]), result=str(item.get("output", "")))
         for item in _items(one.answer.text):
             if item.get("type") == "function_call":
                 id_, name, arguments = (str(item.get(field, "")) for field in ("call_id", "name", "arguments"))
-                calls[id_] = CallBefore(id_, name, arguments, None)
-    return list(calls.values())
+                calls.append(CallBefore(id_, name, arguments, None))
+    return calls
+
+
+def _called(calls: list[CallBefore], id_: str) -> int | None:
+    """Return the place of the call that has a result with this id. A call to which the provider gave no id is known by
+    its name, and gets its id from the program; results come in the order of the calls."""
+    known = [place for place, call in enumerate(calls) if call.id == id_ and call.name != id_]
+    unnamed = [place for place, call in enumerate(calls) if call.id == call.name and call.result is None]
+    return known[-1] if known else next(iter(unnamed), None)
 
 
 def finished_in(sessions: Iterable[Path]) -> set[str]:
@@ -92,7 +100,8 @@ def _json(text: str | bytes) -> object:
 
 
 def _results_in(value: object) -> Iterator[str]:
-    """Yield the ids of tool results in a line of a session: of Claude Code's `tool_result`, or Codex's `*_output`."""
+    """Yield the ids of tool results in a line of a session: of Claude Code's `tool_result`, Codex's `*_output`, or
+    Gemini CLI's `functionResponse`, whose ids begin with the name of the tool."""
     below: list[object] = [value]
     while below:
         one = below.pop()
@@ -104,3 +113,6 @@ def _results_in(value: object) -> Iterator[str]:
             kind, id_ = given.get("type"), given.get("tool_use_id") or given.get("call_id")
             if isinstance(id_, str) and isinstance(kind, str) and (kind == "tool_result" or kind.endswith("_output")):
                 yield id_
+            answered = fields(given.get("functionResponse"))
+            if isinstance(id_ := answered.get("id"), str):
+                yield id_.removeprefix(f"{answered.get('name')}__")
