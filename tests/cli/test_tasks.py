@@ -789,6 +789,23 @@ def worker(start, module: str) -> Callable[..., Child]:
     return one
 
 
+@pytest.mark.rule("queue.no-such-worker")
+def test_a_task_for_an_agent_that_no_worker_has_says_so(cli, start, tmp_path: Path):
+    task = submitted(tmp_path)
+    (tmp_path / "remit.toml").write_text("[agents.a]\nprogram = ['cat']\n[store]\npath = 'remit.db'\n")
+    lacking = "no worker has 'quick': such a task stays pending until a worker has its agent, or until you cancel it"
+    for command in ("ps", "status"):
+        assert lacking not in " ".join(cli(command).out.split())  # there is none at all
+    start("worker").until("Ctrl-C drains")
+    while "1 worker" not in cli("ps").out:  # its first heartbeat
+        pass
+    for command in (("ps",), ("status", task), ("wait", task, "--timeout", "0.05")):
+        said = cli(*command)
+        assert lacking in " ".join((said.out + said.err).split())
+    assert cli("cancel", task).code == 0
+    assert "no worker has" not in cli("ps", "--all").out + cli("status", task).out
+
+
 @pytest.mark.rule("file.schedules")
 @pytest.mark.parametrize(
     ("words", "ready"), [(["worker"], "Ctrl-C drains"), (["serve", "--port", "0"], "commands on this machine")]

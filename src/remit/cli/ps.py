@@ -1,7 +1,7 @@
 """`remit ps`: the open tasks, and the processes that run them."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from remit.core.checks import limit as checked_limit
 from remit.core.entry import Message
 from remit.core.events import Labels
 from remit.core.lifecycle import TERMINAL, Progress, Record
+from remit.core.remit import STAND_IN
 from remit.core.values import Json, canonical
 from remit.ports import TaskLine
 from remit.report import wire
@@ -116,7 +117,7 @@ def ps(
         which: TaskFilter = {**only.which(), "limit": most}
         if not (all or only.state):
             which["state"] = "open"
-        look = asyncio.run(_look(workspace, which, parent))
+        look, lacking = asyncio.run(_look(workspace, which, parent))
         hint, every = typed_with_team("worker"), typed("remit ps --all")
     if json:
         emit(_data(look))
@@ -131,6 +132,8 @@ def ps(
         console.print(Text("no such tasks" if narrowed else f"no open tasks; ended ones: {every}", "dim"))
     for text in _below(look, hint):
         console.print(text)
+    if lacking:
+        console.print(Text(lacking, "yellow"))
 
 
 def _asker(given: str) -> str | None:
@@ -140,10 +143,24 @@ def _asker(given: str) -> str | None:
     return "" if given == _PERSON else canonical(given)
 
 
-async def _look(workspace: Workspace, which: TaskFilter, parent: str) -> TaskLook:
+async def _look(workspace: Workspace, which: TaskFilter, parent: str) -> tuple[TaskLook, str]:
+    """Return the tasks, and why some of them stay pending."""
     if parent:
         which["parent"] = (await workspace.looks.task(parent)).id
-    return await workspace.looks.tasks(**which)
+    look = await workspace.looks.tasks(**which)
+    return look, await without_worker(workspace, [line.record for line in look.tasks], look.crew)
+
+
+async def without_worker(workspace: Workspace, records: Iterable[Record], crew: Crew) -> str:
+    """Return a sentence about pending tasks for agents that no worker has, or "". Workers publish their agents."""
+    agents = {record.holder for record in records if record.state == "pending"} - {STAND_IN}
+    if not agents or not any(worker.concurrency for worker in crew.workers):
+        return ""
+    lacking = sorted(agents - {canonical(card.name) for card, _ in await workspace.looks.cards()})
+    if not lacking:
+        return ""
+    names = ", ".join(f"'{escaped(name, 64)}'" for name in lacking[:8])
+    return f"no worker has {names}: such a task stays pending until a worker has its agent, or until you cancel it"
 
 
 def _table(look: TaskLook) -> Rows:

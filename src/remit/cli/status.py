@@ -9,7 +9,7 @@ from rich.text import Text
 
 from remit.cli.completing import TaskId
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.ps import took, where
+from remit.cli.ps import took, where, without_worker
 from remit.cli.terminal import moment, outcome_text, state_text
 from remit.core.times import is_schedule
 from remit.core.values import Json
@@ -20,6 +20,7 @@ from remit.report.printable import escaped
 from remit.report.uses import tool_call, tool_result, uses_by_holder, uses_in_short
 from remit.report.words import states, waits
 from remit.runtime.looks import DetailLook
+from remit.runtime.workspace import Workspace
 
 _FAILED: Final = 3  # of the tool calls that failed, the latest
 
@@ -35,11 +36,19 @@ def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) 
         Print JSON.
     """
     with opened(place) as workspace:
-        seen = asyncio.run(workspace.looks.detail(task))
+        seen, lacking = asyncio.run(_look(workspace, task))
     if json:
         emit(seen_data(seen))
-    else:
-        _print(out(), seen)
+        return
+    _print(out(), seen)
+    if lacking:
+        out().print(Text(lacking, "yellow"))
+
+
+async def _look(workspace: Workspace, task: str) -> tuple[DetailLook, str]:
+    """Return a task, and why it stays pending."""
+    seen = await workspace.looks.detail(task)
+    return seen, await without_worker(workspace, [seen.record], seen.crew)
 
 
 def seen_data(seen: DetailLook) -> dict[str, Json]:

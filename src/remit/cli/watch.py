@@ -13,6 +13,7 @@ from rich.text import Text
 from remit.cli.completing import TaskId
 from remit.cli.drawing import summed_up
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
+from remit.cli.ps import without_worker
 from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import seen_data
 from remit.cli.terminal import Rows, outcome_text, state_text
@@ -146,9 +147,12 @@ async def _wait(
     """Wait for all tasks, within one time limit."""
 
     records = [await workspace.looks.task(task) for task in tasks]
-    is_pending = any(record.state == "pending" for record in records)
-    if is_pending and not (await workspace.agents.workers()).workers:
-        aside().print(Text(f"no worker is running; start one: `{typed_with_team('worker')}`", "yellow"))
+    if any(record.state == "pending" for record in records):
+        crew = await workspace.agents.workers()
+        if not crew.workers:
+            aside().print(Text(f"no worker is running; start one: `{typed_with_team('worker')}`", "yellow"))
+        elif lacking := await without_worker(workspace, records, crew):
+            aside().print(Text(lacking, "yellow"))
     until = None if seconds is None else asyncio.get_running_loop().time() + seconds
     found: list[DetailLook] = []
     for record in records:
