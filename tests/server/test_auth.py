@@ -7,14 +7,16 @@ from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any, cast
 
+import anyio
 import httpx
 import pytest
 
 from remit import Bounds, Runtime, Workspace
 from remit.core.access import SCOPES, given, included, key_of
 from remit.errors import Unauthorised
-from remit.ports import Database
+from remit.ports import Database, Store
 from remit.runtime.workspace import opening_of
 from remit.server.app import ServerSettings, create_app
 from remit.server.auth import StoreDoorkeeper, has_access
@@ -30,6 +32,7 @@ from server.serving import ADDRESS
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
+PATIENCE = 30
 PAGE = "https://remit.example.com"
 SETTINGS = ServerSettings(frozenset(("remit.test",)), frozenset((PAGE,)))
 
@@ -199,6 +202,50 @@ async def test_a_key_that_another_process_revokes_is_refused_after_half_a_second
         clock.advance(0.5)
         with pytest.raises(Unauthorised):
             await doorkeeper.caller(made.key.reveal())
+        await doorkeeper.close()
+
+
+@pytest.mark.rule("access.revoked")
+async def test_requests_at_once_with_one_key_are_one_read_and_none_after_a_revocation_gets_an_earlier_one(
+    rt: Runtime, clock: FakeClock
+):
+    access = await rt.workspace.access.make("two", scopes="read")
+    key, gate = access.key.reveal(), asyncio.Event()
+    reads = asyncio.Queue[str]()
+
+    class SlowStore:
+        def __init__(self, store: Store) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+        async def read(self, look: Any) -> Any:
+            found = await self._store.read(look)
+            reads.put_nowait("read")
+            await gate.wait()
+            return found
+
+    class SlowDatabase:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(database_of(rt), name)
+
+        def store(self, workspace: str) -> Store:
+            return cast("Store", SlowStore(database_of(rt).store(workspace)))
+
+    doorkeeper = StoreDoorkeeper(cast("Database", SlowDatabase()), clock)
+    with anyio.fail_after(PATIENCE):
+        before = [asyncio.create_task(doorkeeper.caller(key)) for _ in range(8)]
+        await reads.get()
+        await rt.workspace.access.revoke(access.id)
+        after = asyncio.create_task(doorkeeper.caller(key))
+        await reads.get()
+        gate.set()
+        assert {one.access for one in await asyncio.gather(*before)} == {access.id}
+        assert reads.empty()
+        for late in (after, asyncio.create_task(doorkeeper.caller(key))):
+            with pytest.raises(Unauthorised):
+                await late
         await doorkeeper.close()
 
 

@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 
 import pytest
 
@@ -30,7 +31,7 @@ def only_when_asked() -> Iterator[None]:
 def test_a_full_collection_looks_at_what_has_come_since_the_last_one():
     usual = gc.get_threshold()
     with only_when_asked(), short_collections(lambda: 0.0):
-        assert gc.get_threshold() == (*usual[:2], 2)  # there is little to look at, because it comes often
+        assert prod(gc.get_threshold()) < prod(usual)  # there is little to look at, because it comes often
         there = gc.get_freeze_count()
         assert there > 1_000  # modules above all
         kept = [Knot() for _ in range(1_000)]

@@ -123,9 +123,10 @@ class RouteTree:
         return None if rows is None else (rows, values)
 
 
-def names_in(path: str) -> list[str]:
+@cache
+def names_in(path: str) -> tuple[str, ...]:
     """Return the names of the variable segments of a path."""
-    return [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
+    return tuple(segment[1:-1] for segment in path.split("/") if segment.startswith("{"))
 
 
 class Server:
@@ -257,7 +258,7 @@ class Server:
         if caller.agent and not row.agents:
             raise Forbidden("this key acts as an agent; this takes a key of the owner")
         path = dict(zip(names_in(row.path), map(_decoded, values), strict=True))
-        query = _query(row, scope["query_string"])
+        query = _query(scope["query_string"])
         given += [path, query]
         op = ""
         body: BaseModel | None = None
@@ -270,7 +271,7 @@ class Server:
                 body = checked(row.body, sent, "the body")
         workspace = self._tenants.workspace(caller.workspace)
         scope["remit.rows"], scope[DOOR] = self._rows, (self._doorkeeper, self._sessions)
-        checked_query = checked(row.query, query, "the query")
+        checked_query = checked(row.query, query, "the query") if query else _no_query(row.query)
         live = (self._feeds, partial(self._caller, row.scope, scope))
         call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive, *live)
         if row.waits or not row.scope:
@@ -295,6 +296,8 @@ class Server:
         return caller
 
     def _mounted(self, path: str) -> tuple[Mounted, ASGIApp] | None:
+        if path.startswith("/v1/"):  # most requests, and nothing is mounted there
+            return None
         for prefix, mount in self._mounts.items():
             if path == prefix or path.startswith(f"{prefix}/"):
                 return mount
@@ -364,7 +367,15 @@ def _fields(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for part in parts for name in part.get("properties", {}))
 
 
-def _query(row: Row, text: bytes) -> dict[str, Json]:
+@cache
+def _no_query(model: type[BaseModel]) -> BaseModel:
+    """Return the value of an empty query: it cannot be changed, so all such requests share it."""
+    return checked(model, {}, "the query")
+
+
+def _query(text: bytes) -> dict[str, Json]:
+    if not text:
+        return {}
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_PARAMETERS)
     except ValueError:  # also of characters that are not ASCII or UTF-8

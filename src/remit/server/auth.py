@@ -47,6 +47,7 @@ class StoreDoorkeeper:
         self._used: dict[str, int] = {}
         self._heard: dict[str, Callable[[], None]] = {}
         self._writing: set[asyncio.Task[None]] = set()
+        self._reading: dict[str, asyncio.Task[KnownAccess | None]] = {}
 
     async def caller(self, key: str) -> Caller:
         asked = given(key)
@@ -75,6 +76,10 @@ class StoreDoorkeeper:
         for stop in self._heard.values():
             stop()
         self._heard.clear()
+        reading = [*self._reading.values()]
+        for one in reading:
+            one.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
         await asyncio.gather(*self._writing)
 
     async def _found(self, id_: str) -> KnownAccess | None:
@@ -83,6 +88,17 @@ class StoreDoorkeeper:
         if known is not None and now - known.at < KNOWN_FOR:
             return known
         self._known.pop(id_, None)
+        reading = self._reading.get(id_)
+        if reading is None:  # all requests with this key that come meanwhile wait for the same read
+            reading = self._reading[id_] = asyncio.create_task(self._read(id_, now), name="an access")
+            reading.add_done_callback(lambda done: self._end_read(id_, done))
+        return await asyncio.shield(reading)
+
+    def _end_read(self, id_: str, done: asyncio.Task[KnownAccess | None]) -> None:
+        if self._reading.get(id_) is done:
+            del self._reading[id_]
+
+    async def _read(self, id_: str, now: int) -> KnownAccess | None:
         workspace = await self._database.opened_by(id_)
         if workspace is None:
             return None
@@ -90,9 +106,11 @@ class StoreDoorkeeper:
         found = await self._database.store(workspace).read(lambda view: view.access(id_))
         if found is None:
             return None
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        self._known[id_] = fresh = KnownAccess(workspace, found[0], _caller(workspace, found[0]), now)
+        fresh = KnownAccess(workspace, found[0], _caller(workspace, found[0]), now)
+        if self._reading.get(id_) is asyncio.current_task():  # otherwise it was revoked during the read
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[id_] = fresh
         return fresh
 
     def _hear(self, workspace: str) -> None:
@@ -103,7 +121,9 @@ class StoreDoorkeeper:
     def _forget(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == "access.revoked":
-                self._known.pop(str(event.data["id"]), None)
+                id_ = str(event.data["id"])
+                self._known.pop(id_, None)
+                self._reading.pop(id_, None)  # a request that comes now must not get what was read before
 
     def _note_use(self, known: KnownAccess) -> None:
         now, last = self._clock.ticks(), self._used.get(known.row.id)

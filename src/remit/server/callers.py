@@ -32,7 +32,7 @@ class Caller(NamedTuple):
 
     def may(self, scope: str) -> bool:
         """Whether its scopes permit this one."""
-        return any(scope in PERMITS.get(own, ()) for own in self.scopes)
+        return scope in self.scopes or any(scope in PERMITS.get(own, ()) for own in self.scopes)
 
     def must(self, scope: str) -> None:
         """Raise `Forbidden` unless its scopes permit this one."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -63,22 +62,22 @@ class RequestRates:
     def __init__(self, limits: RateLimits, ticks: Callable[[], float]) -> None:
         self._limits = limits
         self._ticks = ticks
-        self._buckets: OrderedDict[tuple[str, str], TokenBucket] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, str, str], TokenBucket] = OrderedDict()
 
     def admit(self, access: str, workspace: str) -> None:
         """Raise `TooMany` if this key, or its workspace, has made too many requests."""
         now = self._ticks()
-        for what, key, rate in (
-            ("key", (access, workspace), self._limits.access),
-            ("workspace", ("", workspace), self._limits.workspace),
+        for name, rate in (
+            (("key", access, workspace), self._limits.access),
+            (("workspace", "", workspace), self._limits.workspace),
         ):
-            seconds = self._bucket(what, key, rate, now).take(now)
+            seconds = self._bucket(name, rate, now).take(now)
             if seconds:
+                what = name[0]
                 sentence = f"this {what} makes more than {rate:g} requests a second; wait, then try again"
                 raise TooMany(sentence, seconds=max(1, math.ceil(seconds)))
 
-    def _bucket(self, what: str, key: tuple[str, str], rate: float, now: float) -> TokenBucket:
-        name = (what, "/".join(key))
+    def _bucket(self, name: tuple[str, str, str], rate: float, now: float) -> TokenBucket:
         found = self._buckets.get(name)
         if found is None:
             found = self._buckets[name] = TokenBucket(rate, now)
@@ -87,6 +86,22 @@ class RequestRates:
         else:
             self._buckets.move_to_end(name)
         return found
+
+
+class FairTurn:
+    """One turn: the body waits until it has begun. Every request has one, so it is no generator, which costs more."""
+
+    __slots__ = ("_turns", "_workspace")
+
+    def __init__(self, turns: FairTurns, workspace: str) -> None:
+        self._turns = turns
+        self._workspace = workspace
+
+    async def __aenter__(self) -> None:
+        await self._turns.begin(self._workspace)
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._turns.end(self._workspace)
 
 
 class FairTurns:
@@ -100,19 +115,18 @@ class FairTurns:
         self._busy = 0
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
-    @asynccontextmanager
-    async def turn(self, workspace: str) -> AsyncGenerator[None]:
-        """Wait for a turn, and keep it while the body runs. Raise `TooMany` if too many wait already."""
+    def turn(self, workspace: str) -> FairTurn:
+        """Return a turn of this workspace, to be entered."""
+        return FairTurn(self, workspace)
+
+    async def begin(self, workspace: str) -> None:
+        """Wait for a turn. Raise `TooMany` if too many wait already."""
         self._seen[workspace] = self._ticks()
         self._seen.move_to_end(workspace)
         if not self._waiting and self._has_room(workspace):
             self._take(workspace)
         else:
             await self._wait(workspace)
-        try:
-            yield
-        finally:
-            self._give_back(workspace)
 
     def _share(self) -> int:
         """Return how many turns a workspace may take now: all of them, or its part if others are there, too."""
@@ -136,7 +150,8 @@ class FairTurns:
         self._busy += 1
         self._taken[workspace] = self._taken.get(workspace, 0) + 1
 
-    def _give_back(self, workspace: str) -> None:
+    def end(self, workspace: str) -> None:
+        """Give a turn back."""
         self._busy -= 1
         left = self._taken[workspace] - 1
         if left:
@@ -156,7 +171,7 @@ class FairTurns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # it was let in at the same moment
-                self._give_back(workspace)
+                self.end(workspace)
             else:
                 self._leave(workspace, turn)
             raise
