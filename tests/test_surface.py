@@ -280,6 +280,7 @@ def test_the_verbs_of_a_turn_are_there():
         "model",
         "offers",
         "once",
+        "origin",
         "outcome",
         "paid_call",
         "phase",

@@ -250,13 +250,13 @@ class ProgressLines:
                     self._turn.progress(said, None if found[1] is None else float(found[1]), every=_EVERY)
 
 
-def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
+def located(argv: Sequence[str], env: Mapping[str, str] | None = None, how: str = "install it") -> list[str]:
     """Return the command with the absolute path of its program. It is looked up once, so a later change of PATH or of
-    the working directory cannot replace the program. Raise `BadInput` if it is not found."""
+    the working directory cannot replace the program. Raise `BadInput` if it is not found; `how` says what to do."""
     name, *rest = _command(argv)
     found = shutil.which(name, path=(env or {}).get("PATH"))
     if found is None:
-        raise BadInput(f"there is no program {shown(name)} here that can be run; install it or give its full path")
+        raise BadInput(f"there is no program {shown(name)} here that can be run; {how} or give its full path")
     return [str(Path(found).absolute()), *rest]
 
 

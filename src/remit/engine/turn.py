@@ -150,6 +150,11 @@ class TurnFacts:
         return self._live.remit.id
 
     @property
+    def origin(self) -> str:
+        """The id of the first task of those that retry each other; the own id of a task that is no retry."""
+        return self._live.operations.origin
+
+    @property
     def session(self) -> str:
         """The session of the run; if it was started without one, remit has made it."""
         return self._live.remit.session

@@ -79,6 +79,9 @@ def main() -> None:
         output = json.loads(text)["output"]
         for item in output:
             rollout.add(item)
+        if (crash := os.environ.get("LIKE_CRASH")) and len(rollout.items) > 3 and not Path(crash).exists():
+            Path(crash).touch()
+            os.kill(os.getpid(), 9)
         calls = [item for item in output if item["type"] == "function_call"]
         for item in calls:
             rollout.add({"type": "function_call_output", "call_id": item["call_id"], "output": use(place, item)})

@@ -218,7 +218,7 @@ async def test_a_worktree_needs_a_repository(rt: Runtime, crew: Crew, tmp_path: 
     rt.add(Card("coder"), crew.claude(worktree=True, cwd=tmp_path))
     outcome = await rt.outcome("coder", "change it")
     assert outcome.state == "failed"
-    assert "git rev-parse failed in" in str(outcome.error)
+    assert "worktree=True needs a git repository" in str(outcome.error)
 
 
 @pytest.mark.rule("coding.review")
@@ -258,7 +258,10 @@ async def test_what_a_coding_agent_does_is_shown_as_progress(rt: Runtime, crew: 
 @pytest.mark.parametrize(
     ("make", "wrong"),
     [
-        (lambda: claude_code("anthropic:claude-x", command=["no-such-program"]), "there is no program"),
+        (
+            lambda: claude_code("anthropic:claude-x", command=["no-such-program"]),
+            "npm install -g @anthropic-ai/claude-code",
+        ),
         (lambda: claude_code("anthropic:claude-x", command=["true"], cwd="/nowhere"), "cwd is the folder"),
         (lambda: claude_code("anthropic:claude-x", command=["true"], allow="Edit"), "allow is a list"),
         (lambda: claude_code("claude-x", command=["true"]), "claude-x"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -18,13 +18,14 @@ from remit.adapters.coding.record import calls_before, finished_in, going_on
 from remit.adapters.endpoints import provider_of
 from remit.adapters.gateway.joining import JoinedProgram, Joining
 from remit.adapters.gateway.wires import WireFormat
-from remit.adapters.process import Finished, ProgramFailed, ending, last_words, run_process
+from remit.adapters.process import Finished, ProgramFailed, ending, last_words, located, run_process
 from remit.adapters.program_files import answer_with
 from remit.core.command import Command
 from remit.core.lifecycle import progress_line
 from remit.core.values import NAME_LIMIT, VALUE_LIMIT, shown
 from remit.errors import BadInput, RemitError
 
+LINGER: Final = 60.0
 SECONDS: Final = 3_600  # of one attempt: coding takes longer than an answer
 _EVERY: Final = 1.0  # seconds between two reports that are shown
 _LINE: Final = 16 * 2**20  # bytes of a line that are read
@@ -42,13 +43,14 @@ class ProgramStart(NamedTuple):
 
 class ProgramSaid:
     """What a coding agent has said so far: its answer, the errors that it reported, and the tokens that it has counted
-    itself. `broken` says why it cannot go on as it is."""
+    itself. `ended` says that it has told its result, `broken` why it cannot go on as it is."""
 
     def __init__(self) -> None:
         self.answer = ""
         self.error = ""
         self.doing = ""
         self.broken = ""
+        self.ended = False
         self.tokens = 0
         self.warned = ""  # an error that may not be its end
 
@@ -88,9 +90,11 @@ class CodingAgent:
         self.outside = ("a coding agent", "it", f"in {program.name.replace('-', '_')}(...)")
         self.iterations = joins.requests
         self.seconds = SECONDS
+        self.linger = LINGER  # seconds from its result to its end
+        self._at_work = 0  # tasks in its folder
 
     async def __call__(self, turn: Any) -> Any:
-        async with self._joins.joined(turn) as joined, self._places.of(turn) as place:
+        async with self._joins.joined(turn) as joined, self._places.of(turn) as place, self._noted(turn, place):
             answer = await joined.until_over(self._worked(turn, joined, place))
             if isinstance(answer, Command):
                 return answer
@@ -98,6 +102,17 @@ class CodingAgent:
             if not turn.card.review:  # otherwise a person may send the result back, and the session goes on
                 await self._places.left(place)
             return answer_with(answer, saved)
+
+    @asynccontextmanager
+    async def _noted(self, turn: Any, place: TaskPlace) -> AsyncGenerator[None]:
+        """Count the tasks in the owner's folder, and say if there are several: one may undo what another did."""
+        self._at_work += not place.base
+        if self._at_work > 1 and not place.base:
+            _log.warning("%s", _crowded(turn.agent, self._at_work, place.cwd))
+        try:
+            yield
+        finally:
+            self._at_work -= not place.base
 
     async def aclose(self) -> None:
         """Close the connections to providers."""
@@ -107,29 +122,32 @@ class CodingAgent:
         sessions = await to_thread.run_sync(self._program.sessions, place)
         finished = await to_thread.run_sync(finished_in, sessions)
         before = calls_before(await turn.kept_answers())
-        task = going_on(await turn.prompt(), before, finished, has_session=bool(sessions))
+        task = going_on(await turn.prompt(), before, finished, has_session=bool(sessions), has_files=not place.is_new)
         said = ProgramSaid()
         instructions = turn.card.instructions
         with self._program.started(joined, place, resumes=bool(sessions), instructions=instructions) as start:
             done = await self._run(turn, start, task, place, said)
         if said.tokens > joined.member.tokens:
             _log.warning("%s", _past_the_gateway(turn.agent, self.name, said.tokens, joined.member.tokens))
-        if done is None or done.code or said.error:
+        if done is None or done.code or said.error or not said.ended:
             raise self._failed(turn, done, said, joined.refused)
-        answer = said.answer.replace("\0", "\ufffd")[:_KEPT]
+        answer = _storable(said.answer)[:_KEPT]
         turn.mark_untrusted(f"output of {self.name}"[:NAME_LIMIT], answer)
         return answer
 
     async def _run(
         self, turn: Any, start: ProgramStart, task: str, place: TaskPlace, said: ProgramSaid
     ) -> Finished | None:
-        """Run the program. Return None if it was ended because it cannot go on as it is."""
+        """Run the program. Return None if it was ended because it cannot go on as it is. A program that hangs after its
+        result is ended, and has its result."""
         with anyio.CancelScope() as scope:
 
             def hear(line: dict[str, Any]) -> None:
                 self._program.hear(said, line, place)
                 if said.broken:
                     scope.cancel()
+                if said.ended:
+                    scope.deadline = anyio.current_time() + self.linger
                 if said.doing:
                     text, said.doing = progress_line(said.doing), ""
                     with suppress(RemitError):  # the turn is over: no one is shown a report then
@@ -143,16 +161,31 @@ class CodingAgent:
                 on_stdout=JsonLines(hear),
                 descriptors=start.descriptors,
             )
-        return None
+        return Finished(0, b"", b"", cut=False) if said.ended and not said.broken else None
 
     def _failed(self, turn: Any, done: Finished | None, said: ProgramSaid, refused: str) -> ProgramFailed:
         code = 0 if done is None else done.code
         how = ending(self.name, done) if done is not None and done.code else f"'{self.name}' failed"
         why = said.broken or said.error or (last_words(done.err) if done is not None else "") or said.answer
+        if not code and not why:
+            why = "it ended without a result"
+        why = _storable(why)
         turn.mark_untrusted(f"output of {self.name}"[:NAME_LIMIT], why)
         if refused and refused not in why:
             why = f"{why}; its last model request had no answer: {refused}" if why else refused
         return ProgramFailed(f"{how}: {why[:2_000]}" if why else f"{how} and said nothing", code=code)
+
+
+def _storable(text: str) -> str:
+    """Return a text that every store can hold: a program may print half of a character, or NUL."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+def _crowded(agent: str, tasks: int, cwd: Path) -> str:
+    return (
+        f"{tasks} tasks of '{agent}' work in {cwd} at once, and each sees what the others change; "
+        "give the agent worktree=True, or concurrency=1 on its card"
+    )
 
 
 def _past_the_gateway(agent: str, program: str, counted: int, passed: int) -> str:
@@ -179,7 +212,7 @@ class JsonLines:
 
     def _take(self, line: bytes) -> None:
         with suppress(ValueError, RecursionError):  # the program may print other lines too
-            if isinstance(found := json.loads(line), dict):
+            if isinstance(found := json.loads(line.decode(errors="replace")), dict):
                 self._hear(cast("dict[str, Any]", found))
 
 
@@ -200,6 +233,11 @@ def write_private(file: Path, text: str) -> None:
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         out.write(text)
+
+
+def installed(command: Sequence[str], env: Mapping[str, str] | None, package: str) -> list[str]:
+    """Return the command with the path of its program. Raise `BadInput` if it is not installed."""
+    return located(command, env, f"npm install -g {package}")
 
 
 def folder_of(cwd: str | os.PathLike[str] | None) -> Path:

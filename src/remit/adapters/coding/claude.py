@@ -17,6 +17,7 @@ from remit.adapters.coding.agent import (
     ProgramStart,
     checked_names,
     folder_of,
+    installed,
     model_names,
     token_pipe,
     write_private,
@@ -27,7 +28,6 @@ from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
 from remit.adapters.gateway.reading import count, fields, items_of
 from remit.adapters.gateway.wires import WIRES
-from remit.adapters.process import located
 
 VERBS: Final = "mcp__remit"  # how Claude Code names the tools of remit's MCP server
 TOOLS: Final = ("Bash", "Edit", "Read", "Write", "Glob", "Grep")
@@ -70,7 +70,7 @@ def claude_code(
     """
     models = [model, *fallback]
     program = ClaudeCode(
-        located(command, env),
+        installed(command, env, "@anthropic-ai/claude-code"),
         model_names(models, WIRES["/v1/messages"], "Claude Code")[0],
         checked_names(tools, "tools"),
         checked_names(allow, "allow"),
@@ -150,7 +150,7 @@ class ClaudeCode(NamedTuple):
             for part in items_of(fields(line.get("message")).get("content")):
                 said.doing = _doing(fields(part)) or said.doing
         elif line.get("type") == "result":
-            result = line.get("result")
+            said.ended, result = True, line.get("result")
             said.answer = result if isinstance(result, str) else ""
             for counts in fields(line.get("modelUsage")).values():
                 said.tokens += sum(count(fields(counts).get(name)) for name in _COUNTS)

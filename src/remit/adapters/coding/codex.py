@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, folder_of, model_names
+from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, folder_of, installed, model_names
 from remit.adapters.coding.places import TaskPlace, TaskPlaces
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
-from remit.adapters.gateway.reading import count
+from remit.adapters.gateway.reading import count, fields
 from remit.adapters.gateway.wires import WIRES
-from remit.adapters.process import located
 from remit.core.values import encode, shown
 from remit.errors import BadInput
 
@@ -47,7 +46,7 @@ def codex(
         raise BadInput(f"sandbox is one of {', '.join(get_args(Sandbox))}, not {shown(sandbox)}")
     models = [model, *fallback]
     named = model_names(models, WIRES["/v1/responses"], "Codex")[0]
-    program = Codex(located(command, env), named, sandbox, dict(env or {}))
+    program = Codex(installed(command, env, "@openai/codex"), named, sandbox, dict(env or {}))
     joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, resumes=True)
     return CodingAgent(
         program, joins, TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
@@ -107,8 +106,9 @@ class Codex(NamedTuple):
             case {"type": "item.started", "item": {"type": "mcp_tool_call", "tool": str() as name}}:
                 said.doing = name
             case {"type": "turn.failed", "error": {"message": str() as text}}:
-                said.error = text
-            case {"type": "turn.completed", "usage": {"input_tokens": read, "output_tokens": written}}:
-                said.tokens += count(read) + count(written)
+                said.ended, said.error = True, text
+            case {"type": "turn.completed"}:
+                said.ended, usage = True, fields(line.get("usage"))
+                said.tokens += count(usage.get("input_tokens")) + count(usage.get("output_tokens"))
             case _:
                 pass

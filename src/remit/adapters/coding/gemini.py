@@ -15,6 +15,7 @@ from remit.adapters.coding.agent import (
     ProgramStart,
     checked_names,
     folder_of,
+    installed,
     model_names,
     token_pipe,
     write_private,
@@ -25,7 +26,6 @@ from remit.adapters.gateway.gemini import Gemini
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
 from remit.adapters.gateway.reading import count, fields
-from remit.adapters.process import located
 
 TOOLS: Final = (
     *("run_shell_command", "read_file", "read_many_files", "write_file", "replace"),
@@ -67,7 +67,8 @@ def gemini_cli(
     """
     models = [model, *fallback]
     named = model_names(models, Gemini("", streams=True), "Gemini CLI")[0]
-    program = GeminiCli(located(command, env), named, checked_names(allow, "allow"), dict(env or {}))
+    argv = installed(command, env, "@google/gemini-cli")
+    program = GeminiCli(argv, named, checked_names(allow, "allow"), dict(env or {}))
     joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, resumes=True)
     return CodingAgent(
         program, joins, TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
@@ -157,6 +158,7 @@ class GeminiCli(NamedTuple):
             case {"type": "error", "severity": "error", "message": str() as text}:
                 said.warned = text
             case {"type": "result"}:
+                said.ended = True
                 for counts in fields(fields(line.get("stats")).get("models")).values():
                     said.tokens += count(fields(counts).get("total_tokens"))
                 if line.get("status") != "success":

@@ -1,6 +1,7 @@
 """The places of a coding agent's task: a home for its session, and the folder that it works in.
 
-Both belong to the task, not to one attempt: a later attempt finds the session, and the work, where it was left.
+Both belong to the task and its retries, not to one attempt: a later attempt finds the session, and the work, where it
+was left.
 """
 
 import asyncio
@@ -30,11 +31,13 @@ _LOCK, _BASE, _TREE = "lock", "base", "tree"
 
 class TaskPlace(NamedTuple):
     """Where one task is worked on. `home` has the session and settings of the program; only this user can read it.
-    `base` is the commit that a worktree began with, "" if it works in the owner's folder."""
+    `base` is the commit that a worktree began with, "" if it works in the owner's folder; `is_new` says that the
+    worktree was made for this attempt."""
 
     home: Path
     cwd: Path
     base: str = ""
+    is_new: bool = False
 
 
 class TaskPlaces(NamedTuple):
@@ -47,7 +50,7 @@ class TaskPlaces(NamedTuple):
     @asynccontextmanager
     async def of(self, turn: Any) -> AsyncGenerator[TaskPlace]:
         """Open the place of the turn's task. Only one attempt works in it: another waits until it is left."""
-        home = (self.root or state_folder()) / _ODD.sub("-", f"{turn.agent}-{turn.remit.id}")
+        home = (self.root or state_folder()) / _ODD.sub("-", f"{turn.agent}-{turn.origin}")
         lock = await to_thread.run_sync(_opened, home)
         try:
             await _locked(lock, home)
@@ -58,13 +61,29 @@ class TaskPlaces(NamedTuple):
     async def _tree(self, home: Path) -> TaskPlace:
         """Return the worktree of a task; make it if this is its first attempt."""
         tree, base = home / _TREE, home / _BASE
-        if not base.exists():  # it is written last, so a tree without it was not finished
+        within = await self._within()
+        is_new = not base.exists()
+        if is_new:  # it is written last, so a tree without it was not finished
             await to_thread.run_sync(lambda: shutil.rmtree(tree, ignore_errors=True))
-            commit = (await _git(self.cwd, "rev-parse", "--verify", "HEAD")).out.decode().strip()
+            commit = await self._commit()
             await _git(self.cwd, "worktree", "prune")
             await _git(self.cwd, "worktree", "add", "--detach", str(tree), commit)
             base.write_text(commit)
-        return TaskPlace(home, tree, base.read_text())
+        (tree / within).mkdir(parents=True, exist_ok=True)  # it may have no file that git knows
+        return TaskPlace(home, tree / within, base.read_text(), is_new)
+
+    async def _within(self) -> str:
+        """Return where the agent's folder is in its repository, "" at the top. Raise `BadInput` if there is none."""
+        try:
+            return (await _git(self.cwd, "rev-parse", "--show-prefix")).out.decode().strip()
+        except BadInput as error:
+            raise BadInput(f"worktree=True needs a git repository: {error}") from None
+
+    async def _commit(self) -> str:
+        try:
+            return (await _git(self.cwd, "rev-parse", "--verify", "HEAD")).out.decode().strip()
+        except BadInput:
+            raise BadInput(f"worktree=True needs a commit to begin with, and {self.cwd} has none; make one") from None
 
     async def saved(self, turn: Any, place: TaskPlace) -> list[Artifact]:
         """Save what the agent changed in its worktree as an artifact, and return the reference; none if nothing was."""
@@ -72,14 +91,15 @@ class TaskPlaces(NamedTuple):
             return []
         diff = place.home / f"{turn.agent}.diff"
         await _git(place.cwd, "add", "--all")
-        await _git(place.cwd, "diff", "--cached", "--binary", f"--output={diff}", place.base)
+        # Not git diff: settings of the user could give it a form that git apply does not read.
+        await _git(place.cwd, "diff-index", "--cached", "--patch", "--binary", f"--output={diff}", place.base)
         return [await turn.artifacts.save(diff)] if diff.stat().st_size else []
 
     async def left(self, place: TaskPlace) -> None:
         """Remove the place of a task that is done."""
-        if place.base:
-            await _git(self.cwd, "worktree", "remove", "--force", str(place.cwd))
         await to_thread.run_sync(lambda: shutil.rmtree(place.home, ignore_errors=True))
+        if place.base:  # not git worktree remove: it refuses a tree with submodules
+            await _git(self.cwd, "worktree", "prune")
 
 
 def state_folder() -> Path:

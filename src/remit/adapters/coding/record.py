@@ -62,8 +62,11 @@ def finished_in(sessions: Iterable[Path]) -> set[str]:
     return found
 
 
-def going_on(task: str, calls: list[CallBefore], finished: Collection[str], *, has_session: bool) -> str:
-    """Return the prompt of a later attempt: what its session lacks, and the task."""
+def going_on(
+    task: str, calls: list[CallBefore], finished: Collection[str], *, has_session: bool, has_files: bool = True
+) -> str:
+    """Return the prompt of a later attempt: what its session lacks, and the task. Without `has_files`, the files that
+    it worked on are not there either."""
     lacks = [call for call in calls if call.id not in finished]
     if not has_session and not calls:
         return task
@@ -71,6 +74,8 @@ def going_on(task: str, calls: list[CallBefore], finished: Collection[str], *, h
     if not lacks:
         return f"{head} Go on with your task:\n\n{task}"
     lacking = "Of what you did, your history lacks this:" if has_session else "It did this:"
+    if not has_files:
+        lacking = f"The files that it changed are gone; you have the repository as it was. {lacking}"
     more = [f"- ({len(lacks) - _LISTED} earlier calls are not listed)"] if len(lacks) > _LISTED else []
     return "\n".join([f"{head} {lacking}", *more, *map(_told, lacks[-_LISTED:]), f"Go on with your task:\n\n{task}"])
 
