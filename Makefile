@@ -57,10 +57,12 @@ dashboard-if-possible:
 	@$(MAKE) --no-print-directory $(MODULES) || echo "npm could not be reached, so the dashboard is not built and its tests are skipped"
 	@test ! -e $(MODULES) || $(MAKE) --no-print-directory $(PAGE)
 
-# The dashboard is tested in Debian's chromium. Elsewhere, install a chromium yourself.
+# The dashboard is tested in Debian's chromium without a window. Elsewhere, install a chromium yourself.
+SHELL_OF_CHROMIUM := chromium-headless-shell
 browser:  ## install the browser that the dashboard is tested in, where apt-get and root are there
-	@if command -v chromium chromium-browser google-chrome > /dev/null; then true; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium > /dev/null; then true; \
+	@if command -v $(SHELL_OF_CHROMIUM) > /dev/null; then true; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends $(SHELL_OF_CHROMIUM) > /dev/null; then true; \
+	elif command -v chromium chromium-browser google-chrome > /dev/null; then true; \
 	else echo "there is no chromium, and it cannot be installed here, so tests in a browser are skipped"; fi
 
 demo: $(LIGHT)  ## run the demo, without a key or a server; ASK=1 to answer its question yourself

@@ -21,7 +21,9 @@ from machine import Machine, sentence
 from neighbours import Finding, markdown
 from remit.server.static import FOLDER
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))), None
+)
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 SIZES = (50, 1_000)
 UPDATES, RATE = 100, 20

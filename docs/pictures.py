@@ -16,7 +16,8 @@ from typing import IO, Final, Literal
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 HERE = Path(__file__).parent / "pictures"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 SIZE: Final[ViewportSize] = {"width": 1440, "height": 900}
 PACE = "2"  # as slow as it takes for times that are worth reading
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from browser.axe import findings
+from browser.axe import LOOKS, findings
 from browser.conftest import OpenPage, Serve
 from browser.serving import Served
 from browser.test_pages_approvals import OFFICE, asked
@@ -283,7 +283,7 @@ def test_the_pages_say_that_the_server_is_gone_and_catch_up(
 
 
 @pytest.mark.rule("page.accessible")
-@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (True, True), (False, True)])
+@pytest.mark.parametrize(("dark", "phone"), LOOKS)
 def test_axe_finds_nothing_in_either_theme_and_on_the_phone(
     office: Served, open_page: OpenPage, shot: Shot, watches: list[Any], dark: bool, phone: bool
 ):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.axe import findings
+from browser.axe import LOOKS, findings
 from browser.conftest import OpenPage, Serve
 from browser.large_runs import RUN, LargeRun, watched
 from browser.serving import Served
@@ -27,8 +27,7 @@ def asking(serve: Serve) -> tuple[Served, str]:
 
 
 @pytest.mark.rule("page.accessible")
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])
+@pytest.mark.parametrize(("dark", "phone"), LOOKS)
 def test_axe_finds_nothing_wrong_with_the_page_of_a_run(
     asking: tuple[Served, str], open_page: OpenPage, shot: Shot, dark: bool, phone: bool
 ):
