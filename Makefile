@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: coding coding-if-possible help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
+.PHONY: coding coding-if-possible help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test deep torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -85,12 +85,15 @@ demo-llm: $(MODEL)  ## the same with a small local model, without a key; ARGS="H
 quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
 	$(BIN)/python -m pytest -n 3 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
 
-test: $(READY) dashboard-if-possible  ## every test, with coverage
+test: $(READY) dashboard-if-possible  ## every test but the deep ones, with coverage
 	@test ! -e $(MODULES) || $(NPM) test --silent
-	$(BIN)/python -m pytest -n 4 --maxschedchunk=4 --cov --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -n 4 --maxschedchunk=4 -m "not deep" --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92
+
+deep: $(READY)  ## the same again on another store, at more points, a thousand times: minutes of tests that seldom find more
+	$(BIN)/python -m pytest -n 4 --maxschedchunk=2 -m deep $(ARGS)
 
 torture: $(READY)  ## kill -9 at every point of every scenario, and chaos; ARGS="chaos --seconds 3600" for chaos alone
 	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)

@@ -80,18 +80,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
         folder = item.path.relative_to(item.config.rootpath).parts[1]
         on_a_disk = _is_on_a_disk(item)
+        if folder == "engine" and _round(item) == "file":
+            item.add_marker("deep")
         again = (folder == "engine" and on_a_disk) or (item.path.stem == "test_contract" and not on_a_disk)
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        long = item.get_closest_marker("long") is not None
+        long = any(item.get_closest_marker(name) for name in ("long", "deep"))
         if again or tried_often or long or (folder not in TRACED and item.path.stem not in TRACED_TOO):
             item.add_marker("no_cover")
     items.sort(key=lambda item: item.path.stem not in LONG)  # else one worker is at them when the others are done
     if config.getoption("quick"):
         left_out = {
-            item for item in items if item.get_closest_marker("long") or _is_on_a_disk(item) or _needs_a_server(item)
+            item
+            for item in items
+            if any(item.get_closest_marker(name) for name in ("long", "deep"))
+            or _is_on_a_disk(item)
+            or _needs_a_server(item)
         }
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def _round(item: pytest.Item) -> object:
+    """Return the store of the fixture `rt`. By the contract of stores a file does what memory does, so a second round
+    on a file is deep."""
+    return item.callspec.params.get("rt") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
 
 
 def _is_on_a_disk(item: pytest.Item) -> bool:

@@ -32,6 +32,7 @@ def our_subjects() -> list[Any]:
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("job", "name"), our_subjects())
 def test_every_job_measures_remit_and_the_floor(job: Any, name: str):
     if job.unit == "syncs" and shutil.which("strace") is None:
@@ -149,6 +150,7 @@ def test_a_journal_is_built_once_and_measured_whole(tmp_path: Path):
     assert "| prune 100 runs |" in told
 
 
+@pytest.mark.deep
 def test_a_crowd_and_an_hour_of_a_day_are_measured(tmp_path: Path):
     assert asyncio.run(crowd.crowd(20, None))["p99_ms"] > 0
     (hour,) = asyncio.run(day.day(1, tmp_path, hours=1))
@@ -156,6 +158,7 @@ def test_a_crowd_and_an_hour_of_a_day_are_measured(tmp_path: Path):
     assert hour["file_mb"] > 0
 
 
+@pytest.mark.deep
 def test_streams_are_measured_through_the_gateway_and_without_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -213,6 +213,7 @@ def shown(output: Any) -> str:
     return "" if output.output_type == "stream" else output.data["text/plain"]
 
 
+@pytest.mark.deep
 @pytest.mark.rule("presence.patience", "schedule.once", "effect.once")
 def test_the_night_shift_goes_on_in_the_other_worker_on_postgres(new_address: Callable[[], str], tmp_path: Path):
     store = new_address()
@@ -281,6 +282,7 @@ def bill(text: str) -> tuple[list[int], int]:
     return lines, total
 
 
+@pytest.mark.deep
 @pytest.mark.anyio
 @pytest.mark.rule("model.guests", "model.once", "tool.once")
 async def test_examples_in_other_frameworks_run_as_they_stand_and_go_on_after_kill_9(tmp_path: Path):

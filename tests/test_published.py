@@ -132,6 +132,7 @@ def test_what_remit_adds_is_marked_and_little():
         assert "remit" not in "\n".join(line for line in text.splitlines() if "# remit" not in line), name
 
 
+@pytest.mark.deep
 @pytest.mark.anyio
 @pytest.mark.rule("guest.published")
 async def test_published_examples_are_charged_to_the_last_request_and_go_on_after_kill_9(tmp_path: Path):
@@ -166,6 +167,7 @@ async def is_killed(lives: Lives, name: str, example: Example, folder: Path) -> 
         assert total.credits > 0
 
 
+@pytest.mark.deep
 @pytest.mark.anyio
 @pytest.mark.rule("guest.published")
 async def test_published_examples_whose_models_insist_are_stopped(tmp_path: Path):

@@ -115,6 +115,7 @@ def test_basedpyright_refuses_what_is_wrong_and_nothing_else():
     assert {(path.name, line) for path, line, _ in found} == marked(["wrong", "wrong for pyright"])
 
 
+@pytest.mark.deep
 @pytest.mark.rule("surface.types")
 def test_basedpyright_has_nothing_against_the_pages_and_the_examples(tmp_path: Path):
     by_users(tmp_path)
@@ -124,6 +125,7 @@ def test_basedpyright_has_nothing_against_the_pages_and_the_examples(tmp_path: P
     assert told(pyright("-p", tmp_path)) == ""
 
 
+@pytest.mark.deep
 @pytest.mark.rule("surface.types")
 def test_strict_mypy_refuses_what_is_wrong_and_has_nothing_against_the_pages_and_the_examples(tmp_path: Path):
     by_users(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from adapters.lives import Account, Interrupted, Life, account, live_until, lived
 from adapters.places import KEY, KEY_NAME, KINDS, join, served, told
+from deep import some
 from engine.helping import sound
 from remit import Runtime
 from remit.ports.turn import current_turn
@@ -134,7 +135,7 @@ async def whole(folder: Path, kind: str, story: Story, at: int = 0) -> Account:
 
 
 @pytest.mark.rule("talk.position", "talk.trust", "model.once", "tool.once")
-@pytest.mark.parametrize(("kind", "story"), CASES)
+@pytest.mark.parametrize(("kind", "story"), some(CASES, 8))
 async def test_a_conversation_that_is_interrupted_comes_to_what_it_comes_to_without(
     tmp_path: Path, kind: str, story: str
 ):

@@ -120,6 +120,7 @@ class Talkers(NamedTuple):
         await self.done()
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(LONG)
 @pytest.mark.rule("talk.position", "talk.begun", "talk.news", "model.once", "tool.once", "model.charged")
 async def test_a_conversation_that_is_killed_and_changed_asks_pays_and_does_nothing_twice(tmp_path: Path):

@@ -306,6 +306,7 @@ async def nothing_after_the_end(rt: Runtime) -> None:
             ended.add(event.task)
 
 
+@pytest.mark.deep
 @pytest.mark.long
 @pytest.mark.rule("cancel.race")
 async def test_cancelling_races_completing_a_thousand_times(clock):

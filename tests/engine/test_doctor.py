@@ -167,6 +167,7 @@ def test_chapters_may_be_missing_at_either_end_and_are_written_again(chaptered: 
     assert examined(chaptered).sound
 
 
+@pytest.mark.deep
 @pytest.mark.long
 @pytest.mark.rule("doctor.streams")
 def test_the_doctor_keeps_few_rows_in_memory_and_finds_what_differs_all_the_same(tmp_path: Path):

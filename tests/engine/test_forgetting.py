@@ -44,6 +44,7 @@ def rows(rt: Runtime) -> dict[str, int]:
     return {name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 
+@pytest.mark.deep
 @pytest.mark.long
 @pytest.mark.rule("memory.flat")
 async def test_many_more_runs_leave_no_more_behind(rt: Runtime):

@@ -239,6 +239,7 @@ async def test_an_agent_can_run_a_plan_with_those_it_may_ask(rt: Runtime):
     assert await rt.run("lead", "go") == "result of ann"
 
 
+@pytest.mark.deep
 @pytest.mark.long
 async def test_a_thousand_steps_run_in_order_with_flat_memory():
     chance = random.Random(7)

@@ -273,6 +273,7 @@ async def test_a_run_whose_caller_goes_away_is_recorded_as_cancelled(rt: Runtime
     assert "stopped waiting" in events[-1].data["error"]  # pyright: ignore[reportOperatorIssue]
 
 
+@pytest.mark.deep
 @pytest.mark.long
 @pytest.mark.rule("task.nothing-left")
 async def test_ten_thousand_concurrent_delegations_leave_nothing_behind():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deep import some
 from oracle.checking import Worlds, differences, told
 from oracle.generating import generated
 from oracle.model import QUOTED, UNTRUSTED, foreseen
@@ -22,7 +23,7 @@ PART = 150  # trees in one test, so that what fails is told soon
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "sight.pass-own", "sight.writes", "asks.default-deny")
 @pytest.mark.rule("trust.task", "trust.tools", "prompt.no-forging", "input.scopes", "task.dedup-person")
 @pytest.mark.rule("workspace.op-content")
-@pytest.mark.parametrize("first", range(0, MEMORY, PART))
+@pytest.mark.parametrize("first", some(range(0, MEMORY, PART)))
 async def test_random_trees_go_as_the_model_foresees(first: int):
     worlds = Worlds(database_at(":memory:"))
     for seed in range(first, first + PART):
@@ -37,7 +38,7 @@ async def test_so_they_do_on_a_file_that_is_closed_and_opened_again(tmp_path: Pa
 
 
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
-@pytest.mark.parametrize("first", range(REOPENED, POSTGRES, REOPENED))
+@pytest.mark.parametrize("first", some(range(REOPENED, POSTGRES, REOPENED), 0))
 async def test_so_they_do_on_postgres(first: int, address: str):
     with closing(PostgresDatabase(address)) as database:
         worlds = Worlds(database)
@@ -45,6 +46,7 @@ async def test_so_they_do_on_postgres(first: int, address: str):
             await worlds.check(seed)
 
 
+@pytest.mark.deep
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
 async def test_so_they_do_on_postgres_that_is_left_and_connected_to_again(address: str):
     worlds = Worlds(lambda: PostgresDatabase(address))

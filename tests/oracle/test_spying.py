@@ -25,6 +25,7 @@ async def test_worlds_that_differ_in_what_is_hidden_look_the_same(first: int):
         await spying.check(seed, databases)
 
 
+@pytest.mark.deep
 @pytest.mark.rule("sight.no-trace", "postgres.engine")
 async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
     databases = (PostgresDatabase(new_address()), PostgresDatabase(new_address()))

@@ -11,6 +11,7 @@ import anyio
 import httpx
 import pytest
 
+from deep import some
 from programs import Program, running
 from remit import Workspace
 
@@ -113,7 +114,7 @@ async def wait_for_end(served: Served, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.rule("http.live-killed")
-@pytest.mark.parametrize("where", ["file", "postgres"])
+@pytest.mark.parametrize("where", some(["file", "postgres"]))
 async def test_a_reader_misses_nothing_and_sees_nothing_twice_when_servers_are_killed(
     where: str, tmp_path: Path, request: pytest.FixtureRequest
 ):

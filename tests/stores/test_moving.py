@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deep import some
 from programs import ran
 from remit.stores.moving import STEPS
 
@@ -15,7 +16,7 @@ HERE = Path(__file__).parent
 TAKERS = {"arriving": 1, "arrived": 1, "deleting": 1, "deleted": 1}
 
 
-@pytest.fixture(params=["two files", "a file and a server", "two servers"])
+@pytest.fixture(params=some(["two files", "a file and a server", "two servers"], 2))
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     files = [str(tmp_path / "first.db"), str(tmp_path / "second.db")]
     if request.param == "two files":

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from deep import some
 from torture.points import measured, points, program, repeat, spread, told, twice
 from torture.scenarios import HOOKS, SCENARIOS
 
@@ -13,7 +14,7 @@ ON_A_SERVER = 4
 
 
 @pytest.mark.rule("crash.enumerated", "crash.twice", "crash.disputed", "money.crash")
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", some(SCENARIOS, 4))
 def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as_well(scenario: str, tmp_path: Path):
     found = measured(tmp_path, scenario)
     assert found["broken"] == []
@@ -26,6 +27,7 @@ def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as
     assert later > TWICE * 1.2, "some of the second lives were killed too"
 
 
+@pytest.mark.deep
 @pytest.mark.rule("answer.first", "approval.used", "crash.disputed")
 def test_so_it_is_on_a_server_when_two_processes_disagree(tmp_path: Path, address: str):
     found = measured(tmp_path, "disputed", server=address)
@@ -40,6 +42,7 @@ def test_the_scenarios_reach_every_hook(tmp_path: Path):
     assert reached == set(HOOKS)
 
 
+@pytest.mark.deep
 @pytest.mark.rule("money.crash", "crash.enumerated", "money.short")
 @pytest.mark.parametrize("scenario", ["paid", "short"])
 def test_so_it_is_on_a_server(scenario: str, tmp_path: Path, address: str):

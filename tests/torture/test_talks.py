@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deep import some
 from torture import talks
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +23,7 @@ def in_peace():
 
 
 @pytest.mark.rule("talk.position", "talk.begun", "model.once", "tool.once", "model.charged")
-@pytest.mark.parametrize("first", range(0, SEEDS, 6))
+@pytest.mark.parametrize("first", some(range(0, SEEDS, 6)))
 async def test_whatever_a_conversation_goes_through_it_comes_to_the_same(tmp_path: Path, first: int):
     for seed in range(first, first + 6):
         assert await talks.check(seed, tmp_path) == [], talks.repeat(seed)

@@ -129,6 +129,7 @@ print(json.dumps([len(statuses), sorted(set(statuses))]))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.long
 @pytest.mark.rule("gateway.money")
 async def test_a_thousand_requests_fit_into_credits_for_one():

@@ -81,6 +81,7 @@ async def lived(folder: Path) -> AsyncIterator[tuple[str, list[int], Life]]:
             await lives.stdin.aclose()
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(LONG)
 @pytest.mark.rule("model.once", "tool.once", "model.charged", "talk.position", "talk.begun")
 async def test_whatever_is_killed_and_changed_goes_on_with_what_was_answered(
