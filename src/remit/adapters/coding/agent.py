@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -147,7 +148,7 @@ class CodingAgent:
                 if said.broken:
                     scope.cancel()
                 if said.ended:
-                    scope.deadline = anyio.current_time() + self.linger
+                    scope.deadline = asyncio.get_running_loop().time() + self.linger
                 if said.doing:
                     text, said.doing = progress_line(said.doing), ""
                     with suppress(RemitError):  # the turn is over: no one is shown a report then
