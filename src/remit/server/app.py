@@ -37,7 +37,7 @@ from remit.server.problems import plain_problem, problem
 from remit.server.routes import ROWS
 from remit.server.sessions import Sessions
 from remit.server.static import StaticPage
-from remit.server.strict import USUAL, BodyLimits, StrictBody, header, read_json
+from remit.server.strict import USUAL, BodyLimits, StrictBody, header, parsed, read_bytes
 from remit.server.tenants import Tenants
 
 _log = logging.getLogger("remit")
@@ -260,25 +260,41 @@ class Server:
         path = dict(zip(names_in(row.path), map(_decoded, values), strict=True))
         query = _query(scope["query_string"])
         given += [path, query]
-        op = ""
-        body: BaseModel | None = None
+        op, text = "", b""
         if row.method in _UNSAFE:
             op = caller.op(_idempotency_key(scope))
             given.append(op)
             if not row.raw:
-                sent = await read_json(scope, receive, self._settings.body)
-                given.append(sent)
-                body = checked(row.body, sent, "the body")
+                text = await read_bytes(scope, receive, self._settings.body)  # a slow sender keeps no turn from others
+        if row.waits or not row.scope:
+            return await self._handled(row, caller, path, query, op, text, scope, receive, given)
+        async with self._turns.turn(caller.workspace):
+            return await self._handled(row, caller, path, query, op, text, scope, receive, given)
+
+    async def _handled(
+        self,
+        row: Row,
+        caller: Caller,
+        path: Mapping[str, str],
+        query: dict[str, Json],
+        op: str,
+        text: bytes,
+        scope: Scope,
+        receive: Receive,
+        given: list[object],
+    ) -> Response:
+        """Check what was sent, and call the handler."""
+        body: BaseModel | None = None
+        if row.method in _UNSAFE and not row.raw:
+            sent = parsed(scope, text)
+            given.append(sent)
+            body = checked(row.body, sent, "the body")
         workspace = self._tenants.workspace(caller.workspace)
         scope["remit.rows"], scope[DOOR] = self._rows, (self._doorkeeper, self._sessions)
         checked_query = checked(row.query, query, "the query") if query else _no_query(row.query)
         live = (self._feeds, partial(self._caller, row.scope, scope))
         call = HttpCall(caller, workspace, path, checked_query, body, op, Headers(scope=scope), scope, receive, *live)
-        if row.waits or not row.scope:
-            answer = await row.handler(call)
-        else:
-            async with self._turns.turn(caller.workspace):
-                answer = await row.handler(call)
+        answer = await row.handler(call)
         return answer.response() if isinstance(answer, HttpAnswer) else answer
 
     async def _caller(self, needed: str, scope: Scope) -> Caller:

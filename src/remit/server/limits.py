@@ -123,8 +123,8 @@ class FairTurns:
         """Wait for a turn. Raise `TooMany` if too many wait already."""
         self._seen[workspace] = self._ticks()
         self._seen.move_to_end(workspace)
-        if not self._waiting and self._has_room(workspace):
-            self._take(workspace)
+        if workspace not in self._waiting and self._has_room(workspace):
+            self._take(workspace)  # at once, and not in the next turn of the loop: others that wait have their share
         else:
             await self._wait(workspace)
 

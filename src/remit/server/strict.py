@@ -52,9 +52,13 @@ async def read_bytes(scope: Scope, receive: Receive, limits: BodyLimits = USUAL)
 
 
 async def read_json(scope: Scope, receive: Receive, limits: BodyLimits = USUAL) -> Json:
+    """Return the JSON of a body, as `parsed` does."""
+    return parsed(scope, await read_bytes(scope, receive, limits))
+
+
+def parsed(scope: Scope, text: bytes) -> Json:
     """Return the JSON of a body; an empty body is an empty object. Raise `WrongType` if it is sent as something
     else."""
-    text = await read_bytes(scope, receive, limits)
     if not text:
         return {}
     must_be_json(scope)
