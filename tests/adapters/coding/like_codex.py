@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tomllib
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,13 @@ def settings(words: list[str]) -> dict[str, Any]:
 class Rollout:
     """The items of a session, in the file where Codex has them."""
 
-    def __init__(self, *, resumes: bool) -> None:
+    def __init__(self, thread: str) -> None:
         folder = Path(os.environ["CODEX_HOME"], "sessions", "2026")
-        files = sorted(folder.rglob("rollout-*.jsonl"))
-        if resumes and not files:
+        self._file = folder / f"rollout-2026-01-01T00-00-00-{thread or uuid.UUID(int=1)}.jsonl"
+        if thread and not self._file.exists():
             sys.exit("no rollout found")
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = files[-1] if resumes else folder / "rollout-1.jsonl"
-        lines = self._file.read_text().splitlines() if resumes else []
+        lines = self._file.read_text().splitlines() if thread else []
         self.items = [json.loads(line)["payload"] for line in lines]
         if self.items and self.items[-1]["type"] == "function_call":
             self.add({"type": "function_call_output", "call_id": self.items[-1]["call_id"], "output": "aborted"})
@@ -66,7 +66,7 @@ def main() -> None:
     verbs = [{"type": "function", "name": one["name"], "parameters": {}} for one in place.tools()]
     tools = [{"type": "function", "name": "exec_command", "parameters": {}}]
     tools.append({"type": "namespace", "name": "mcp__remit", "tools": verbs})
-    rollout = Rollout(resumes="resume" in words)
+    rollout = Rollout(words[words.index("resume") + 1] if "resume" in words else "")
     rollout.add({"type": "message", "role": "user", "content": [{"type": "input_text", "text": sys.stdin.read()}]})
     say({"type": "thread.started", "thread_id": "1"})
     while True:

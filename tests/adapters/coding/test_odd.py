@@ -15,9 +15,9 @@ from typing import Any
 import anyio
 import pytest
 
-from adapters.coding.crews import KEY, SYSTEM, Crew, repository
+from adapters.coding.crews import KEY, LIKE, SYSTEM, Crew, repository
 from remit import Card, Runtime
-from remit.testing.models import Calls, ModelReply, ModelRequest, Says, model_server
+from remit.testing.models import Calls, Fails, ModelReply, ModelRequest, Says, model_server
 
 pytestmark = pytest.mark.anyio
 _PRINT = "sys.stdout.buffer.write(zlib.decompress"
@@ -222,3 +222,39 @@ async def test_two_tasks_in_one_folder_are_told(tmp_path: Path, worktree: bool, 
                 group.start_soon(rt.run, "coder", "two")
     told = [one.getMessage() for one in caplog.records if "tasks of 'coder' work in" in one.getMessage()]
     assert len(told) == (not worktree)
+
+
+def shell(request: ModelRequest) -> Calls:
+    if "input" in request.body:
+        return Calls("exec_command", {"cmd": "printf 'result-%s' 2"})
+    if "contents" in request.body:
+        return Calls("run_shell_command", {"command": "printf 'result-%s' 2"})
+    return Calls("Bash", {"command": "printf 'result-%s' 2", "description": "say it"})
+
+
+@pytest.mark.rule("coding.killed")
+@pytest.mark.parametrize("program", LIKE)
+@pytest.mark.parametrize("real", [False, True], ids=["like", "real"])
+async def test_an_attempt_in_another_folder_knows_what_was_done(tmp_path: Path, program: str, real: bool):
+    asked: list[str] = []
+
+    def script(request: ModelRequest) -> ModelReply:
+        asked.append(json.dumps(request.body))
+        return [shell(request), Fails(400, message="odd"), Says("done")][len(asked) - 1]
+
+    folders = [tmp_path / "one", tmp_path / "two"]
+    id_ = ""
+    async with model_server(script, strict=False) as server:
+        for folder in folders:
+            folder.mkdir()
+            async with Runtime(tmp_path / "store.db", system=SYSTEM) as rt:
+                rt.add(Card("coder"), getattr(Crew(server.url, tmp_path, real=real), program)(cwd=folder))
+                if not id_:
+                    first = await rt.submit("coder", "do it", attempts=1)
+                    assert (await first.wait()).state == "failed"
+                    id_ = first.id
+                else:
+                    again = await rt.workspace.tasks.retry(id_)
+                    assert (await rt.workspace.tasks.get(again.id).wait()).value == "done"
+    assert "interrupted" in asked[-1]
+    assert "result-2" in asked[-1], "in the session or in the prompt"

@@ -128,7 +128,7 @@ class CodingAgent:
         instructions = turn.card.instructions
         with self._program.started(joined, place, resumes=bool(sessions), instructions=instructions) as start:
             done = await self._run(turn, start, task, place, said)
-        if said.tokens > joined.member.tokens:
+        if not sessions and said.tokens > joined.member.tokens:  # a session that goes on may count what was before
             _log.warning("%s", _past_the_gateway(turn.agent, self.name, said.tokens, joined.member.tokens))
         if done is None or done.code or said.error or not said.ended:
             raise self._failed(turn, done, said, joined.refused)

@@ -19,6 +19,7 @@ from remit.core.values import encode, shown
 from remit.errors import BadInput
 
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
+_ID: Final = 36  # characters of a session's id
 _WEEK: Final = 604_800  # seconds that a verb may take: a person may have to answer
 
 
@@ -74,11 +75,11 @@ class Codex(NamedTuple):
         self, joined: JoinedProgram, place: TaskPlace, *, resumes: bool, instructions: str
     ) -> Generator[ProgramStart]:
         yield ProgramStart(
-            self._argv(joined.url, resumes, instructions),
+            self._argv(joined.url, _thread(self.sessions(place)) if resumes else "", instructions),
             {"CODEX_HOME": str(place.home), "REMIT_TOKEN": joined.member.token, **self.env},
         )
 
-    def _argv(self, url: str, resumes: bool, instructions: str) -> list[str]:
+    def _argv(self, url: str, thread: str, instructions: str) -> list[str]:
         provider = f'{{name="remit",base_url="{url}/v1",env_key="REMIT_TOKEN",wire_api="responses"}}'
         server = f'{{url="{url}/mcp",bearer_token_env_var="REMIT_TOKEN",tool_timeout_sec={_WEEK}}}'
         settings = [
@@ -92,7 +93,7 @@ class Codex(NamedTuple):
             *([f"developer_instructions={encode(instructions)}"] if instructions else ()),
         ]
         return [
-            *(*self.command, "exec", *(("resume", "--last") if resumes else ()), "--json", "--skip-git-repo-check"),
+            *(*self.command, "exec", *(("resume", thread) if thread else ()), "--json", "--skip-git-repo-check"),
             *("-m", self.model, *(word for one in settings for word in ("-c", one))),
             *("--disable", "multi_agent", "--disable", "goals", "-"),
         ]
@@ -112,3 +113,9 @@ class Codex(NamedTuple):
                 said.tokens += count(usage.get("input_tokens")) + count(usage.get("output_tokens"))
             case _:
                 pass
+
+
+def _thread(sessions: list[Path]) -> str:
+    """Return the id of the latest session, which ends the name of its file. Codex finds the last session by itself, but
+    only one that began in the same folder."""
+    return sessions[-1].stem[-_ID:]

@@ -23,7 +23,7 @@ from remit.adapters.gateway.upstream import BROKEN, Upstreams
 from remit.core.command import Command
 from remit.core.prompt import cut
 from remit.core.values import Json, encode
-from remit.errors import NoAnswer, Refused, RemitError
+from remit.errors import Refused, RemitError
 from remit.ports.models import ModelCall, Position
 from remit.ports.turn import TalkLike, TurnLike
 
@@ -114,7 +114,7 @@ class GatewayMember:
             async with self._free:
                 await self._asked(request, passage)
         except RemitError as error:
-            self.refused = f"no model answered: {error}" if isinstance(error, NoAnswer) else str(error)
+            self.refused = str(error)
             await passage.refuse(self.refused)
         except BROKEN as error:  # in the middle: a part of the answer is with the program
             self.refused = f"the answer broke off: {str(error) or type(error).__name__}"
