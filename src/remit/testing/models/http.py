@@ -1,4 +1,9 @@
-"""The part of HTTP/1.1 that model clients use: requests with a length, and responses whole or in chunks."""
+"""The part of HTTP/1.1 that model clients use: requests with a length, and responses whole or in chunks.
+
+It is written here because a test of model agents should need nothing but their clients, and because a scripted reply
+may be cut at any byte, or reset. Served by uvicorn's protocol instead, a request took 0.41 ms of CPU on both sides
+instead of 0.25, and a start with its stop 0.34 ms instead of 0.13.
+"""
 
 import asyncio
 import socket
