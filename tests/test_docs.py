@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Never, Unpack, get_args, get_origin, get_type_hints
 
+import httpx
 import pytest
 
 import remit
@@ -178,7 +179,15 @@ def member(owner: object, name: str) -> object:
 def names_in(function: object) -> dict[str, object]:
     """The names in its annotations: those of its module, and types that it does not import when it runs."""
     module = getattr(inspect.unwrap(function), "__module__", "remit")  # pyright: ignore[reportArgumentType]
-    return {**vars(remit.types), **vars(approvals), **vars(finding), **vars(asking), **vars(sys.modules[module])}
+    others = {"httpx": httpx}
+    return {
+        **others,
+        **vars(remit.types),
+        **vars(approvals),
+        **vars(finding),
+        **vars(asking),
+        **vars(sys.modules[module]),
+    }
 
 
 def takes(function: object) -> tuple[inspect.Signature, set[str]]:
