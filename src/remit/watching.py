@@ -52,7 +52,7 @@ class Bug(NamedTuple):
     """An exception of a function that the owner gave, such as a hook or `on_question`. `in_script` says that the
     function stands in for an agent or a model in a test."""
 
-    error: Exception
+    error: BaseException
     role: str
     in_script: bool = False
 

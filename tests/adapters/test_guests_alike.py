@@ -296,3 +296,34 @@ async def test_tools_that_are_cancelled_leave_nothing_behind(kind: str):
             group.start_soon(rt.run, "it", "go")
             await begun.wait()
             group.cancel_scope.cancel()
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.rule("tool.told")
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (SystemExit(2), "SystemExit: 2"),  # as of a tool that parses options
+        (ValueError("half \ud800, nul \0"), "ValueError: half ?, nul \\0"),
+        (ValueError(), "ValueError: no message"),
+        (Mute(), "Mute: its message cannot be read"),
+        (ExceptionGroup("two", [ValueError("a"), KeyError("b")]), "ExceptionGroup: ValueError: a; KeyError: 'b'"),
+    ],
+    ids=["exit", "characters", "empty", "mute", "group"],
+)
+@kinds
+async def test_whatever_a_tool_raises_is_told_to_its_model_alone(kind: str, error: BaseException, sentence: str):
+    def parse(text: str) -> str:
+        """Parse a text."""
+        raise error
+
+    async with served([Calls("parse", {"text": "-x"}), Says("I cannot")]) as place, priced() as rt:
+        join(rt, kind, place, tools=[parse])
+        assert await rt.run("it", "parse it") == "I cannot"
+        assert sentence in place.server.requests[-1].messages[-1]["content"]
+        (done,) = await data_of(rt, "tool.done")
+        assert done["outcome"] == "failed"

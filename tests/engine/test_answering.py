@@ -1,6 +1,7 @@
 """Questions in code: a function that answers a run, a loop over what is asked, and channels of a foreground run."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -107,8 +108,14 @@ async def test_true_and_false_mean_the_choices_yes_and_no(rt: Runtime):
     assert await rt.run("sure", "go", on_question=lambda _: False) == "No"
 
 
+async def exits(_: AskedQuestion) -> None:
+    sys.exit(2)
+
+
 ERRORS: dict[str, tuple[Any, Callable[[AskedQuestion], Any], str]] = {
     "it raises": (which, lambda _: 1 / 0, "division by zero in on_question"),
+    "it exits": (which, lambda _: sys.exit(2), "SystemExit: 2 in on_question"),
+    "it exits later": (which, exits, "SystemExit: 2 in on_question"),
     "none of the choices": (which, lambda _: "green", "'green' is none of the answers"),
     "a bool for a text": (which, lambda _: True, "wants a text, and on_question returned True"),
     "a number for a text": (which, lambda _: 7, "an answer must be text, not int"),
@@ -123,7 +130,7 @@ async def test_an_error_of_the_function_fails_the_run(rt: Runtime, agent: Any, a
     with pytest.raises(Failed) as failed:
         await rt.run("agent", "go", on_question=answer)
     assert says in str(failed.value)
-    assert isinstance(failed.value.__cause__, ZeroDivisionError | BadInput)
+    assert isinstance(failed.value.__cause__, ZeroDivisionError | SystemExit | BadInput)
     [question] = await rt.workspace.questions.list(decided=True)
     assert question.state == "withdrawn"
     await sound(rt)

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import sys
 from typing import Any
 
 import anyio
@@ -252,6 +253,23 @@ async def test_a_hook_that_raises_fails_the_task(rt: Runtime, where: str, functi
     assert f"KeyError: 'my bug' in {'a before' if where == 'before' else 'an after'}= hook" in str(ended.error)
     assert f"in {function.__name__})" in str(ended.error)
     assert len(used) == (where == "after")
+    await nothing_is_left(rt)
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_hook_that_exits_fails_the_task_and_not_the_process(rt: Runtime, where: str):
+    async def leave(*_: Any) -> None:
+        sys.exit(2)
+
+    async def look(_: dict[str, Any]) -> str:
+        return "private"
+
+    async def coder(turn: Turn) -> Any:
+        return await asyncio.create_task(turn.tool(ToolCall("look", {}, "c1"), look))  # as frameworks use tools
+
+    rt.add(Card("coder", tools="look"), coder, rules=AgentRules(**{where: (leave,)}))
+    ended = await rt.outcome("coder", "x")
+    assert f"SystemExit: 2 in {'a before' if where == 'before' else 'an after'}= hook" in str(ended.error)
     await nothing_is_left(rt)
 
 

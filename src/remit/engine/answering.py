@@ -19,7 +19,7 @@ from remit.engine.ground import Ground
 from remit.engine.people import Answers, asked_since, inquiry, open_questions
 from remit.engine.services import Services
 from remit.engine.timing import paused
-from remit.engine.traces import OwnersFunctionFailed
+from remit.engine.traces import OwnersFunctionFailed, owners_function
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.ports import View
 
@@ -170,6 +170,8 @@ class _Attending:
         try:
             answer = await (self._while_open(question) if self._is_async else self._call(question))
             decision = _decision(question, answer, self._by)
+        except OwnersFunctionFailed:
+            raise
         except Exception as error:
             raise OwnersFunctionFailed("on_question", error) from error
         if decision is not None:
@@ -206,9 +208,10 @@ class _Attending:
             await asyncio.gather(call, decided, return_exceptions=True)
 
     async def _call(self, question: AskedQuestion) -> object:
-        # In a thread: a plain function that reads a line must not block the event loop.
-        answer: object = self._function(question) if self._is_async else await _in_thread(self._function, question)
-        return await answer if inspect.isawaitable(answer) else answer
+        with owners_function("on_question"):
+            # In a thread: a plain function that reads a line must not block the event loop.
+            answer: object = self._function(question) if self._is_async else await _in_thread(self._function, question)
+            return await answer if inspect.isawaitable(answer) else answer
 
 
 async def _in_thread(function: OnQuestion, question: AskedQuestion) -> object:

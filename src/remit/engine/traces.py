@@ -44,8 +44,24 @@ def trace(error: BaseException) -> str:
     """Return the traceback of an error and its causes: the outermost frame first, without remit's own frames."""
     lines: list[str] = []
     _tell(error, lines, set())
-    text = "\n".join(lines).encode("utf-8", "replace").decode().replace("\0", "\\0")
+    text = storable("\n".join(lines))
     return text if len(text) <= TRACE_LIMIT else f"…{text[1 - TRACE_LIMIT :]}"
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of an error, whatever its class does; of an exception group, the texts of its members."""
+    if isinstance(error, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return "; ".join(f"{type(one).__name__}: {error_text(one)}" for one in inside)
+    try:
+        return str(error) or "no message"
+    except Exception:  # noqa: BLE001 - foreign code
+        return "its message cannot be read"
+
+
+def storable(text: str) -> str:
+    """Return a text of foreign code with only the characters that every store can hold."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\\0")
 
 
 def place(error: BaseException, *, library: bool = True) -> str:
@@ -111,8 +127,8 @@ class OwnersFunctionFailed(Exception):
     """A function of the owner raised. `role` says which function, `error` is its exception. `in_script` says that the
     function stands in for an agent in a test."""
 
-    def __init__(self, role: str, error: Exception, *, in_script: bool = False) -> None:
-        super().__init__(f"{role} raised {type(error).__name__}: {error}")
+    def __init__(self, role: str, error: BaseException, *, in_script: bool = False) -> None:
+        super().__init__(f"{role} raised {type(error).__name__}: {error_text(error)}")
         self.role = role
         self.error = error
         watching.tell_bug(watching.Bug(error, role, in_script))
@@ -121,12 +137,12 @@ class OwnersFunctionFailed(Exception):
 @contextmanager
 def owners_function(role: str) -> Generator[None]:
     """Call a function of the owner in the body. An error of remit, such as `Refused`, is its answer; any other
-    exception fails the task."""
+    exception fails the task. So does a SystemExit, which would end the process from inside an asyncio task."""
     try:
         yield
     except (RemitError, OwnersFunctionFailed):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise OwnersFunctionFailed(role, error) from error
 
 

@@ -22,7 +22,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import ANYTHING, Bell
 from remit.engine.presence.insisting import Insisting
-from remit.engine.traces import owners_fault
+from remit.engine.traces import error_text, owners_fault, storable
 from remit.errors import (
     BadInput,
     Cancelled,
@@ -79,7 +79,7 @@ def failed(remit: Remit, error: BaseException) -> Ending:
     # answered, the line of a framework would not help.
     where = traces.place(error, library=not isinstance(error, RemitError)) if own or fault is not None else ""
     whose = f" in {fault.role}" if fault is not None else ""
-    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}{whose}"
+    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {error_text(error)}{whose}"
     if isinstance(error, Circled):
         sentence = str(error)
     failure = Failed(
@@ -169,21 +169,10 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
     return Ending(event, data, Outcome(remit.holder, remit.id, state, error=error))
 
 
-def said(error: BaseException) -> str:
-    """Return the text of an error, whatever its class does; of an exception group, the texts of its members."""
-    if isinstance(error, BaseExceptionGroup):
-        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return "; ".join(f"{type(one).__name__}: {said(one)}" for one in inside)
-    try:
-        return str(error) or "no message"
-    except Exception:  # noqa: BLE001 - foreign code
-        return "its message cannot be read"
-
-
 def _kept(sentence: str, place: str = "") -> str:
     """Return an error's text, shortened to a page, with its place, and only with characters that a database can
     hold."""
-    clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
+    clean = storable(sentence)
     most = _ERROR_LIMIT - len(place)
     return (clean if len(clean) <= most else f"{clean[: most - 1]}…") + place
 

@@ -20,7 +20,7 @@ from remit.core.kinds.models import ToolBegun, ToolDone, ToolOutcome, tool_begun
 from remit.core.secret import Redaction
 from remit.core.toolgroups import GROUPS
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, failure_told, quoted
-from remit.core.values import Json, checked, checked_with_text, digest, encode, summary
+from remit.core.values import VALUE_LIMIT, Json, checked, checked_with_text, digest, encode, summary
 from remit.engine.attempt import live as marks
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.replay import kept_effects, key_of
@@ -28,7 +28,7 @@ from remit.engine.ground import Ground
 from remit.engine.models.circling import Circle, Circles
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import shielded
-from remit.engine.traces import OwnersFunctionFailed, owners_function, place
+from remit.engine.traces import OwnersFunctionFailed, error_text, owners_function, place, storable
 from remit.errors import BadInput, Failed, Refused, RemitError, StoreError
 from remit.ports import Decision, View
 from remit.ports.models import TOOL_KEY, HandedOver, Rendered, ToolCall, ToolFunction
@@ -135,10 +135,11 @@ class Toolbox(NamedTuple):
             await _give_up(live, failed)
         except Refused as refused:
             live.must_be_at_work()  # raises if the turn itself is over
-            told = ToolAnswer(str(refused), "refused", rule=refused.rule)
+            told = ToolAnswer(_text_of(refused), "refused", rule=refused.rule)
         except Failed as failed:  # the failure of an agent that the tool called
-            told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
-        except Exception as error:  # noqa: BLE001 - any exception of a tool goes to its model
+            told = ToolAnswer(_text_of(failed), "failed", place=place(failed, library=False))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of a tool goes to its model
+            # A SystemExit would end the process: tools that parse options call sys.exit.
             told = _failed(call, error)
             if began >= 0 and (call.untrusted or call.name in GROUPS["web"]):
                 _take_in(live, call.name, told.value)
@@ -268,10 +269,15 @@ def _value(name: str, given: object) -> ToolAnswer:
     return ToolAnswer(checked(given, f"what '{name}' gives back"))
 
 
-def _failed(call: ToolCall, error: Exception) -> ToolAnswer:
+def _failed(call: ToolCall, error: BaseException) -> ToolAnswer:
     """Return the result of a tool that raised. A `ToolFailed` quotes foreign text itself."""
-    said = f"{_head(call)}{type(error).__name__}: {error}"
+    said = f"{_head(call)}{type(error).__name__}: {_text_of(error)}"
     return ToolAnswer(said, "failed", place=place(error, library=False), told=isinstance(error, ToolFailed))
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the text of an error, whatever its class does, as a value that can be recorded."""
+    return storable(error_text(error))[: VALUE_LIMIT // 2]  # room for what is put around it
 
 
 def _take_in(live: LiveTask, name: str, value: Json) -> None:
@@ -312,9 +318,9 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
         except (RemitError, OwnersFunctionFailed) as no:  # the hook withholds the result
             fault = no if isinstance(no, OwnersFunctionFailed) else None
             error = no if fault is None else fault.error
-            said = f"{_head(call)}a hook said {type(error).__name__}: {error}"
+            text = f"{_head(call)}a hook said {type(error).__name__}: {_text_of(error)}"
             where = place(error, library=False)
-            return told._replace(value=said, outcome="failed", place=where, told=False, fault=fault)
+            return told._replace(value=text, outcome="failed", place=where, told=False, fault=fault)
         if changed is not None:
             told = told._replace(value=checked(changed, f"what a hook says of '{call.name}'"))
     return told
