@@ -307,7 +307,18 @@ def test_the_verbs_of_a_turn_are_there():
     assert {name for name in dir(remit.Turn) if not name.startswith("_")} == verbs
 
 
-EXTRAS = ("a2a", "cronsim", "cryptography", "genai_prices", "httptools", "httpx", "jsonschema", "langgraph", "mcp")
+EXTRAS = (
+    "a2a",
+    "aiohttp",
+    "cronsim",
+    "cryptography",
+    "genai_prices",
+    "httptools",
+    "httpx",
+    "jsonschema",
+    "langgraph",
+    "mcp",
+)
 FURTHER = ("opentelemetry", "prometheus_client", "psycopg", "pydantic", "pydantic_ai", "starlette", "uvicorn")
 
 

@@ -187,11 +187,6 @@ class ProgramAgent:
                 why = f"{failed}; its last model request had no answer: {joined.refused}"
                 raise ProgramFailed(why, code=failed.code) from None
 
-    async def aclose(self) -> None:
-        """Close the connections to providers."""
-        if self._joins is not None:
-            await self._joins.aclose()
-
     async def _worked(self, turn: HasTask, env: Mapping[str, str]) -> Any:
         if self._files is False:
             return await self._called(turn, env)

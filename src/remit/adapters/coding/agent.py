@@ -115,10 +115,6 @@ class CodingAgent:
         finally:
             self._at_work -= not place.base
 
-    async def aclose(self) -> None:
-        """Close the connections to providers."""
-        await self._joins.aclose()
-
     async def _worked(self, turn: Any, joined: JoinedProgram, place: TaskPlace) -> str:
         sessions = await to_thread.run_sync(self._program.sessions, place)
         finished = await to_thread.run_sync(finished_in, sessions)

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from remit.errors import BadInput
 
-for _name in ("httptools", "httpx", "uvicorn"):
+for _name in ("aiohttp", "httptools", "httpx", "httpx_aiohttp", "uvicorn"):
     if find_spec(_name) is None:
         raise BadInput(
             "programs, clients and coding agents that reach models and agents through remit need "

@@ -71,8 +71,5 @@ async def gateway_for(
     if models is False:
         raise BadInput("gateway_for takes the models that may be asked, such as ['openai:gpt-5'], or True for any")
     joins = joining(models, verbs=False, keys=keys, base_url=base_url, max_tokens=max_tokens)
-    try:
-        async with joins.joined(turn) as joined:
-            yield ClientGateway(joined.url, joined.member.token)
-    finally:
-        await joins.aclose()
+    async with joins.joined(turn) as joined:
+        yield ClientGateway(joined.url, joined.member.token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
@@ -78,15 +78,13 @@ class Joining(NamedTuple):
             approves=self.approves,
             resumes=self.resumes,
         )
-        async with entered(member) as listener:
+        async with self._connected(), entered(member) as listener:
             if self.has_verbs and listener.verbs is None:
                 listener.verbs = _verbs()
             yield JoinedProgram(member, listener.url, self._variables(listener.url, member.token))
 
-    async def aclose(self) -> None:
-        """Close the connections to providers."""
-        if self.upstreams is not None:
-            await self.upstreams.aclose()
+    def _connected(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self.upstreams is None else self.upstreams.connected()
 
     def _variables(self, url: str, token: str) -> dict[str, str]:
         found = {"REMIT_TOKEN": token}

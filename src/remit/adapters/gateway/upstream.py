@@ -9,7 +9,10 @@ from http import HTTPStatus
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import aiohttp
+import anyio
 import httpx
+from httpx_aiohttp import AiohttpTransport
 
 from remit.adapters.bodies import shown_words
 from remit.adapters.endpoints import Endpoints, KeyOf, KeysGiven, MissingKey, UrlGiven, key_in_environment
@@ -25,6 +28,7 @@ from remit.errors import BadInput, Refused
 CONNECT: Final = 10.0  # seconds
 SILENCE: Final = 600.0  # seconds without a byte; a model may think for minutes
 _ERROR: Final = 64 * 1_024  # bytes of an error that are read
+_HEAD: Final = 65_536  # bytes of one header of an answer
 # The usual addresses of providers; all but Anthropic and Google speak OpenAI's chat completions.
 _BASES: Final[Mapping[str, str]] = {
     "anthropic": "https://api.anthropic.com",
@@ -100,6 +104,7 @@ class Upstreams:
             self._base(name)
         self._sent: set[str] = set()  # values of used keys, because providers may quote them
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+        self._users: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def choices(self, wire: WireFormat, asked: ReadRequest) -> tuple[Choice, ...]:
@@ -160,11 +165,18 @@ class Upstreams:
             case _:
                 return None
 
-    async def aclose(self) -> None:
-        """Close the connections of this event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+    @asynccontextmanager
+    async def connected(self) -> AsyncGenerator[None]:
+        """Keep connections open while the body runs; the last body of an event loop closes them."""
+        loop = asyncio.get_running_loop()
+        self._users[loop] = self._users.get(loop, 0) + 1
+        try:
+            yield
+        finally:
+            self._users[loop] -= 1
+            if not self._users[loop] and (client := self._clients.pop(loop, None)) is not None:
+                with anyio.CancelScope(shield=True):
+                    await client.aclose()
 
     async def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
@@ -186,9 +198,16 @@ class Upstreams:
 
 
 def _new_client() -> httpx.AsyncClient:
+    """Return a client over aiohttp: its parser costs half as much, and hands on all that has arrived at once."""
+    tls = httpx.create_ssl_context(trust_env=False)
+
+    def session() -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=0, ssl=tls)
+        jar = aiohttp.DummyCookieJar()  # no cookies
+        return aiohttp.ClientSession(connector=connector, cookie_jar=jar, max_line_size=_HEAD, max_field_size=_HEAD)
+
     wait = httpx.Timeout(SILENCE, connect=CONNECT, pool=None)
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-    return httpx.AsyncClient(timeout=wait, limits=limits, trust_env=False)
+    return httpx.AsyncClient(timeout=wait, transport=AiohttpTransport(tls, client=session), trust_env=False)
 
 
 def _spelled(body: dict[str, Any]) -> bytes:
