@@ -12,8 +12,9 @@ from remit import Outcome, Runtime, Turn
 from remit.core.events import Event
 from remit.core.recovery import ModelTry
 from remit.core.times import SECOND
+from remit.engine.ground import EXPECTED
 from remit.errors import BadInput
-from remit.ports.models import EXPECTED, Hear, ModelAnswer, TextChunk
+from remit.ports.models import Hear, ModelAnswer, TextChunk
 from remit.testing import FakeClock
 from teams import team
 

@@ -15,8 +15,9 @@ from engine.talking import Talk
 from remit import Runtime, Turn, Workspace
 from remit.core.recovery import ModelTry
 from remit.core.times import SECOND
+from remit.engine.ground import EXPECTED
 from remit.errors import Conflict, TooMany, Unauthorised
-from remit.ports.models import EXPECTED, Hear, ModelAnswer, TextChunk
+from remit.ports.models import Hear, ModelAnswer, TextChunk
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server
 from remit.server.feed import WORDS_EVERY, FeedLimits, Feeds, StreamFilter, StreamReader

@@ -359,9 +359,10 @@ async def test_usage_is_right_missing_or_negative(dialect: str, stream: bool):
     assert negative[written] == -5
 
 
+PARTS = {"cached_tokens": 60, "cache_write_tokens": 10}
 CACHED = {
-    "chat": {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 60}},
-    "responses": {"input_tokens": 100, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 60}},
+    "chat": {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": PARTS},
+    "responses": {"input_tokens": 100, "output_tokens": 7, "input_tokens_details": PARTS},
     "messages": {
         "input_tokens": 30,
         "output_tokens": 7,

@@ -15,7 +15,8 @@ import pytest
 from engine.talking import Talk
 from remit import Runtime, Turn
 from remit.core.recovery import ModelTry
-from remit.ports.models import Ears, Hear, ModelAnswer, TextChunk
+from remit.engine.ground import Ears
+from remit.ports.models import Hear, ModelAnswer, TextChunk
 from remit.runtime.workspace import opening_of
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.words import CHANNEL, MOST, Courier, WordsPace, WordsSender
@@ -219,7 +220,8 @@ class Watched(Ears):
 
     def remove(self, hear: Callable[[TextChunk], None]) -> None:
         super().remove(hear)
-        self._loop.call_soon_threadsafe(self.left.set)
+        if not self.left.is_set():  # a second time may come when the loop has ended
+            self._loop.call_soon_threadsafe(self.left.set)
 
 
 @pytest.mark.rule("words.elsewhere")

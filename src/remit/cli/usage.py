@@ -19,6 +19,7 @@ from remit.core.values import shown
 
 _NO_SERVER: Final = "Unknown option: --server"
 _ITSELF: Final = "this command works on the store itself and takes no --server: run it where the store is"
+_WORD: Final = re.compile(r"\w+")
 _SHOWN: Final = 3
 _CLOSE: Final = 0.66  # as "workr" is to "worker"; "tree" is not close to "reject"
 
@@ -91,4 +92,4 @@ def _commands(app: App) -> Iterator[tuple[tuple[str, ...], str]]:
 def _says(sentence: str, word: str) -> bool:
     """Whether a sentence has a word that begins like this one: spend, spending."""
     least = 4  # letters: shorter words begin too many others
-    return len(word) >= least and any(one.startswith(word.lower()) for one in re.findall(r"\w+", sentence.lower()))
+    return len(word) >= least and any(one.startswith(word.lower()) for one in _WORD.findall(sentence.lower()))

@@ -23,7 +23,7 @@ from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.door import Admission, TaskLimits
 from remit.engine.finding import Finder
-from remit.engine.ground import Ground
+from remit.engine.ground import Ears, Ground
 from remit.engine.inbox import Inbox
 from remit.engine.money import Holding, InstalledPrices, MoneyServices, OwnersPrices, Paying, Tariff
 from remit.engine.people import Answers, PeopleServices, Questions
@@ -41,7 +41,6 @@ from remit.engine.system import SystemClock
 from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
 from remit.ports import Database, Store
-from remit.ports.models import Ears
 
 if TYPE_CHECKING:
     from remit.engine.answering import QuestionDesk

@@ -1,14 +1,74 @@
 """Shared dependencies of the engine."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from threading import RLock
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from remit.core.times import SECOND
 from remit.engine.directory import Directory
 from remit.ports import Clock, Ids, Store
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
-    from remit.ports.models import Ears
+    from remit.ports.models import TextChunk
+
+EXPECTED: Final = 300 * SECOND  # for this long after the last listener has left, answers are still streamed
+
+
+class AnswerUnderWay(Protocol):
+    """An answer under way, as far as it has come."""
+
+    so_far: "TextChunk"
+
+
+class Ears:
+    """The listeners to the words of models in this process, and the answers under way that are streamed.
+
+    A listener that joins in the middle of an answer is told first what was said so far. Answers that begin soon after
+    the last listener has left are streamed, too: it may come back. Otherwise nothing is streamed without a listener.
+    """
+
+    __slots__ = ("_ticks", "_until", "awake", "hearing", "lock", "speeches")
+
+    def __init__(self, ticks: Callable[[], int]) -> None:
+        self.hearing: tuple[Callable[[TextChunk], None], ...] = ()
+        self.speeches = dict[AnswerUnderWay, None]()
+        self.lock = RLock()  # agents may run in threads
+        self.awake = False  # whether anybody has listened or was expected to: until then, an answer costs nothing more
+        self._until = 0  # answers are streamed until then, though nobody listens
+        self._ticks = ticks
+
+    def __len__(self) -> int:
+        return len(self.hearing)
+
+    @property
+    def are_open(self) -> bool:
+        """Whether an answer that begins now is streamed."""
+        return bool(self.hearing) or self._ticks() < self._until
+
+    def expect(self) -> None:
+        """Stream answers for a while: somebody may be about to listen."""
+        self.awake = True
+        self._until = self._ticks() + EXPECTED
+
+    def add(self, hear: Callable[["TextChunk"], None]) -> None:
+        with self.lock:
+            if hear not in self.hearing:
+                self.awake = True
+                self.hearing = (*self.hearing, hear)
+                self.repeat(hear)
+
+    def remove(self, hear: Callable[["TextChunk"], None]) -> None:
+        with self.lock:
+            if hear in self.hearing:
+                self.hearing = tuple(one for one in self.hearing if one != hear)
+                self.expect()
+
+    def repeat(self, hear: Callable[["TextChunk"], None]) -> None:
+        """Tell a listener what the answers under way have said so far."""
+        with self.lock:
+            for speech in self.speeches:
+                hear(speech.so_far)
 
 
 class Ground(NamedTuple):
@@ -20,7 +80,7 @@ class Ground(NamedTuple):
     ids: Ids
     directory: Directory
     contents: Callable[[], "Contents"]
-    ears: "Ears"
+    ears: Ears
 
 
 class StoreAround:

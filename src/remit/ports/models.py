@@ -5,21 +5,16 @@ An adapter says what to ask and how to send it. The engine does the rest: journa
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from threading import RLock
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from remit.core.command import Command
 from remit.core.lifecycle import Progress
 from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
-from remit.core.secret import Redaction, Secret
+from remit.core.secret import Secret
 from remit.core.session import EarlierExchange
-from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, encode
-
-EXPECTED: Final = 300 * SECOND  # for this long after the last listener has left, answers are still streamed
-SPEECH: Final = 65_536  # characters of an answer that are kept for a listener that joins later
 
 Hear: TypeAlias = Callable[[str], None]  # gets the text of an answer piece by piece
 
@@ -64,93 +59,16 @@ def tell_progress(progress: Progress) -> None:
         listener.hear(progress)
 
 
-class Ears:
-    """The listeners to the words of models in this process, and the answers under way that are streamed.
+class Listeners(Protocol):
+    """The listeners to the words of models in this process, as a store connects another process with them."""
 
-    A listener that joins in the middle of an answer is told first what was said so far. Answers that begin soon after
-    the last listener has left are streamed, too: it may come back. Otherwise nothing is streamed without a listener.
-    """
+    def add(self, hear: "Callable[[TextChunk], None]") -> None:
+        """Pass pieces of answers to a listener. It is told first what the answers under way have said so far."""
 
-    __slots__ = ("_ticks", "hearing", "lock", "speeches", "until")
+    def remove(self, hear: "Callable[[TextChunk], None]") -> None: ...
 
-    def __init__(self, ticks: Callable[[], int]) -> None:
-        self.hearing: tuple[Callable[[TextChunk], None], ...] = ()
-        self.speeches: dict[Speech, None] = {}
-        self.lock = RLock()  # agents may run in threads
-        self.until = 0  # answers are streamed until then, though nobody listens
-        self._ticks = ticks
-
-    def __len__(self) -> int:
-        return len(self.hearing)
-
-    @property
-    def are_open(self) -> bool:
-        """Whether an answer that begins now is streamed."""
-        return bool(self.hearing) or self._ticks() < self.until
-
-    def expect(self) -> None:
-        """Stream answers for a while: somebody may be about to listen."""
-        self.until = self._ticks() + EXPECTED
-
-    def add(self, hear: Callable[[TextChunk], None]) -> None:
-        with self.lock:
-            if hear not in self.hearing:
-                self.hearing = (*self.hearing, hear)
-                self.repeat(hear)
-
-    def remove(self, hear: Callable[[TextChunk], None]) -> None:
-        with self.lock:
-            if hear in self.hearing:
-                self.hearing = tuple(one for one in self.hearing if one != hear)
-                self.expect()
-
-    def repeat(self, hear: Callable[[TextChunk], None]) -> None:
-        """Tell a listener what the answers under way have said so far."""
-        with self.lock:
-            for speech in self.speeches:
-                hear(speech.so_far)
-
-
-class Speech:
-    """An answer under way. Its text is passed to the listeners without secrets: what may be the beginning of one is
-    held back until more has come."""
-
-    __slots__ = ("_ears", "_held", "_own", "_redaction", "so_far")
-
-    def __init__(
-        self, begins: TextChunk, own: tuple[Callable[[TextChunk], None], ...], ears: Ears, redaction: Redaction
-    ) -> None:
-        self.so_far = begins
-        self._own = own
-        self._ears = ears
-        self._redaction = redaction
-        self._held = ""
-        with ears.lock:
-            ears.speeches[self] = None
-            self._pass_on(begins)
-
-    def hear(self, text: str) -> None:
-        """Take the next piece of the answer, on any thread."""
-        if not self._redaction.is_empty:
-            text, self._held = self._redaction.split(self._held + text)
-        if text:
-            self._tell(text)
-
-    def end(self, *, is_whole: bool) -> None:
-        """Tell what was held back, if the answer is whole. Nothing more comes."""
-        if is_whole and self._held:
-            self._tell(self._redaction.text(self._held))
-        with self._ears.lock:
-            self._ears.speeches.pop(self, None)
-
-    def _tell(self, text: str) -> None:
-        with self._ears.lock:
-            self.so_far = self.so_far._replace(text=(self.so_far.text + text)[-SPEECH:])
-            self._pass_on(self.so_far._replace(text=text, begins=False))
-
-    def _pass_on(self, chunk: TextChunk) -> None:
-        for hear in (*self._own, *self._ears.hearing):
-            hear(chunk)
+    def repeat(self, hear: "Callable[[TextChunk], None]") -> None:
+        """Tell a listener once more what the answers under way have said so far."""
 
 
 class ModelAnswer(NamedTuple):

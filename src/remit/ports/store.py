@@ -10,7 +10,7 @@ from remit.ports.views import AccessUse, Beat, Tallied, View
 
 if TYPE_CHECKING:
     from remit.ports.contents import Contents
-    from remit.ports.models import Ears, TextChunk
+    from remit.ports.models import Listeners, TextChunk
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ class Pulse(Protocol):
 class WordsLine(Protocol):
     """Carries the words of one workspace's models between processes. Words are never stored, and some may be lost."""
 
-    def carry(self, ears: "Ears") -> Callable[[], None]:
+    def carry(self, ears: "Listeners") -> Callable[[], None]:
         """While another process listens, add a function to `ears` that sends it the words of models in this process.
         Return a function that stops it."""
         ...

@@ -36,9 +36,9 @@ from remit.stores.threads import OneLoop
 if TYPE_CHECKING:
     from remit.engine.assembly import Engine
     from remit.engine.directory import Directory
-    from remit.engine.ground import Ground
+    from remit.engine.ground import Ears, Ground
     from remit.engine.plans import Schemas
-    from remit.ports.models import Ears, TextChunk
+    from remit.ports.models import TextChunk
     from remit.ports.store import WordsCarrier, WordsLine
 
 DEFAULT_WORKSPACE: Final = "default"

@@ -28,7 +28,7 @@ from remit.ports.placing import Member, MoveEnd
 from remit.ports.store import WordsLine
 
 if TYPE_CHECKING:
-    from remit.ports.models import Ears, TextChunk
+    from remit.ports.models import Listeners, TextChunk
     from remit.ports.store import WordsCarrier
 
 T = TypeVar("T")
@@ -452,7 +452,7 @@ class PlacedWords:
         self._route = route
         self._lines: dict[str, WordsLine | None] = {}
 
-    def carry(self, ears: "Ears") -> Callable[[], None]:
+    def carry(self, ears: "Listeners") -> Callable[[], None]:
         return self._route.watch(lambda _: _unless_none(self._line(), lambda line: line.carry(ears)))
 
     def hear(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:

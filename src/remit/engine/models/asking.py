@@ -48,6 +48,7 @@ from remit.engine.door import purse_in
 from remit.engine.ground import Ground
 from remit.engine.last_share import LAST_WORD, last_share
 from remit.engine.models.circling import Circles
+from remit.engine.models.speaking import Speech
 from remit.engine.money import NOT_SENT, Bill, InstalledPrices, Paying, unknown_price
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
@@ -55,7 +56,7 @@ from remit.engine.traces import OwnersFunctionFailed
 from remit.engine.upkeep.keys import Keys, own_mark
 from remit.errors import Failed, NoAnswer, OutOfRequests, Refused
 from remit.ports import Decision, View
-from remit.ports.models import LISTENER, KeptAnswer, ModelAnswer, ModelCall, Position, Speech, TextChunk
+from remit.ports.models import LISTENER, KeptAnswer, ModelAnswer, ModelCall, Position, TextChunk
 
 
 class PaidRequest(NamedTuple):
@@ -338,13 +339,10 @@ class Models(NamedTuple):
         if key := key_name(attempt):
             self.used[key] = request.began
         try:
-            speech, ears = None, self.ground.ears
-            if LISTENER.get() is not None or ears.hearing or ears.until:
-                speech = self._speech(live, request.began)
-            if speech is None:
-                reply = await call.send(attempt, request.most, None)
+            if LISTENER.get() is not None or self.ground.ears.awake:
+                reply = await _heard(call, attempt, request.most, self._speech(live, request.began))
             else:
-                reply = await _heard(call, attempt, request.most, speech)
+                reply = await call.send(attempt, request.most, None)
         except Exception as error:
             failure = call.failure(error)
             await self._record_failure(live, request, failure, call.spent)
@@ -516,8 +514,10 @@ def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
     return choice._replace(keys=choice.keys + key, marks=choice.marks + mark)
 
 
-async def _heard(call: ModelCall, attempt: ModelTry, most: int, speech: Speech) -> ModelAnswer:
-    """Send a request whose answer is told piece by piece."""
+async def _heard(call: ModelCall, attempt: ModelTry, most: int, speech: Speech | None) -> ModelAnswer:
+    """Send a request whose answer is told piece by piece, if somebody listens."""
+    if speech is None:
+        return await call.send(attempt, most, None)
     is_whole = False
     try:
         reply = await call.send(attempt, most, speech.hear)

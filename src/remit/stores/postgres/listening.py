@@ -22,7 +22,7 @@ from remit.stores.postgres.address import Address, Connection, digest, lost
 from remit.stores.threads import quick_switching
 
 if TYPE_CHECKING:
-    from remit.ports.models import Ears, TextChunk
+    from remit.ports.models import Listeners, TextChunk
     from remit.stores.postgres.words import Courier
 
 T = TypeVar("T")
@@ -188,9 +188,9 @@ class PostgresWords:
         self.workspace = digest(workspace)
         self.name = urandom(8).hex()
         self._notices = notices
-        self._ears: Ears | None = None  # the listeners in this process
+        self._ears: Listeners | None = None  # the listeners in this process
 
-    def carry(self, ears: "Ears") -> Callable[[], None]:
+    def carry(self, ears: "Listeners") -> Callable[[], None]:
         self._ears = ears
         self._notices.offer(self)
         return lambda: self._notices.retract(self)
