@@ -55,7 +55,7 @@ def test_more_than_anyone_writes_is_told_before_it_is_read(text: str, sentence: 
     ("text", "last"),
     [
         ("[agents.a]\n" + "".join(f"k{number} = 1\n" for number in range(9_990)), "and 9,941 more"),
-        ("".join(f"[agents.a{number}]\nmodle = 'x'\n" for number in range(4_990)), "and 9,580 more"),
+        ("".join(f"[agents.a{number}]\nmodle = 'x'\n" for number in range(4_990)), "and 9,592 more"),
         ("".join(f"[agents.a{number}]\nmodel = 'test'\nasks = ['b']\n" for number in range(2_490)), "and 2,440 more"),
         ("[agents.a]\nmodel = 'test'\n" + f"tools = {['x'] * 9_900}", ""),
         ("[agents.a]\nmodel = 'test'\n" + f"tools = {[f't{number}' for number in range(9_900)]}", "and 9,850 more"),
