@@ -27,6 +27,7 @@ from remit.core.values import NAME_LIMIT, VALUE_LIMIT, shown
 from remit.errors import BadInput, RemitError
 
 LINGER: Final = 60.0
+WEEK: Final = 604_800  # seconds that a verb may take: a person may have to answer
 SECONDS: Final = 3_600  # of one attempt: coding takes longer than an answer
 _EVERY: Final = 1.0  # seconds between two reports that are shown
 _LINE: Final = 16 * 2**20  # bytes of a line that are read
@@ -237,12 +238,12 @@ def installed(command: Sequence[str], env: Mapping[str, str] | None, package: st
     return located(command, env, f"npm install -g {package}")
 
 
-def folder_of(cwd: str | os.PathLike[str] | None) -> Path:
-    """Return the folder that an agent works in. Raise `BadInput` if there is none."""
+def places_of(cwd: str | os.PathLike[str] | None, home: str | os.PathLike[str] | None, *, worktree: bool) -> TaskPlaces:
+    """Return where the tasks of an agent work, and where their sessions are. Raise `BadInput` if `cwd` is no folder."""
     folder = Path(cwd or ".").absolute()
     if not folder.is_dir():
         raise BadInput(f"cwd is the folder that the agent works in, and {folder} is none")
-    return folder
+    return TaskPlaces(None if home is None else Path(home).absolute(), folder, worktree)
 
 
 def model_names(models: Sequence[str], wire: WireFormat, who: str) -> list[str]:

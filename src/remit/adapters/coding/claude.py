@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from remit.adapters.coding.agent import (
+    WEEK,
     CodingAgent,
     ProgramSaid,
     ProgramStart,
     checked_names,
-    folder_of,
     installed,
     model_names,
+    places_of,
     token_pipe,
     write_private,
 )
-from remit.adapters.coding.places import TaskPlace, TaskPlaces
+from remit.adapters.coding.places import TaskPlace
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
@@ -36,7 +37,6 @@ _OTHER: Final = re.compile(r"[^A-Za-z0-9]")
 _CONFIG: Final = "mcp.json"
 _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER")
 _COUNTS: Final = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-_WEEK: Final = 604_800_000  # milliseconds that a verb may take: a person may have to answer
 _SMALL: Final = ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
 
 
@@ -79,8 +79,7 @@ def claude_code(
         dict(env or {}),
     )
     joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, approves=approve, resumes=True)
-    places = TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
-    return CodingAgent(program, joins, places)
+    return CodingAgent(program, joins, places_of(cwd, home, worktree=worktree))
 
 
 class ClaudeCode(NamedTuple):
@@ -133,7 +132,7 @@ class ClaudeCode(NamedTuple):
             "CLAUDE_CONFIG_DIR": str(place.home),
             "ANTHROPIC_BASE_URL": joined.url,
             "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR": str(descriptor),
-            "MCP_TOOL_TIMEOUT": str(_WEEK),
+            "MCP_TOOL_TIMEOUT": str(WEEK * 1_000),
             "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": "0",  # otherwise a verb that is silent for five minutes is given up
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(self.max_tokens),
             **dict.fromkeys(_QUIET, "1"),

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from remit.adapters.coding.agent import CodingAgent, ProgramSaid, ProgramStart, folder_of, installed, model_names
-from remit.adapters.coding.places import TaskPlace, TaskPlaces
+from remit.adapters.coding.agent import WEEK, CodingAgent, ProgramSaid, ProgramStart, installed, model_names, places_of
+from remit.adapters.coding.places import TaskPlace
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.joining import JoinedProgram, joining
 from remit.adapters.gateway.members import MAX_TOKENS
@@ -20,7 +20,6 @@ from remit.errors import BadInput
 
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
 _ID: Final = 36  # characters of a session's id
-_WEEK: Final = 604_800  # seconds that a verb may take: a person may have to answer
 
 
 def codex(
@@ -49,9 +48,7 @@ def codex(
     named = model_names(models, WIRES["/v1/responses"], "Codex")[0]
     program = Codex(installed(command, env, "@openai/codex"), named, sandbox, dict(env or {}))
     joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, resumes=True)
-    return CodingAgent(
-        program, joins, TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
-    )
+    return CodingAgent(program, joins, places_of(cwd, home, worktree=worktree))
 
 
 class Codex(NamedTuple):
@@ -81,7 +78,7 @@ class Codex(NamedTuple):
 
     def _argv(self, url: str, thread: str, instructions: str) -> list[str]:
         provider = f'{{name="remit",base_url="{url}/v1",env_key="REMIT_TOKEN",wire_api="responses"}}'
-        server = f'{{url="{url}/mcp",bearer_token_env_var="REMIT_TOKEN",tool_timeout_sec={_WEEK}}}'
+        server = f'{{url="{url}/mcp",bearer_token_env_var="REMIT_TOKEN",tool_timeout_sec={WEEK}}}'
         settings = [
             f"model_providers.remit={provider}",
             'model_provider="remit"',

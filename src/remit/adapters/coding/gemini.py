@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from remit.adapters.coding.agent import (
+    WEEK,
     CodingAgent,
     ProgramSaid,
     ProgramStart,
     checked_names,
-    folder_of,
     installed,
     model_names,
+    places_of,
     token_pipe,
     write_private,
 )
-from remit.adapters.coding.places import TaskPlace, TaskPlaces
+from remit.adapters.coding.places import TaskPlace
 from remit.adapters.endpoints import KeysGiven, UrlGiven
 from remit.adapters.gateway.gemini import Gemini
 from remit.adapters.gateway.joining import JoinedProgram, joining
@@ -32,7 +33,6 @@ TOOLS: Final = (
     *("glob", "grep_search", "list_directory"),
 )
 _VERBS: Final = "mcp_remit_*"  # how Gemini CLI names the tools of remit's MCP server
-_WEEK: Final = 604_800_000  # milliseconds that a verb may take: a person may have to answer
 _KEY: Final = "GEMINI_API_KEY"
 _DESCRIPTOR: Final = "REMIT_KEY_DESCRIPTOR"
 # Node runs this first. Gemini CLI knows its key from a variable only, and a command could read the variables that it
@@ -70,9 +70,7 @@ def gemini_cli(
     argv = installed(command, env, "@google/gemini-cli")
     program = GeminiCli(argv, named, checked_names(allow, "allow"), dict(env or {}))
     joins = joining(models, True, keys=keys, base_url=base_url, max_tokens=max_tokens, resumes=True)
-    return CodingAgent(
-        program, joins, TaskPlaces(None if home is None else Path(home).absolute(), folder_of(cwd), worktree)
-    )
+    return CodingAgent(program, joins, places_of(cwd, home, worktree=worktree))
 
 
 class GeminiCli(NamedTuple):
@@ -133,7 +131,7 @@ class GeminiCli(NamedTuple):
 
     def _settings(self, joined: JoinedProgram) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer ${_KEY}"}
-        server = {"httpUrl": f"{joined.url}/mcp", "headers": headers, "trust": True, "timeout": _WEEK}
+        server = {"httpUrl": f"{joined.url}/mcp", "headers": headers, "trust": True, "timeout": WEEK * 1_000}
         return {
             "security": {
                 "auth": {"selectedType": "gemini-api-key"},
