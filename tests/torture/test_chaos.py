@@ -134,6 +134,23 @@ def test_what_was_pruned_is_vouched_for(left: Left):
     assert left.kinds() == {"chain.gap", "chain.hash", "chain.stated"}
 
 
+def test_what_was_pruned_long_ago_is_vouched_for_by_its_key_or_op(left: Left):
+    async def retry_and_prune_twice() -> str:
+        with remit.Workspace(left.folder / "team.db") as workspace:
+            task = await workspace.submit("pricer", "a chair")
+            await task.cancel()
+            again = await task.retry(op="asker 1")
+            await again.cancel()
+            assert await workspace.prune(1e-9) > 0
+            assert await workspace.prune(1e-9) == 0  # the second removes the event that names what the first pruned
+            return again.id
+
+    retried = asyncio.run(retry_and_prune_twice())
+    left.note("ack", key="retry", task=retried)
+    assert "runs.pruned" not in {event.kind for event in picture(left.folder, "").events}
+    assert left.kinds() == set()
+
+
 def test_a_picture_of_a_server_can_be_looked_at_later(left: Left):
     seen = picture(left.folder, "")
     seen.save(left.folder / "picture.json")

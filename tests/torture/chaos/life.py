@@ -184,7 +184,8 @@ class Asker:
         if gone:
             one = dice.one_of(gone, self._life.seed, self._asked, "retry")
             self._ledger.note("retries", task=one.id)
-            again = await self._rt.workspace.tasks.retry(one.id)
+            op = f"{self._life.role} {self._asked}"  # what is done under an op is on record when its run is pruned
+            again = await self._rt.workspace.tasks.retry(one.id, op=op)
             self._ledger.note("ack", key=f"retry of {one.id} as {again.id}", task=again.id)
 
     async def _prune_one(self) -> None:

@@ -74,10 +74,16 @@ class Picture:
 
     @cached_property
     def pruned(self) -> set[str]:
-        """The tasks whose records were deleted; of those that were long ago only what had a key is known."""
+        """The tasks whose records were deleted; of those that were long ago only what had a key or an op is known: the
+        event that names the others is removed from the journal in its turn."""
         runs = [run for event in self.events if event.kind == "runs.pruned" for run in event.data["runs"]]
         keyed = {row["task"] for row in self.tables["used_key"] if row["state"]}
-        return {task for run in runs for task in run["tasks"]} | keyed
+        answers = [json.loads(event.answer) for event in self.events if event.kind == "owner.acted" and event.answer]
+        return (
+            {task for run in runs for task in run["tasks"]}
+            | keyed
+            | {answer[1] for answer in answers} - self.tasks.keys()
+        )
 
     def question(self, task: str) -> str:
         """Give what a task was asked; of a step of a plan its title."""
