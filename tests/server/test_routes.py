@@ -1,8 +1,10 @@
 """Every route of the table: what it answers, and that an unsafe one happens once."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from remit.server.callers import ADMIN, RUN
@@ -132,6 +134,38 @@ async def test_the_description_has_every_route_and_the_page_loads_nothing():
         assert page.headers["content-type"].startswith("text/html")
         assert "<script" not in page.text
         assert "http:" not in page.text.replace("https:", "http:")
+
+
+def open_objects(schema: Any, path: str = "") -> Iterator[str]:
+    """Yield the places of a schema at which an object may have other fields with any value."""
+    parts = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    if isinstance(schema, dict) and schema.get("type") == "object" and "additionalProperties" not in schema:
+        yield path
+    for name, part in parts:
+        yield from open_objects(part, f"{path}/{name}")
+
+
+def fits(body: Any, schemas: dict[str, Any], model: str) -> bool:
+    whole = {"$ref": f"#/components/schemas/{model}", "components": {"schemas": schemas}}
+    return jsonschema_rs.is_valid(whole, body)
+
+
+@pytest.mark.rule("http.nearly")
+async def test_the_description_allows_no_field_with_a_value_that_the_parser_refuses():
+    schemas = describe(RouteRows(ROWS))["components"]["schemas"]
+    assert [*open_objects({name: one for name, one in schemas.items() if name != "Problem"})] == []
+    async with world() as at, client(at.app) as http:
+        given = {"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": "hi", "at": 1.5}], "tools": []}
+        assert (await http.post("/v1/ag-ui/echo", json=given)).status_code == 200
+        for body in (given | {"state": 2**63}, given | {"messages": [{"role": "user", "content": "hi", "at": 2**63}]}):
+            assert (await http.post("/v1/ag-ui/echo", json=body)).status_code == 400
+            assert not fits(body, schemas, "AguiInput")
+        assert fits(given, schemas, "AguiInput")
+        for meta in ({"a\n": 1}, {"": 1}, {"a": None}, {"a": [1]}):
+            body = {"agent": "echo", "task": "x", "meta": meta}
+            assert (await http.post("/v1/tasks", json=body)).status_code == 422
+            assert not fits(body, schemas, "SubmitBody")
+        assert fits({"agent": "echo", "task": "x", "meta": {"a": 1, "b": True, "c": "x"}}, schemas, "SubmitBody")
 
 
 @pytest.mark.rule("http.card")

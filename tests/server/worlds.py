@@ -13,7 +13,7 @@ from engine.people import asked
 from remit import Runtime, Turn
 from remit.adapters.vault import fresh_master
 from remit.adapters.vetted import Vetted
-from remit.errors import Conflict
+from remit.errors import Conflict, NotFound
 from remit.runtime.delivering import Follower, HookCarrier
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server, ServerSettings
@@ -100,7 +100,7 @@ async def world(store: str | Path = ":memory:") -> AsyncIterator[World]:
                 {one.id: one.digest for one in questions},
             )
             for handle in handles:
-                with suppress(Conflict):  # it may have ended
+                with suppress(Conflict, NotFound):  # it may have ended, and been removed since by a request to prune
                     await handle.cancel()
 
 

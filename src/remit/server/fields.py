@@ -21,7 +21,9 @@ from remit.server.calls import BodyModel
 PAGE: Final = 1_000
 LAST_MOMENT: Final = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
 _PRINTABLE: Final = r"^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$"  # what `str.isprintable` accepts
+LINE: Final[dict[str, Any]] = {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": _PRINTABLE}
 JSON_MARK: Final = "x-json"  # in a schema, it stands for `JSON_SCHEMA`
+NUMBER: Final[dict[str, Any]] = {"type": "number", "minimum": -(2**63), "maximum": INT_LIMIT}
 NO_NUL: Final = r"^[^\x00]*$"
 _NAMES: Final = 1_000
 _SECONDS: Final = 200 * 365 * 86_400
@@ -66,7 +68,7 @@ Line: TypeAlias = Annotated[
     str,
     Field(min_length=1, max_length=NAME_LIMIT),
     AfterValidator(_printable),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": _PRINTABLE}),
+    WithJsonSchema(LINE),
 ]
 Session: TypeAlias = Annotated[
     str,
@@ -133,7 +135,7 @@ QueryMoment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT), BeforeValid
 JSON_SCHEMA: Final[dict[str, Any]] = {
     "anyOf": [
         {"type": ["null", "boolean"]},
-        {"type": "number", "minimum": -(2**63), "maximum": INT_LIMIT},
+        NUMBER,
         {"type": "string", "pattern": NO_NUL},
         {"type": "array", "items": {"$ref": "#/components/schemas/Json"}},
         {

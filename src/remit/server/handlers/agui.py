@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Annotated, Final
 
 import orjson
-from pydantic import ConfigDict
+from pydantic import ConfigDict, JsonValue, WithJsonSchema
 from starlette.responses import Response
 
 from remit.core.events import Event
@@ -16,36 +16,41 @@ from remit.ports.models import TextChunk
 from remit.runtime.workspace import opening_of
 from remit.server.calls import BodyModel, HttpCall, NoQuery
 from remit.server.feed import SseFrame, StreamFilter, StreamForm
-from remit.server.fields import AnyJson, Line, Session
+from remit.server.fields import JSON_MARK, NO_NUL, AnyJson, Line, Session
 from remit.server.handlers.events import STREAM
 from remit.server.handlers.tasks import queueing
 from remit.server.live import HELLO, EventStream
 
 _BEGINS: Final = ("task.submitted", "task.started")
 _ENDS: Final = ("task.completed", "task.failed", "task.cancelled", "task.died")
+_OTHER_FIELDS: Final[dict[str, JsonValue]] = {
+    "propertyNames": {"pattern": NO_NUL},
+    "additionalProperties": {JSON_MARK: True},
+}
+_Words = Annotated[str, WithJsonSchema({"type": "string", "pattern": NO_NUL})]
 _NOTHING: Final = b":\n\n"  # a comment: an empty page would say that the reader has everything
 
 
 class AguiPart(BodyModel):
     """A part of a message."""
 
-    model_config = ConfigDict(extra="ignore")
-    type: str
-    text: str = ""
+    model_config = ConfigDict(extra="ignore", json_schema_extra=_OTHER_FIELDS)
+    type: _Words
+    text: _Words = ""
 
 
 class AguiMessage(BodyModel):
     """A message of the conversation; only the user's last one is read."""
 
-    model_config = ConfigDict(extra="ignore")
-    role: str
-    content: str | list[AguiPart] | dict[str, AnyJson] | None = None
+    model_config = ConfigDict(extra="ignore", json_schema_extra=_OTHER_FIELDS)
+    role: _Words
+    content: _Words | list[AguiPart] | dict[str, AnyJson] | None = None
 
 
 class AguiInput(BodyModel):
     """The input of a run. Its thread is a session. The other fields of the protocol are accepted, and not used."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", json_schema_extra=_OTHER_FIELDS)
     threadId: Session  # noqa: N815 - the protocol's name
     runId: Line  # noqa: N815
     messages: list[AguiMessage]

@@ -29,8 +29,7 @@ class FiguresQuery(QueryModel):
 
 
 class AnalyticsQuery(FiguresQuery):
-    """The period and the agent of statistics, and whether they are for each hour or day. By hour, the period has at
-    most 31 days; without `since`, it is the last day."""
+    """The period and the agent of statistics, and whether they are for each hour or day."""
 
     by: SeriesBy | None = None
 
@@ -136,7 +135,8 @@ async def unfreeze(call: HttpCall[NoQuery, UnfreezeBody]) -> HttpAnswer:
 
 
 async def analytics(call: HttpCall[AnalyticsQuery, NoBody]) -> HttpAnswer:
-    """Show statistics of agents, durations, handoffs and refusals: of a period, or of each hour or day of it."""
+    """Show statistics of agents, durations, handoffs and refusals: of a period, or of each hour or day of it. By hour,
+    the period has at most 31 days; without `since`, it is the last day."""
     by = call.query.by
     if by is not None:
         points = await call.workspace.looks.stats(by, **call.query.filters())

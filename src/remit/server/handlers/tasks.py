@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any, Final, Literal, Unpack, cast
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from remit.core.bounds import TOP
 from remit.core.events import MOST_META, MOST_TAGS, VALUE_LIMIT, trace_given
@@ -18,7 +18,9 @@ from remit.report import wire
 from remit.runtime.filters import TaskFilter
 from remit.server.calls import BodyModel, HttpAnswer, HttpCall, NoBody, NoQuery, QueryModel
 from remit.server.fields import (
+    LINE,
     NO_NUL,
+    NUMBER,
     SAYS_SOMETHING,
     AgentName,
     Amount,
@@ -42,7 +44,16 @@ from remit.server.fields import (
 State = Literal["open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"]
 Tier = Literal["simple", "medium", "complex"]
 Trusted = Literal["trusted", "untrusted"]
-MetaText = Annotated[str, Field(max_length=VALUE_LIMIT, json_schema_extra={"pattern": NO_NUL})]
+_META: Final[dict[str, Any]] = {
+    "type": "object",
+    "maxProperties": MOST_META,
+    "propertyNames": LINE,
+    "additionalProperties": {
+        "anyOf": [{"type": "string", "maxLength": VALUE_LIMIT, "pattern": NO_NUL}, NUMBER, {"type": "boolean"}]
+    },
+}
+MetaText = Annotated[str, Field(max_length=VALUE_LIMIT)]
+Meta = Annotated[dict[Line, MetaText | int | float | bool], Field(max_length=MOST_META), WithJsonSchema(_META)]
 LONGEST_WAIT = 60  # seconds
 
 
@@ -72,7 +83,7 @@ class LabelsBody(BodyModel):
     at: Moment | None = None
     priority: Annotated[int, Field(ge=-HIGHEST, le=HIGHEST), BeforeValidator(whole)] | None = None
     tags: Annotated[list[Line], Field(max_length=MOST_TAGS)] | None = None
-    meta: Annotated[dict[Line, MetaText | int | float | bool], Field(max_length=MOST_META)] | None = None
+    meta: Meta | None = None
 
     def keywords(self, *left_out: str) -> dict[str, Any]:
         """Return the keywords of a submission."""
