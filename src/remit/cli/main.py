@@ -1,11 +1,14 @@
 """`remit`: run a command, and turn its errors into sentences and exit codes."""
 
+import codecs
+import errno
+import io
 import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from remit import __version__
 from remit.errors import (
@@ -19,6 +22,8 @@ from remit.errors import (
     TooMany,
     Unauthorised,
 )
+
+_UNWRITABLE: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 def exit_code(error: RemitError) -> int:
@@ -65,6 +70,16 @@ def main(words: Sequence[str] | None = None) -> None:
         _run(words)
     except KeyboardInterrupt:  # also while modules are imported
         sys.exit(130)
+    except BrokenPipeError:  # the reader has gone, as with `| head`: no error
+        _discard_output()
+        sys.exit(0)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _discard_output()
+        done = "what the command did is in the store"
+        sys.stderr.write(f"remit: the output could not be written: {error.strerror}; {done}\n")
+        sys.exit(1)
 
 
 def _run(words: Sequence[str] | None) -> None:
@@ -72,9 +87,11 @@ def _run(words: Sequence[str] | None) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # keep the screen free for the run
+    _complete_streams()
     given = sys.argv[1:] if words is None else words
     if [*given] == ["--version"]:  # without the commands, whose import takes most of the time
         sys.stdout.write(f"remit {__version__}\n")
+        sys.stdout.flush()
         return
     from cyclopts import CycloptsError
 
@@ -96,9 +113,30 @@ def _run(words: Sequence[str] | None) -> None:
         what = f"this was not expected: {type(error).__name__}: {error}"
         hint = "if the store was changed by hand `remit doctor` says where; REMIT_TRACEBACK=1 shows the code"
         _end(error, 5, given, f"{what}; {hint}")
-    except BrokenPipeError:  # the reader has gone, as with `| head`: no error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     finally:
         forget_place()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complete_streams() -> None:
+    """Replace closed standard streams, as after `>&-`, and let those of an encoding with few characters escape the
+    others: a command that has done its work must not fail because of a sign in its output."""
+    sys.stdin = sys.stdin or os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            codecs.register_error("remit.escape", _escape)
+            stream.reconfigure(errors="remit.escape")
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Return the characters that an encoding lacks as JSON writes them, which is valid in JSON too."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def _discard_output() -> None:
+    """Discard what is still to be written to standard output: Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
