@@ -1,6 +1,8 @@
 """Processes that were killed: what they held is free as soon as someone needs it, without a worker."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -8,7 +10,13 @@ import pytest
 from engine.helping import PATIENCE
 from programs import Program
 from remit import Card, Refused, Turn
+from remit.engine.ground import StoreAround
+from remit.engine.presence.peers import Peers
+from remit.engine.queue.takeover import Succession
+from remit.engine.system import SystemClock, TimedIds
+from remit.ports import NOTHING, Store, Wants
 from remit.runtime.spending import audit_of
+from remit.runtime.workspace import opening_of
 from teams import echo, team
 from workers.crew import as_url
 
@@ -119,6 +127,42 @@ async def test_what_was_submitted_keeps_its_money_until_it_is_done(where: str):
         with pytest.raises(Refused, match="was not asked"):
             await rt.run("slow", "quick", credits="$8")
         assert (await rt.workspace.tasks.get(task).status()).state == "pending"
+
+
+class LateBeat(StoreAround):
+    """A store that a killed process's last heartbeat reaches when others have seen that it has ended."""
+
+    __slots__ = ("_late",)
+
+    def __init__(self, store: Store, late: Callable[[], None]) -> None:
+        super().__init__(store)
+        self._late: Callable[[], None] | None = late
+
+    async def tx(self, op: str, decide: Any, wants: Wants = NOTHING) -> Any:
+        late, self._late = self._late, None
+        if late is not None:
+            await anyio.to_thread.run_sync(late)
+        return await self._store.tx(op, decide, wants)
+
+
+@pytest.mark.rule("gone.money")
+async def test_a_last_heartbeat_that_comes_late_keeps_nothing(where: str):
+    with team(where, hands=0) as rt:
+        await rt.workspace.money.grant("$10")
+        task = await killed_here(where, "submit")
+        opening = opening_of(rt.workspace)
+        [beat] = await rt.workspace.journal.read(lambda view: view.workers())
+        pulse = opening.database.pulse("default")
+        assert pulse is not None
+        store = LateBeat(opening.database.store("default"), lambda: pulse.write(beat._replace(count=beat.count + 1)))
+        clock = SystemClock()
+        succession = Succession(store, clock, TimedIds(), Peers(clock, 60, 1))
+        assert await succession.relieve()
+        assert (await rt.workspace.tasks.get(task).status()).state == "running"  # whoever wrote it might have lived
+        assert await succession.relieve()
+        assert (await rt.workspace.tasks.get(task).status()).state == "pending"
+        assert not await succession.relieve()
+        pulse.close()
 
 
 @pytest.mark.rule("gone.slots")

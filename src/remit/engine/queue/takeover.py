@@ -196,9 +196,10 @@ class Succession(StoreAround):
         there was anything."""
         gone = await self._store.read(self._gone)
         for beat in gone:
-            await take_over(self._store, self._ids, self._clock, beat, died=self._peers.may_have_died(beat))
-            # Not earlier: a concurrent check would see no dead process and nothing released yet.
-            self._tried.add(beat.worker)
+            died = self._peers.may_have_died(beat)
+            if await take_over(self._store, self._ids, self._clock, beat, died=died):
+                # Not earlier: a concurrent check would see no dead process and nothing released yet.
+                self._tried.add(beat.worker)
         return bool(gone) | (rule in MONEY and await self._give_back())
 
     async def take_over_all(self) -> None:
@@ -234,20 +235,23 @@ class Succession(StoreAround):
         return bool(await self._store.tx(self._ids.new(), decide))
 
 
-async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: bool) -> None:
-    """Take over the tasks of a dead process."""
+async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: bool) -> bool:
+    """Take over the tasks of a dead process. Return False if its heartbeat has changed meanwhile: another process was
+    faster, or the last heartbeat of a killed process reached the server only now."""
 
-    def decide(view: View) -> Decision[int]:
+    def decide(view: View) -> Decision[int | None]:
         heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
-        if heard != gone.count:  # it has written a heartbeat since, or another process was faster
-            return Decision(0)
+        if heard != gone.count:
+            return Decision(None)
         taken = all_left_behind(view, view.held(gone.worker), clock.now(), died=died)
         events = [event for some in taken for event in some]
         # Keep the heartbeat row if a task still waits for others to stop, so that it is checked again.
         return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
 
-    if await store.tx(ids.new(), decide):
+    taken = await store.tx(ids.new(), decide)
+    if taken:
         _log.info("took over what a process left behind that is gone: %s", gone.worker)
+    return taken is not None
 
 
 def _kept_for_nobody(view: View) -> Iterator[Record]:
