@@ -87,7 +87,9 @@ quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
 
 test: $(READY) dashboard-if-possible  ## every test but the deep ones, with coverage
 	@test ! -e $(MODULES) || $(NPM) test --silent
-	$(BIN)/python -m pytest -n 4 --maxschedchunk=4 -m "not deep" --cov --cov-report= $(ARGS)
+	@rm -f .coverage .coverage.*
+	PYTHONPATH=tests $(BIN)/python -m pytest -p tracing -n 4 --maxschedchunk=4 -m "not deep" $(ARGS)
+	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from coverage import Coverage
 from examples.real_model.smollm import is_there
 from hypothesis import settings
 
@@ -13,6 +12,7 @@ import remit
 from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import in_memory, team
+from tracing import is_on_a_disk, is_traced
 
 pytest_plugins = ["pytester"]
 
@@ -38,29 +38,7 @@ settings.register_profile("torture", deadline=None, max_examples=500)
 settings.load_profile("ci")
 
 
-# Tracing more than doubles what a test costs. It tells which lines of the engine, the stores and what is pure are never
-# reached, and the tests beside those reach them: not random teams, kills, commands and pages, nor the second time on a
-# file or a server, nor what is tried with a hundred examples. Of the contract of stores, a file and a server reach what
-# memory does.
-TRACED = frozenset(("core", "report", "engine", "stores"))
-TRACED_TOO = frozenset(
-    ("test_sessions", "test_restarted_talks", "test_conversations", "test_words_elsewhere")
-)  # what only models make the engine do, and workers the stores
-AGAIN = ("file", "postgres")
 LONG = frozenset(("test_killed_conversations", "test_killed", "test_lives", "test_published", "test_examples"))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Where tests are distributed, pytest-cov begins twice in each process, and what it began first would go on tracing
-    beneath whatever is marked as not to be traced. What that has found is not kept, so it is ended."""
-    own = Coverage.current()
-    if own is None or not hasattr(session.config, "workerinput"):
-        return
-    own.stop()
-    if (first := Coverage.current()) is not None:
-        first.stop()
-    own.start()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,21 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("llm") and not (config.getoption("markexpr") == "llm" and is_there()):
             item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
         folder = item.path.relative_to(item.config.rootpath).parts[1]
-        on_a_disk = _is_on_a_disk(item)
-        if folder == "engine" and _round(item) == "file":
+        if folder == "engine" and (_round(item) == "file" or (_round(item) == "postgres" and _takes_long(item))):
             item.add_marker("deep")
-        again = (folder == "engine" and on_a_disk) or (item.path.stem == "test_contract" and not on_a_disk)
-        tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        long = any(item.get_closest_marker(name) for name in ("long", "deep"))
-        if again or tried_often or long or (folder not in TRACED and item.path.stem not in TRACED_TOO):
-            item.add_marker("no_cover")
+        if is_traced(item, folder):
+            item.add_marker("traced")
     items.sort(key=lambda item: item.path.stem not in LONG)  # else one worker is at them when the others are done
     if config.getoption("quick"):
         left_out = {
             item
             for item in items
             if any(item.get_closest_marker(name) for name in ("long", "deep"))
-            or _is_on_a_disk(item)
+            or is_on_a_disk(item)
             or _needs_a_server(item)
         }
         config.hook.pytest_deselected(items=list(left_out))
@@ -106,8 +80,8 @@ def _round(item: pytest.Item) -> object:
     return item.callspec.params.get("rt") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
 
 
-def _is_on_a_disk(item: pytest.Item) -> bool:
-    return any(word in item.name.partition("[")[2] for word in AGAIN)
+def _takes_long(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("long", "untraced"))
 
 
 def _needs_a_server(item: pytest.Item) -> bool:

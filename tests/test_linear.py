@@ -29,7 +29,7 @@ from remit.ports.tools import Tool, pin_of
 from remit.report.printable import block, escaped
 from remit.stores.addresses import redacted
 
-pytestmark = [pytest.mark.rule("input.linear"), pytest.mark.no_cover]
+pytestmark = [pytest.mark.rule("input.linear"), pytest.mark.untraced]
 MORE = 2.3  # times the work for twice as much: a little is lost in rounding and at the beginning
 
 

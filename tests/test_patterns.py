@@ -113,7 +113,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("input.linear")
 @pytest.mark.parametrize("name", READERS)
 def test_whatever_reads_what_others_wrote_takes_time_in_proportion(name: str):

@@ -8,7 +8,10 @@ from playwright.sync_api import Page
 
 AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 # Colours depend on the theme and the layout on the width: both themes and both widths are seen, not every pair of them.
-LOOKS = [pytest.param(False, False, id="light-desk"), pytest.param(True, True, id="dark-phone")]  # dark, phone
+LOOKS = [  # dark, phone
+    pytest.param(True, True, id="dark-phone"),
+    pytest.param(False, False, id="light-desk", marks=pytest.mark.deep),
+]
 
 
 def findings(page: Page) -> list[str]:

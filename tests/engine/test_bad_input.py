@@ -314,7 +314,7 @@ async def test_a_value_that_cannot_be_used_is_refused_when_it_is_made(name: str,
     assert not "\n".join(filter(None, wrong))
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("input.told")
 async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(crew: Runtime, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

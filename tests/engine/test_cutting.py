@@ -86,7 +86,7 @@ async def live(rt: Runtime, clock: FakeClock, dice: Dice, step: int) -> None:
     clock.advance(1 + dice.below(2 * DAY))
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("prune.cut")
 @pytest.mark.parametrize("seed", some([1, 2]))
 async def test_whatever_happened_the_journal_stays_sound_and_the_tables_as_they_are(rt: Runtime, clock, seed: int):
@@ -108,7 +108,7 @@ async def test_whatever_happened_the_journal_stays_sound_and_the_tables_as_they_
     assert len(left) <= 5
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("prune.flat")
 async def test_a_store_that_is_pruned_every_day_does_not_grow(rt: Runtime, clock):
     @rt.agent(asks="*", writes="*")

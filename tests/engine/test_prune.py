@@ -199,7 +199,7 @@ async def test_a_prune_that_was_interrupted_goes_on_when_it_is_asked_for_again(r
     await sound(rt)
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("prune.steps")
 async def test_who_looks_for_what_is_old_does_not_read_all_that_is_young(clock):
     async def cost(runs: int) -> int:

@@ -223,7 +223,7 @@ async def test_an_agent_that_ignores_its_timeout_is_cancelled(way: str):
     assert set(told) == {"over"}
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("repeat.same", "task.fan-out")
 async def test_several_that_go_out_at_once_are_one_thing_even_if_they_are_the_same(rt: Runtime):
     rounds: list[int] = []

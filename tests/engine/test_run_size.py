@@ -24,7 +24,7 @@ async def ask_on(turn: Turn, way: str) -> list[str]:
         return [str(asked), no.rule, str(no)]
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("run.size")
 @pytest.mark.parametrize("way", ["delegate", "submit"])
 @pytest.mark.case("amplify")
@@ -253,7 +253,7 @@ def test_what_a_run_began_with_is_not_read_at_a_hop():
     assert "data" in queries()["runs"].sql  # a list shows it
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("door.flat")
 @pytest.mark.case("amplify")
 async def test_the_last_hop_of_a_large_run_costs_what_an_early_one_does():

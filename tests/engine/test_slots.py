@@ -49,7 +49,7 @@ async def test_neither_an_agent_nor_the_workspace_does_more_at_a_time_than_allow
         await sound(rt)
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.rule("concurrency.queue")
 @pytest.mark.parametrize("how", ["workspace", "agent"])
 @pytest.mark.parametrize("hands", [1, 4, 100])

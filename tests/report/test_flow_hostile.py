@@ -52,7 +52,7 @@ HOSTILE = [
 # -- large and hostile runs ----------------------------------------------------------------------------------
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("root", [chain(2_000), bushy(2_000), fan(1_999)])
 def test_large_runs_are_drawn_without_deep_recursion(root):
     assert flow.text(root, NOW).count("\n") == 2_000

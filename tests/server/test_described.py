@@ -5,7 +5,7 @@ import pytest
 from server.described import disagreements
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.rule("http.nearly")
 @pytest.mark.filterwarnings("ignore")
 def test_what_fits_the_description_is_accepted_and_nothing_else():

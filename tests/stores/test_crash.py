@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import remit
+from deep import some
 from programs import ran
 from remit import stores
 from remit.core.projection import Tables
@@ -27,15 +28,18 @@ HERE = Path(__file__).parent
 TIMES = [
     ("sets", range(1, 4)),
     ("crowd", range(1, 4)),
-    ("run", range(1, 11, 2)),
-    ("run", range(2, 11, 2)),
-    ("messages", range(1, 4)),
-    ("cleanup", range(1, 4)),
+    ("run", range(1, 4)),
+    ("messages", range(1, 2)),
+    ("cleanup", range(1, 2)),
+    ("run", range(4, 8)),
+    ("run", range(8, 11)),
+    ("messages", range(2, 4)),
+    ("cleanup", range(2, 4)),
 ]
 
 
 @pytest.mark.rule("store.crash", "journal.one-event", "journal.chain")
-@pytest.mark.parametrize(("scenario", "times"), TIMES)
+@pytest.mark.parametrize(("scenario", "times"), some(TIMES, 5))
 def test_kill_9_loses_nothing_that_was_acknowledged(scenario: str, times: range, tmp_path: Path):
     cases = [f"{hook}:{time}" for hook in FAULTS for time in times]
     done = ran("-W", "error", HERE / "crash.py", tmp_path, scenario, *cases, timeout=100)

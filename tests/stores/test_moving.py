@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 TAKERS = {"arriving": 1, "arrived": 1, "deleting": 1, "deleted": 1}
 
 
-@pytest.fixture(params=some(["two files", "a file and a server", "two servers"], 2))
+@pytest.fixture(params=some(["a file and a server", "two files", "two servers"]))
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     files = [str(tmp_path / "first.db"), str(tmp_path / "second.db")]
     if request.param == "two files":

@@ -31,6 +31,7 @@ def program(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=150)
 
 
+@pytest.mark.deep
 @pytest.mark.rule("crash.chaos")
 def test_a_few_seconds_of_chaos_leave_nothing_wrong():
     done = program("-m", "torture", "chaos", "--store", "sqlite", "--seed", "1", "--seconds", SECONDS)

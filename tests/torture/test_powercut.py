@@ -56,6 +56,7 @@ def careless() -> Iterator[Recording]:
 # -- what is promised ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @needs_recording
 @pytest.mark.rule("crash.power")
 def test_a_power_cut_at_any_moment_loses_nothing_that_was_acknowledged(two: Recording, folder: Path):

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from anyio import Event, fail_after, to_thread
 
+from deep import some
 from postgres import OwnServer
 from remit import Turn
 from remit.stores.postgres.database import PostgresDatabase
@@ -17,15 +18,17 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.rule("postgres.restart")
-async def test_workers_outlive_their_server(crew: Crew, own_server: OwnServer):
+@pytest.mark.parametrize("times", some([2, 5]))
+async def test_workers_outlive_their_server(crew: Crew, own_server: OwnServer, times: int):
     async def restart() -> None:
         await to_thread.run_sync(own_server.restart)
 
-    await under_load(crew, restart, times=5)
+    await under_load(crew, restart, times)
 
 
 @pytest.mark.rule("postgres.restart")
-async def test_workers_outlive_their_connections(crew: Crew, address: str):
+@pytest.mark.parametrize("times", some([4, 12]))
+async def test_workers_outlive_their_connections(crew: Crew, address: str, times: int):
     def kill_some() -> None:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(
@@ -36,7 +39,7 @@ async def test_workers_outlive_their_connections(crew: Crew, address: str):
     async def kill() -> None:
         await to_thread.run_sync(kill_some)
 
-    await under_load(crew, kill, times=12)
+    await under_load(crew, kill, times)
 
 
 @pytest.mark.rule("end.kept")

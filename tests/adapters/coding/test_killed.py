@@ -132,7 +132,7 @@ async def _kill(worker: Program, model: Heeding, marks: Path, moment: tuple[str,
 ALL = [(kind, number) for kind in ("asked", "running") for number in range(1, STEPS + 1)]
 PROGRAMS = tuple(LIKE)
 CASES = [
-    *some(((program, moment, False) for moment in (("asked", 3), ("running", 2)) for program in PROGRAMS), 2),
+    *some((program, moment, False) for moment in (("asked", 3), ("running", 2)) for program in PROGRAMS),
     *((program, moment, True) for program in PROGRAMS for moment in ALL),
 ]
 

@@ -1,0 +1,72 @@
+"""Coverage, only where it is needed: `pytest -p tracing` traces what has a floor while the tests beside it run.
+
+Tracing doubles what Python costs, in pytest and in foreign packages too. So it is on while the modules with a floor are
+imported, and from the beginning to the end of each test that is there to reach their lines; it is off while tests are
+collected, and in all other tests.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Generator
+from types import ModuleType
+
+import pytest
+from coverage import Coverage
+
+FLOORED = ("core", "report", "engine", "stores")  # the packages that have a floor, and the folders of their tests
+
+# What only models make the engine do, and workers the stores.
+TOO = frozenset(("test_sessions", "test_restarted_talks", "test_conversations", "test_words_elsewhere"))
+AGAIN = ("file", "postgres")
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin before anything is imported by tests; only who is named with `-p` is asked."""
+    early_config.pluginmanager.register(Tracing())
+
+
+class Tracing:
+    """What traces the tests that are marked `traced`."""
+
+    def __init__(self) -> None:
+        self._coverage = Coverage(data_suffix=True)
+        self._coverage.start()
+        for package in FLOORED:
+            import_all(importlib.import_module(f"remit.{package}"))
+        importlib.import_module("core.made")  # it makes an event of each kind when it is imported
+        self._coverage.stop()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        if not item.get_closest_marker("traced"):
+            return (yield)
+        self._coverage.start()
+        try:
+            return (yield)
+        finally:
+            self._coverage.stop()
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.save()
+
+
+def import_all(package: ModuleType) -> None:
+    """Import the modules of a package, those of packages in it too."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+
+
+def is_traced(item: pytest.Item, folder: str) -> bool:
+    """Whether a test is there to reach lines: not one of random teams, kills, commands or pages, nor the second time on
+    a file or a server, nor what is tried with a hundred examples. Of the contract of stores, a file and a server reach
+    what memory does."""
+    again = (folder == "engine" and is_on_a_disk(item)) or (
+        item.path.stem == "test_contract" and not is_on_a_disk(item)
+    )
+    tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    left_out = any(item.get_closest_marker(name) for name in ("long", "deep", "untraced"))
+    return (folder in FLOORED or item.path.stem in TOO) and not (again or tried_often or left_out)
+
+
+def is_on_a_disk(item: pytest.Item) -> bool:
+    return any(word in item.name.partition("[")[2] for word in AGAIN)
