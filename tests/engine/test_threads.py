@@ -1,6 +1,7 @@
 """One runtime in several threads, and in a process that was forked: it works, or a sentence says why not."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -148,6 +149,20 @@ def test_a_forked_process_goes_on_with_a_connection_of_its_own(tmp_path: Path, o
 
     assert remit.run(rt, "echo", "parent again") == "parent again"
     assert len(asyncio.run(rt.workspace.tasks.runs())) == 4
+    assert asyncio.run(rt.workspace.check()).sound
+
+
+@pytest.mark.rule("store.folder")
+def test_a_forked_process_that_changes_its_folder_keeps_its_store(
+    tmp_path: Path, open_team, monkeypatch: pytest.MonkeyPatch
+):
+    """As daemons do, which fork and change to /."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    rt = open_team("team.db")
+    assert remit.run(rt, "echo", "parent") == "parent"
+    assert in_a_fork(lambda: (os.chdir("elsewhere"), remit.run(rt, "echo", "child"))[1]) == "child"
+    assert len(asyncio.run(rt.workspace.tasks.runs())) == 2
     assert asyncio.run(rt.workspace.check()).sound
 
 

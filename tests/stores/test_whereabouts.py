@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
+from forking import in_a_fork
 from programs import ran
 from remit.core.entry import Draft
 from remit.errors import StoreError
+from remit.ports.views import Beat
 from remit.stores.opening import database_at
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.stores.sqlite.schema import pragmas
@@ -170,3 +172,29 @@ def test_a_mac_is_told_to_have_its_disk_write():
             connection.execute(f"PRAGMA {pragma}")
         names = [one.partition(" ")[0] for one in pragmas("darwin")]
         assert [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == [2, -32768, 1, 1]
+
+
+@pytest.mark.rule("store.folder")
+async def test_a_store_stays_where_it_was_opened_when_the_process_changes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Agents change the folder of their process; the path that was given is relative to the folder before."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with closing(SqliteDatabase("team.db")) as opened:
+        await write(opened, 1)
+        os.chdir("elsewhere")
+        await write(opened, 2)
+        assert await opened.store("w").browse(lambda view: view.head().seq) == 2
+        pulse = opened.pulse("w")
+        assert pulse is not None
+        pulse.write(Beat("one", "here", 1))
+        pulse.close()
+        with closing(opened.contents("w").begin()) as saving:
+            saving.write(b"a file")
+            digest = saving.keep().digest
+        assert [one.digest for one in opened.contents("w").stored()] == [digest]
+        assert in_a_fork(lambda: "a child") == "a child"  # the file is opened again after it
+        await write(opened, 3)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert await kept(tmp_path / "team.db") == "3"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from remit.engine.plans import Schemas
     from remit.ports.models import TextChunk
     from remit.ports.store import WordsCarrier, WordsLine
+    from remit.stores.sqlite.database import SqliteDatabase
 
 DEFAULT_WORKSPACE: Final = "default"
 KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"
@@ -278,6 +279,8 @@ class Opening:
                 "this runtime keeps everything in the memory of the process that this one was forked from; "
                 "keep it in a file to share it, or make a new runtime here"
             )
+        if isinstance(self.store, str | Path) and hasattr(database, "path"):  # it may have changed its folder since
+            self.store = cast("SqliteDatabase", database).path
         forks.keep((self._engine, database))
         self._engine = self._line = self._records = self._database = None
         self._is_announced, self._stops = False, []

@@ -38,12 +38,12 @@ def connect(where: str) -> sqlite3.Connection:
 class WritingConnection:
     """Begins, applies operations, commits or rolls back. It implements the journal's `Sql`."""
 
-    def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
+    def __init__(self, where: str, path: str, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
         self._where = where
         self._journal = Journal(self, fault)
         self._lasting = where != MEMORY
         self._known = known
-        self.place = Whereabouts(where, lasting=self._lasting)
+        self.place = Whereabouts(where, path, lasting=self._lasting)
         self._transaction = threading.Lock()  # held during a transaction on a file, so that a fork can wait for its end
         self._holds = False  # whether a transaction holds the lock above
         self._changes = 0  # rows changed before the open transaction began
@@ -224,7 +224,7 @@ class MemoryConnection(WritingConnection):
         # One byte for the ids of operations and tasks with the same hash: not 0 if one of them may be in the database.
         # Then SQLite decides. Other ids are certainly new. Unlike a set of ids, it does not grow.
         self._used = bytearray(_SLOTS)
-        super().__init__(MEMORY, connection, fault, known)
+        super().__init__(MEMORY, MEMORY, connection, fault, known)
 
     def carry_out(self) -> None:
         deque(starmap(self._execute, self._waiting), maxlen=0)  # a loop without its bytecodes
@@ -446,7 +446,7 @@ class Browser:
 
     def _open(self) -> ReadingConnection:
         self._place.check_file()
-        connection = connect(self._where)
+        connection = connect(self._place.path)
         try:
             connection.execute(f"PRAGMA busy_timeout = {int(self._seconds * 1000)}")
             connection.execute("PRAGMA query_only = ON")

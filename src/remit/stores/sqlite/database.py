@@ -33,7 +33,7 @@ from remit.stores.sqlite.files import (
     ARTIFACTS,
     COMPANIONS,
     MEMORY,
-    Identity,
+    Whereabouts,
     advice,
     identity,
     others,
@@ -192,11 +192,12 @@ _BEAT: Final = queries()["worker_beat"]
 
 
 class SqlitePulse:
-    """Writes the heartbeats of one worker. `file` identifies the file that was opened."""
+    """Writes the heartbeats of one worker, to the file that was opened."""
 
-    def __init__(self, where: str, file: Identity | None, workspace: str, busy_seconds: float) -> None:
+    def __init__(self, where: str, place: Whereabouts, workspace: str, busy_seconds: float) -> None:
         self._where = where
-        self._file = file
+        self._path = place.path
+        self._file = place.main
         self._workspace = workspace
         self._busy = int(busy_seconds * 1000)
         self._using = threading.Lock()  # a fork waits for running writes
@@ -226,7 +227,7 @@ class SqlitePulse:
             if self._elsewhere:
                 raise StoreError(self._elsewhere)
             self._check_file()
-            connection = connect(self._where)
+            connection = connect(self._path)
             try:
                 connection.execute(f"PRAGMA busy_timeout = {self._busy}")
                 connection.execute("PRAGMA synchronous = NORMAL")  # a heartbeat need not survive a power cut
@@ -242,7 +243,7 @@ class SqlitePulse:
             forks.no_more(self)
 
     def _check_file(self) -> None:
-        if identity(self._where) != self._file:
+        if identity(self._path) != self._file:
             raise StoreError(f"{self._where}: the file was moved, removed or replaced; put it back, or start again")
 
     def _drop(self) -> None:
@@ -368,6 +369,8 @@ class SqliteDatabase:
     ) -> None:
         self.where = str(where)
         self.lasting = self.where != MEMORY
+        # An agent or a daemon may change the folder of the process; the store stays where it was opened.
+        self.path = str(Path(where).absolute()) if self.lasting else MEMORY
         self._busy_seconds = busy_seconds
         self._at_rest = False
         self._sinks = Sinks()
@@ -385,17 +388,17 @@ class SqliteDatabase:
 
     def _open(self, fault: Fault, *, create: bool) -> None:
         if self.lasting:
-            forks.refuse_unsafe(self.where)
+            forks.refuse_unsafe(self.path)
             prepare(Path(self.where), create=create)
-        connection = connect(self.where)
+        connection = connect(self.path)
         try:
             set_up(connection, self.where, self._busy_seconds)
             known = KnownSchema(self.where, schema.newest())
             if self.lasting:
-                self.writer = WritingConnection(self.where, connection, fault, known)
+                self.writer = WritingConnection(self.where, self.path, connection, fault, known)
             else:
                 self.writer = MemoryConnection(connection, fault, known)
-            self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection, known)
+            self.reader = ReadingConnection(self.where, connect(self.path) if self.lasting else connection, known)
             if self.lasting:
                 self._prepare_reader()
             self._browser = Browser(self.where, self.writer.place, known, self._busy_seconds)
@@ -459,7 +462,7 @@ class SqliteDatabase:
     def leave(self) -> None:
         why = forks.ELSEWHERE.format(where="a store in memory" if not self.lasting else self.where)
         if self.lasting and not self._at_rest:
-            forks.unsafe(self.where)
+            forks.unsafe(self.path)
         forks.keep((self.writer.connection, self.reader.connection))
         lost = LostConnection(why)
         self.writer.use(lost)
@@ -477,17 +480,17 @@ class SqliteDatabase:
             self.writer.go_on()
 
     def _connect(self) -> None:
-        connection = connect(self.where)
+        connection = connect(self.path)
         set_up(connection, self.where, self._busy_seconds)
         self.writer.use(connection)
-        self.reader.connection = connect(self.where)
+        self.reader.connection = connect(self.path)
         self._prepare_reader()
 
     def contents(self, workspace: str) -> "FileContents":
         from remit.stores.sqlite.contents import FileContents, beside  # noqa: PLC0415 - few programs have artifacts
 
         if self.lasting:
-            return FileContents(beside(self.where), workspace)
+            return FileContents(beside(self.path), workspace)
         return FileContents(self._temporary().path, workspace, durable=False)
 
     def _temporary(self) -> "TemporaryFolder":
@@ -504,7 +507,7 @@ class SqliteDatabase:
     def pulse(self, workspace: str) -> SqlitePulse | None:
         if not self.lasting:
             return None
-        return SqlitePulse(self.where, self.writer.place.main, workspace, self._busy_seconds)
+        return SqlitePulse(self.where, self.writer.place, workspace, self._busy_seconds)
 
     def server_time(self) -> None:
         """Return None: a file has no clock."""
@@ -542,7 +545,7 @@ class SqliteDatabase:
     def end(self) -> "SqliteEnd":
         from remit.stores.sqlite.moving import SqliteEnd  # noqa: PLC0415
 
-        return SqliteEnd(self.where, self._busy_seconds)
+        return SqliteEnd(self.path, self._busy_seconds)
 
     @property
     def key(self) -> SealKey | None:

@@ -126,18 +126,20 @@ Identity: TypeAlias = tuple[int, int]  # the device and the number of a file
 
 
 class Whereabouts:
-    """The files of one store, as they were when it was opened. A store in memory has none."""
+    """The files of one store, as they were when it was opened. A store in memory has none. `path` finds them from every
+    folder that the process changes to; `where` is the name for people."""
 
-    def __init__(self, where: str, *, lasting: bool) -> None:
+    def __init__(self, where: str, path: str, *, lasting: bool) -> None:
         self._where = where
-        self._wal_name = f"{where}-wal"
-        self._shared_name = f"{where}-shm"
+        self.path = path
+        self._wal_name = f"{path}-wal"
+        self._shared_name = f"{path}-shm"
         self._lasting = lasting
         self.settle()
 
     def settle(self) -> None:
         """Record the files as they are now: they have just been opened."""
-        self.main, self._written = _file(self._where) if self._lasting else (None, 0)
+        self.main, self._written = _file(self.path) if self._lasting else (None, 0)
         self._wal = identity(self._wal_name) if self._lasting else None
         self._shared = identity(self._shared_name) if self._lasting else None
         self._lost = ""  # the error for all callers, once a companion file is lost
@@ -146,7 +148,7 @@ class Whereabouts:
         """Raise `StoreError` if a file is not the one that was opened. A lost companion file stays lost."""
         if not self._lasting:
             return
-        main, written = _file(self._where)
+        main, written = _file(self.path)
         self._must_be(main)
         wal, shared = identity(self._wal_name), identity(self._shared_name)
         if (wal != self._wal or shared != self._shared) and not self._lost:
@@ -157,7 +159,7 @@ class Whereabouts:
 
     def check_file(self) -> None:
         """Raise `StoreError` if the file to be reopened is not the one that was opened."""
-        self._must_be(identity(self._where))
+        self._must_be(identity(self.path))
 
     def _must_be(self, main: Identity | None) -> None:
         if main != self.main:
