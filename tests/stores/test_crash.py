@@ -28,11 +28,11 @@ HERE = Path(__file__).parent
 TIMES = [
     ("sets", range(1, 4)),
     ("crowd", range(1, 4)),
-    ("run", range(1, 4)),
+    ("run", range(4, 11, 3)),
     ("messages", range(1, 2)),
     ("cleanup", range(1, 2)),
-    ("run", range(4, 8)),
-    ("run", range(8, 11)),
+    ("run", range(1, 10, 2)),
+    ("run", range(2, 11, 2)),
     ("messages", range(2, 4)),
     ("cleanup", range(2, 4)),
 ]
