@@ -56,6 +56,10 @@ def at(hour: int, minute: int = 0) -> KnownPrices:
         ("gpt-4o-mini", Usage(1_000, 1_000, cached_input=1_000), 75 + 600),
         # $0.80, $0.08 from the cache, $1 into it, $4
         ("claude-3-5-haiku-latest", Usage(1_000, 100, cached_input=500, cache_written=300), 160 + 40 + 300 + 400),
+        # $1.60 into it for an hour
+        ("claude-3-5-haiku-latest", Usage(1_000, cache_written=1_000, cache_written_1h=1_000), 1_600),
+        ("claude-3-5-haiku-latest", Usage(1_000, cache_written=300, cache_written_1h=200), 560 + 100 + 320),
+        ("gpt-4o", Usage(1_000, cache_written=200, cache_written_1h=200), 2_500),
         # $1 input and output, and $12 for a thousand requests
         ("perplexity:sonar", Usage(1_000, 1_000), 1_000 + 1_000 + 12_000),
         ("perplexity:sonar", Usage(1_000, 1_000, requests=3), 2_000 + 36_000),
@@ -111,9 +115,9 @@ def test_sums_are_exact_whatever_the_program_does_with_decimals(known: Prices):
     ("model", "tokens", "output", "millionths"),
     [
         ("gpt-4o", 1_000, 500, 2_500 + 5_000),
-        ("claude-3-5-haiku-latest", 1_000, 100, 1_000 + 400),  # all of it into the cache
-        ("claude-sonnet-4-5", 200_000, 1_000, 750_000 + 15_000),
-        ("claude-sonnet-4-5", 300_000, 1_000, 2_250_000 + 22_500),
+        ("claude-3-5-haiku-latest", 1_000, 100, 1_600 + 400),  # all of it into the cache, for an hour
+        ("claude-sonnet-4-5", 200_000, 1_000, 1_200_000 + 15_000),
+        ("claude-sonnet-4-5", 300_000, 1_000, 3_600_000 + 22_500),
         ("perplexity:sonar", 1_000, 1_000, 2_000 + 12_000),
         ("openai:text-embedding-3-small", 100_000, 0, 2_000),
     ],

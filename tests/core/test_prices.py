@@ -1,5 +1,6 @@
 """Prices: what tokens cost, exact and rounded up."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
@@ -19,24 +20,28 @@ prices = st.builds(
     st.none() | rates.map(dollars),
     st.none() | rates.map(dollars),
     rates.map(dollars),
+    st.none() | rates.map(dollars),
 )
 
 
 @st.composite
 def usages(draw: st.DrawFn) -> Usage:
-    plain, cached, written = draw(tokens), draw(tokens), draw(tokens)
-    return Usage(plain + cached + written, draw(tokens), cached, written, draw(st.integers(0, 9)))
+    plain, cached, short, hour = draw(tokens), draw(tokens), draw(tokens), draw(tokens)
+    written = short + hour
+    return Usage(plain + cached + written, draw(tokens), cached, written, draw(st.integers(0, 9)), hour)
 
 
 def exact(price: Price, usage: Usage) -> Fraction:
     """What it costs as a fraction of a millionth, said without any of the code under test."""
     cached = price.input if price.cached_input is None else price.cached_input
     written = price.input if price.cache_written is None else price.cache_written
+    hour = written if price.cache_written_1h is None else price.cache_written_1h
     million = 1_000_000
     return (
         Fraction((usage.input - usage.cached_input - usage.cache_written) * price.input, million)
         + Fraction(usage.cached_input * cached, million)
-        + Fraction(usage.cache_written * written, million)
+        + Fraction((usage.cache_written - usage.cache_written_1h) * written, million)
+        + Fraction(usage.cache_written_1h * hour, million)
         + Fraction(usage.output * price.output, million)
         + usage.requests * price.request
     )
@@ -51,6 +56,7 @@ def exact(price: Price, usage: Usage) -> Fraction:
         (Usage(1_000, 500), 2_500 + 5_000),
         (Usage(1_000, 500, cached_input=400), 1_500 + 500 + 5_000),
         (Usage(1_000, 500, cached_input=400, cache_written=600), 500 + 1_875 + 5_000),
+        (Usage(1_000, 500, cache_written=600, cache_written_1h=400), 1_000 + 625 + 2_000 + 5_000),
         (Usage(output=1), 10),
         (Usage(1), 3),
         (Usage(3), 8),
@@ -58,7 +64,7 @@ def exact(price: Price, usage: Usage) -> Fraction:
     ],
 )
 def test_a_usage_costs_what_its_parts_do_rounded_up(usage, millionths):
-    price = Price(input="$2.50", output="$10", cached_input="$1.25", cache_written="3.125 USD")
+    price = Price(input="$2.50", output="$10", cached_input="$1.25", cache_written="3.125 USD", cache_written_1h="$5")
 
     assert cost(price, usage) == millionths
 
@@ -79,7 +85,7 @@ def test_a_cost_is_never_too_low_and_less_than_a_millionth_too_high(price, usage
 @pytest.mark.rule("prices.worst")
 @given(prices, usages(), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 4))
 def test_no_call_within_its_limits_costs_more_than_the_worst_case(price, usage, more, longer, tries):
-    one = Usage(usage.input, usage.output, usage.cached_input, usage.cache_written)
+    one = replace(usage, requests=1)
 
     assert cost(price, one) * tries <= worst(price, usage.input + more, usage.output + longer, tries)
 
@@ -88,12 +94,13 @@ def test_no_call_within_its_limits_costs_more_than_the_worst_case(price, usage, 
 def test_the_worst_case_is_all_the_output_at_every_try_and_the_dearest_input():
     assert worst(Price("$3", "$15", "$0.30"), 1_000, 200) == 3_000 + 3_000
     assert worst(Price("$3", "$15", "$0.30", "$3.75"), 1_000, 200) == 3_750 + 3_000
+    assert worst(Price("$3", "$15", "$0.30", "$3.75", cache_written_1h="$6"), 1_000, 200) == 6_000 + 3_000
     assert worst(Price("$3", "$15", request="$0.01"), 1_000, 200, tries=4) == 4 * (3_000 + 3_000 + 10_000)
     assert worst(Price("$1", "$1"), 1, 0, tries=3) == 3
 
 
 @pytest.mark.rule("input.told")
-@pytest.mark.parametrize("part", ["input", "output", "cached_input", "cache_written", "requests"])
+@pytest.mark.parametrize("part", ["input", "output", "cached_input", "cache_written", "requests", "cache_written_1h"])
 @pytest.mark.parametrize("wrong", [-1, None, 1.5, True, "7", 2**63])
 def test_what_was_not_counted_is_not_a_usage(part, wrong):
     with pytest.raises(BadInput, match=f"usage: {part} is a whole number of at least 0"):
@@ -104,6 +111,8 @@ def test_what_was_not_counted_is_not_a_usage(part, wrong):
 def test_what_a_cache_did_is_part_of_the_input():
     with pytest.raises(BadInput, match="5 from a cache and 6 put into one are more than 10, so add them to it"):
         Usage(10, cached_input=5, cache_written=6)
+    with pytest.raises(BadInput, match="6 for an hour are more than 5, so add them to it"):
+        Usage(10, cache_written=5, cache_written_1h=6)
 
 
 @pytest.mark.rule("input.told", "credits.unit")

@@ -368,6 +368,7 @@ CACHED = {
         "output_tokens": 7,
         "cache_read_input_tokens": 60,
         "cache_creation_input_tokens": 10,
+        "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 4},
     },
 }
 
@@ -376,7 +377,7 @@ CACHED = {
 @dialects
 @streams
 async def test_usage_has_cached_parts_where_the_format_has_them(dialect: str, stream: bool):
-    usage = Usage(100, 7, cached_input=60, cache_written=10)
+    usage = Usage(100, 7, cached_input=60, cache_written=10, cache_written_1h=4)
     told = usage_of(await one(Says(SENTENCE, usage=usage), dialect, stream=stream))
 
     assert told.items() >= CACHED[dialect].items()

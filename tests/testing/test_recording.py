@@ -48,7 +48,8 @@ async def test_a_script_is_kept_as_python_and_has_no_key():
         "    Calls('add', '{}', id='c', usage=(9, 4)),\n"
         "    Says(\"it's three\", usage='missing'),\n"
         "    Empty(usage=(3, 0)),\n"
-        "    Says('cut', usage=Usage(input=9, output=4, cached_input=5, cache_written=0, requests=1), limited=True),\n"
+        "    Says('cut', usage=Usage(input=9, output=4, cached_input=5, cache_written=0, "
+        "requests=1, cache_written_1h=0), limited=True),\n"
         "    Fails(429, code='insufficient_quota', message='no money'),\n"
         "]\n"
     )

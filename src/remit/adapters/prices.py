@@ -153,6 +153,7 @@ def _cost(listed: "ModelPrice", usage: Usage) -> int | None:
         output_tokens=usage.output,
         cache_read_tokens=usage.cached_input,
         cache_write_tokens=usage.cache_written,
+        cache_write_1h_tokens=usage.cache_written_1h,
     )
     with localcontext(_EXACT):
         total = listed.calc_price(tokens)["total_price"]  # the price of one request

@@ -588,6 +588,9 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "output": _rate("output", "Output."),
             "cached_input": _rate("cached_input", "Input read from a cache."),
             "cache_written": _rate("cache_written", "Input written to a cache."),
+            "cache_written_1h": _rate(
+                "cache_written_1h", "Input written to a cache for an hour [default: cache_written]."
+            ),
             "request": _rate("request", "An amount for every request."),
         },
         many=True,

@@ -100,7 +100,7 @@ PER: Final = 1_000_000  # tokens per unit of price
 PER_MESSAGE: Final = 3  # tokens around each message: role, start and end
 MOST_COUNTED: Final = 100_000_000  # tokens of one request; a higher count from a provider is wrong
 RateGiven: TypeAlias = str | Literal[0]  # as callers write them; a price cannot be None
-_COUNTS: Final = ("input", "output", "cached_input", "cache_written", "requests")
+_COUNTS: Final = ("input", "output", "cached_input", "cache_written", "requests", "cache_written_1h")
 _WHOLE: Final = {int}
 _LONGEST: Final = 1 << 31  # of a text to count, in characters
 
@@ -108,17 +108,19 @@ _LONGEST: Final = 1 << 31  # of a text to count, in characters
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The token counts that a provider reported. `input` is the whole input; `cached_input` is the part that was read
-    from a cache and `cache_written` the part that was written to one. `output` is the whole output, and `requests` the
-    number of requests."""
+    from a cache and `cache_written` the part that was written to one. `cache_written_1h` is the part of `cache_written`
+    that the cache keeps for an hour. `output` is the whole output, and `requests` the number of requests."""
 
     input: int = 0
     output: int = 0
     cached_input: int = 0
     cache_written: int = 0
     requests: int = 1
+    cache_written_1h: int = 0
 
     def __post_init__(self) -> None:
-        if not are_counts(self.input, self.output, self.cached_input, self.cache_written, self.requests):
+        counts = (self.input, self.output, self.cached_input, self.cache_written, self.requests, self.cache_written_1h)
+        if not are_counts(*counts):
             for name in _COUNTS:
                 counted(getattr(self, name), f"usage: {name}")
         if self.cached_input + self.cache_written > self.input:
@@ -126,18 +128,25 @@ class Usage:
                 f"usage: input is everything that was read; {self.cached_input:,} from a cache and "
                 f"{self.cache_written:,} put into one are more than {self.input:,}, so add them to it"
             )
+        if self.cache_written_1h > self.cache_written:
+            raise BadInput(
+                f"usage: cache_written is everything that was put into a cache; {self.cache_written_1h:,} for an hour "
+                f"are more than {self.cache_written:,}, so add them to it"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
     """The price of a million tokens: `Price(input="$2.50", output="$10")`. Cached input costs the same as other input
-    unless `cached_input` or `cache_written` says otherwise. `request` is added for every request."""
+    unless `cached_input` or `cache_written` says otherwise, and `cache_written_1h` costs the same as `cache_written`.
+    `request` is added for every request."""
 
     input: int
     output: int
     cached_input: int | None = None
     cache_written: int | None = None
     request: int = 0
+    cache_written_1h: int | None = None
 
     if TYPE_CHECKING:  # what callers may pass; stored in millionths of a dollar
 
@@ -148,12 +157,13 @@ class Price:
             cached_input: CreditsGiven = None,
             cache_written: CreditsGiven = None,
             request: RateGiven = 0,
+            cache_written_1h: CreditsGiven = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         for part in fields(self):
             found = credits(getattr(self, part.name), f"price: {part.name}")
-            if found is None and part.name not in ("cached_input", "cache_written"):
+            if found is None and part.name not in ("cached_input", "cache_written", "cache_written_1h"):
                 raise BadInput(f'price: {part.name} is an amount such as "$2.50", or 0 for nothing, not None')
             object.__setattr__(self, part.name, found)
 
@@ -173,10 +183,12 @@ def cost(price: Price, usage: Usage) -> int:
     of_type(usage, Usage, "usage takes Usage(...)")
     cached = price.input if price.cached_input is None else price.cached_input
     written = price.input if price.cache_written is None else price.cache_written
+    kept = written if price.cache_written_1h is None else price.cache_written_1h
     total = (
         (usage.input - usage.cached_input - usage.cache_written) * price.input
         + usage.cached_input * cached
-        + usage.cache_written * written
+        + (usage.cache_written - usage.cache_written_1h) * written
+        + usage.cache_written_1h * kept
         + usage.output * price.output
     )
     return countable(-(-total // PER) + usage.requests * price.request)
@@ -191,11 +203,12 @@ def worst(price: Price, input_tokens: int, max_output: int, tries: int = 1) -> i
 
 def readings(input_tokens: int, max_output: int) -> tuple[Usage, ...]:
     """Return the usages of which one is the most expensive: nothing cached, everything read from a cache, everything
-    written to one."""
+    written to one, and that for an hour."""
     return (
         Usage(input_tokens, max_output),
         Usage(input_tokens, max_output, cached_input=input_tokens),
         Usage(input_tokens, max_output, cache_written=input_tokens),
+        Usage(input_tokens, max_output, cache_written=input_tokens, cache_written_1h=input_tokens),
     )
 
 

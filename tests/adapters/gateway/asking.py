@@ -7,7 +7,7 @@ from typing import Any
 from remit.adapters.prices import KnownPrices, Price
 from remit.settings import System
 
-RATE = Price(input="$1", output="$2", cached_input="$0.1")
+RATE = Price(input="$1", output="$2", cached_input="$0.1", cache_written="$1.25", cache_written_1h="$2")
 KEY = "sk-real-key-0123456789"
 SYSTEM = System(prices=KnownPrices(dict.fromkeys(("claude-x", "claude-y", "gpt-x", "gemini-x"), RATE)))
 

@@ -60,6 +60,23 @@ async def test_a_program_asks_a_model_and_its_task_pays():
     assert "sk-of-the-environment" not in json.dumps(environment)
 
 
+@pytest.mark.rule("gateway.money", "gateway.usage")
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_kept_in_a_cache_for_an_hour_is_paid_as_that(stream: bool):
+    usage = Usage(1_000, 50, cached_input=100, cache_written=700, cache_written_1h=400)
+    async with team([Says("hello", usage=usage)], f"print(json.dumps(ask(task, stream={stream})))") as (rt, _):
+        await rt.run("porter", "say hello", credits="$0.50")
+        assert (await rt.workspace.money.spend()).total.credits == 200 + 10 + 375 + 800 + 100
+        (answered,) = [one for one in await rt.workspace.journal.history() if one.kind == "model.answered"]
+        assert answered.data["usage"] == {
+            "input": 1_000,
+            "output": 50,
+            "cached_input": 100,
+            "cache_written": 700,
+            "cache_written_1h": 400,
+        }
+
+
 @pytest.mark.rule("gateway.money")
 async def test_a_request_that_cannot_be_paid_stops_the_program_with_the_sentence():
     code = "status, body = ask(task)\nprint(body, file=sys.stderr)\nsys.exit(1)"

@@ -31,6 +31,7 @@ MESSAGES_STREAM = sse(
                 "input_tokens": 10,
                 "cache_read_input_tokens": 5,
                 "cache_creation_input_tokens": 3,
+                "cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 2},
                 "output_tokens": 1,
             },
         },
@@ -109,7 +110,7 @@ GEMINI_STREAM = sse(
 )
 STREAMS = {
     "gemini": (GEMINI, GEMINI_STREAM, Usage(18, 20, 5)),
-    "messages": (MESSAGES, MESSAGES_STREAM, Usage(18, 20, 5, 3)),
+    "messages": (MESSAGES, MESSAGES_STREAM, Usage(18, 20, 5, 3, cache_written_1h=2)),
     "chat": (CHAT, CHAT_STREAM, Usage(18, 20, 5, 3)),
     "responses": (RESPONSES, RESPONSES_STREAM, Usage(18, 20, 5, 3)),
 }
@@ -179,6 +180,15 @@ def test_usage_that_is_missing_or_cannot_be_true_is_no_usage():
     for usage in ({"candidatesTokenCount": 3}, {"promptTokenCount": 5, "candidatesTokenCount": -1}, {}, None):
         _, reader = read(GEMINI, [sse({**content({"text": "x"}, finishReason="STOP"), "usageMetadata": usage})])
         assert (reader.answer.usage, reader.answer.ended) == (None, True)
+
+
+@pytest.mark.rule("gateway.usage")
+def test_usage_that_is_repeated_without_the_ages_of_the_cache_keeps_them():
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 3, "output_tokens": 1}
+    ages = {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 2}
+    begun = {"type": "message_start", "message": {"model": "claude-x", "usage": {**usage, "cache_creation": ages}}}
+    _, reader = read(MESSAGES, [sse(begun, {"type": "message_delta", "usage": {**usage, "output_tokens": 7}})])
+    assert reader.answer.usage == Usage(13, 7, 0, 3, cache_written_1h=2)
 
 
 @pytest.mark.rule("gateway.usage")

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ValidationError
 from adapters.turns import Journal, handed_over, nothing_left, run
 from remit.adapters.langgraph import LangGraphGuest, Middleware, boxed, governed, verb_tools
 from remit.adapters.langgraph.talking import restored
+from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure
 from remit.errors import BadInput
 from remit.testing.models import Calls, ModelServer, Says, Slow, model_server
@@ -374,6 +375,29 @@ async def test_a_model_that_knows_nothing_of_async_is_governed_too():
         assert await run(guest, "sing", journal) == "sing, {'max_tokens': 4096}"
     assert await run(guest, "sing", hear=heard.append) == "la la"
     assert (journal.sent, heard) == (1, ["la", " la"])
+
+
+@pytest.mark.rule("guest.model")
+@pytest.mark.parametrize("sum_", [0, 40])
+async def test_input_that_a_cache_keeps_for_an_hour_is_counted_apart(sum_: int):
+    details = {
+        "cache_read": 50,
+        "cache_creation": sum_,  # 0 beside the parts, in newer versions of the provider's package
+        "ephemeral_5m_input_tokens": 10,
+        "ephemeral_1h_input_tokens": 30,
+    }
+
+    class Kept(Old):
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+            usage: Any = {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107, "input_token_details": details}
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("hi", usage_metadata=usage))])
+
+    async def guest(turn: Any) -> Any:
+        return (await governed(Kept()).ainvoke(turn.task)).text
+
+    journal = Journal()
+    await run(guest, "sing", journal)
+    assert journal.replies[0].usage == Usage(100, 7, 50, 40, cache_written_1h=30)
 
 
 # -- failures -------------------------------------------------------------------------------------------------------

@@ -46,6 +46,15 @@ async def test_an_answer_comes_back_with_what_it_cost(dialect: str, listens: boo
 
 @streams
 @dialects
+async def test_cached_parts_are_counted_where_the_format_has_them(dialect: str, listens: bool):
+    usage = Usage(120, 30, cached_input=60, cache_written=20, cache_written_1h=15)
+    _, turn, _ = await ask(Says("hello", usage=usage), dialect, listens=listens)
+    [reply] = turn.replies
+    assert reply.usage == (usage if dialect == "messages" else replace(usage, cache_written_1h=0))
+
+
+@streams
+@dialects
 async def test_calls_of_tools_are_named(dialect: str, listens: bool):
     wanted = Calls("add", {"a": 1}, also=[Calls("look", {"at": "sky"})], text="let me see")
     answer, turn, _ = await ask(wanted, dialect, listens=listens)

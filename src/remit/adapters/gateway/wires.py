@@ -6,6 +6,7 @@ spells a refusal so that the program stops at once and shows the sentence. Nothi
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -259,10 +260,12 @@ class Messages(WireFormat):
         read, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
         known = answer.usage or Usage()
         if are_counted(usage, "input_tokens"):
-            known = Usage(usage["input_tokens"] + read + written, known.output, read, written)
+            ages = fields(usage.get("cache_creation"))  # only at the beginning
+            hour = min(written, count(ages.get("ephemeral_1h_input_tokens")) if ages else known.cache_written_1h)
+            known = Usage(usage["input_tokens"] + read + written, known.output, read, written, cache_written_1h=hour)
             answer.read = known.input
         if are_counted(usage, "output_tokens"):
-            known = Usage(known.input, usage["output_tokens"], known.cached_input, known.cache_written)
+            known = replace(known, output=usage["output_tokens"])
         if known.input:
             answer.usage = known
 

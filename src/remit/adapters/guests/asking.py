@@ -180,12 +180,14 @@ def told(value: Json) -> str:
     return value if isinstance(value, str) else encode(value)
 
 
-def usage_of(read: int, written: int, cached: int = 0, cache_written: int = 0) -> Usage | None:
+def usage_of(
+    read: int, written: int, cached: int = 0, cache_written: int = 0, cache_written_1h: int = 0
+) -> Usage | None:
     """Return the provider's token count, or None if it reported none that can be true."""
     if (read <= 0 and written <= 0) or max(read, written) > MOST_COUNTED:
         return None
     try:
-        return Usage(read, written, cached, cache_written)
+        return Usage(read, written, cached, cache_written, cache_written_1h=cache_written_1h)
     except BadInput:
         return None
 

@@ -312,9 +312,11 @@ def _usage(message: AIMessage) -> Usage | None:
     found = message.usage_metadata
     if found is None:
         return None
-    details = found.get("input_token_details") or {}
-    cached, written = details.get("cache_read") or 0, details.get("cache_creation") or 0
-    return usage_of(found["input_tokens"], found["output_tokens"], cached, written)
+    details = cast("Mapping[str, int | None]", found.get("input_token_details") or {})
+    # Of a cache with two ages, the framework reports the parts and leaves the sum at 0.
+    short, hour = (details.get(f"ephemeral_{age}_input_tokens") or 0 for age in ("5m", "1h"))
+    cached, written = details.get("cache_read") or 0, max(details.get("cache_creation") or 0, short + hour)
+    return usage_of(found["input_tokens"], found["output_tokens"], cached, written, hour)
 
 
 def _failure(error: Exception) -> ModelFailure | None:

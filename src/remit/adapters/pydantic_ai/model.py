@@ -24,7 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
 from remit.adapters.bodies import bounded, unreadable
-from remit.adapters.guests import NextRequest, conversed
+from remit.adapters.guests import NextRequest, conversed, usage_of
 from remit.adapters.pydantic_ai.clients import (
     Clients,
     EmptyAnswer,
@@ -47,7 +47,7 @@ from remit.adapters.pydantic_ai.talking import (
     trimmed,
 )
 from remit.core.artifact import Artifact, digests_in, reference_in
-from remit.core.prices import Usage, are_counts
+from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.secret import Secret
 from remit.errors import BadInput, Refused
@@ -325,7 +325,7 @@ class _Asked:
             text = encoded(answer)
         except ValueError:  # it contains something that cannot be serialized
             raise UnexpectedModelBehavior("the answer cannot be kept as text") from None
-        return ModelAnswer(text, tried.model, usage_of(answer), calls_of(answer), answer)
+        return ModelAnswer(text, tried.model, _usage(answer), calls_of(answer), answer)
 
 
 async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> ModelResponse:
@@ -344,13 +344,10 @@ async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> Model
     return answer
 
 
-def usage_of(answer: ModelResponse) -> Usage | None:
+def _usage(answer: ModelResponse) -> Usage | None:
     """Return the provider's token count, or None if it reported none that can be true."""
     told = answer.usage
-    counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
-    if told.unmeasured_requests or not are_counts(*counts):
+    if told.unmeasured_requests:
         return None
-    read, written, cached, kept = counts
-    if not (read or written) or cached + kept > read:
-        return None
-    return Usage(read, written, cached, kept)
+    parts = (told.cache_read_tokens, told.cache_write_tokens, told.cache_write_1h_tokens)
+    return usage_of(told.input_tokens, told.output_tokens, *parts)

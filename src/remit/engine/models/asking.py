@@ -589,6 +589,8 @@ def _told(reply: ModelAnswer, cost: int | None, elapsed: int) -> dict[str, Json]
         counts: dict[str, Json] = {"input": usage.input, "output": usage.output}
         if usage.cached_input or usage.cache_written:
             counts |= {"cached_input": usage.cached_input, "cache_written": usage.cache_written}
+        if usage.cache_written_1h:
+            counts["cache_written_1h"] = usage.cache_written_1h
         data["usage"] = counts
     if cost is not None:
         data["cost"] = cost

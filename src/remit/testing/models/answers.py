@@ -32,12 +32,14 @@ class ScriptedCall(NamedTuple):
 
 
 class TokenCounts(NamedTuple):
-    """What a model reports of its tokens: all that it read and wrote, and the cached parts of what it read."""
+    """What a model reports of its tokens: all that it read and wrote, and the cached parts of what it read. Of the
+    tokens that are stored, `stored_1h` are stored for an hour."""
 
     asked: int
     written: int
     cached: int = 0
     stored: int = 0
+    stored_1h: int = 0
 
 
 class ScriptedAnswer(NamedTuple):
@@ -76,7 +78,8 @@ def _arguments(given: Mapping[str, Any] | str) -> str:
 
 def _usage(given: UsageGiven, request: ModelRequest, written: str) -> TokenCounts | None:
     if isinstance(given, Usage):
-        return TokenCounts(given.input, given.output, given.cached_input, given.cache_written)
+        parts = (given.cached_input, given.cache_written, given.cache_written_1h)
+        return TokenCounts(given.input, given.output, *parts)
     match given:
         case "missing":
             return None

@@ -88,7 +88,7 @@ def _chat_usage(found: ScriptedAnswer) -> dict[str, Any] | None:
 
 
 def _cached_parts(usage: TokenCounts) -> dict[str, int]:
-    _asked, _written, cached, stored = usage
+    _asked, _written, cached, stored, _ = usage
     return {"cached_tokens": cached, **({"cache_write_tokens": stored} if stored else {})}
 
 
@@ -254,10 +254,15 @@ def _messages_stop(found: ScriptedAnswer) -> str:
     return "max_tokens" if found.limited else "tool_use" if found.calls else "end_turn"
 
 
-def _messages_usage(usage: TokenCounts) -> dict[str, int]:
+def _messages_usage(usage: TokenCounts) -> dict[str, Any]:
     """Return the usage; here the input is without its cached parts."""
-    asked, written, cached, stored = usage
-    parts = {"cache_read_input_tokens": cached, "cache_creation_input_tokens": stored} if cached or stored else {}
+    asked, written, cached, stored, hour = usage
+    parts: dict[str, Any] = {}
+    if cached or stored:
+        parts = {"cache_read_input_tokens": cached, "cache_creation_input_tokens": stored}
+    if stored:
+        ages = {"ephemeral_5m_input_tokens": stored - hour, "ephemeral_1h_input_tokens": hour}
+        parts["cache_creation"] = ages
     return {"input_tokens": asked - cached - stored, "output_tokens": written, **parts}
 
 

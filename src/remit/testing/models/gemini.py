@@ -63,7 +63,7 @@ def _finish(found: ScriptedAnswer) -> str:
 def _usage(found: ScriptedAnswer) -> dict[str, Any]:
     if found.usage is None:
         return {}
-    asked, written, cached, _ = found.usage
+    asked, written, cached, *_ = found.usage
     parts = {"cachedContentTokenCount": cached} if cached else {}
     counts = {"promptTokenCount": asked, "candidatesTokenCount": written, "totalTokenCount": asked + written}
     return {"usageMetadata": {**counts, **parts}}
