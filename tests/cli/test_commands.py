@@ -76,6 +76,7 @@ async def slow(turn):
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "team.py").write_text(TEAM)
     (tmp_path / "broken_team.py").write_text("import remit\n1 / 0\n")
+    (tmp_path / "refused_team.py").write_text("import remit\nrt = remit.Runtime()\nrt.add(3)\n")
     (tmp_path / "unfinished.py").write_text("def half(\n")
     return tmp_path
 
@@ -269,6 +270,7 @@ def test_run_as_json_is_one_document(folder: Path):
         (["run", "team", "lead", "x"], 2, "module:name"),
         (["run", "nothere:rt", "lead", "x"], 2, "cannot be imported"),
         (["run", "broken_team:rt", "lead", "x"], 2, "ZeroDivisionError: division by zero (broken_team.py, line 2)"),
+        (["run", "refused_team:rt", "lead", "x"], 2, "(refused_team.py, line 3)"),  # not the line of remit
         (["run", "unfinished:rt", "lead", "x"], 2, "SyntaxError"),
         (["run", "team:not_a_runtime", "lead", "x"], 2, "it has rt"),
         (["run", "team:rt", "nobody", "x"], 3, "there is no agent 'nobody'"),

@@ -40,7 +40,7 @@ def import_from(name: str, folder: Path) -> ModuleType:
     except ImportError as error:
         raise BadInput(f"module {shown(name)} cannot be imported: {error}") from error
     except Exception as error:  # the user's own code: the error must say where it failed
-        raise BadInput(f"module {shown(name)} broke while it was imported: {_where(error)}") from error
+        raise BadInput(f"module {shown(name)} broke while it was imported: {_where(error, place)}") from error
 
 
 def found_at(where: str, folder: Path) -> Any:
@@ -129,13 +129,16 @@ def _names_in(body: Sequence[ast.stmt]) -> set[str]:
     return made
 
 
-def _where(error: Exception) -> str:
-    """Return the error with its place: ValueError: no such key (team.py, line 7)."""
+def _where(error: Exception, folder: str) -> str:
+    """Return the error with its place: ValueError: no such key (team.py, line 7). If a library raised it, the place is
+    the last line of the folder's own code before that."""
     what = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:
         return what
-    return f"{what} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    own = [one for one in frames if one.filename.startswith(folder) and "site-packages" not in one.filename]
+    last = (own or frames)[-1]
+    return f"{what} ({Path(last.filename).name}, line {last.lineno})"
 
 
 # -- channels, servers and forms -----------------------------------------------------------------------------
