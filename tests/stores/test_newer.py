@@ -2,14 +2,19 @@
 
 import asyncio
 import logging
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import anyio
 import psycopg
 import pytest
+from anyio import to_thread
 
+from commands import plain_environment
+from programs import running
 from remit import Card, Runtime, Turn
 from remit.core.entry import Draft
 from remit.errors import NewerStore
@@ -114,3 +119,18 @@ async def test_a_worker_stops_and_says_so_once(place: Where, at_work: bool, capl
         assert rt.running() == 0
     said = [record.getMessage() for record in caplog.records if "newer remit" in record.getMessage()]
     assert [line.partition(": ")[0] for line in said] == ["this process has stopped carrying out tasks"]
+
+
+@pytest.mark.parametrize("words", ["worker team:rt", "serve team:rt --port 0", "serve --port 0"])
+async def test_a_command_ends_so_that_its_supervisor_can_start_the_new_version(
+    place: Where, tmp_path: Path, words: str
+):
+    (tmp_path / "team.py").write_text("import remit\nrt = remit.Runtime()\n")
+    env = {**plain_environment(), "XDG_STATE_HOME": str(tmp_path)}
+    command = ("-m", "remit", *words.split(), "--store", place.where)
+    with running(*command, cwd=tmp_path, env=env) as program:
+        assert "workspace default" in await to_thread.run_sync(program.stdout.readline)
+        place.renumber()
+        _, complaints = await to_thread.run_sync(program.communicate, "", PATIENCE)
+        assert program.wait() == 5
+    assert re.search(SENTENCE, complaints)

@@ -20,7 +20,7 @@ from remit.cli.options import InWorkspace, OwnStore, aside, store_at, workspace_
 from remit.cli.web import OpenServer, ServeAddress, hands, must_have_server, open_server
 from remit.core.checks import between, whole
 from remit.engine.settings import HANDS
-from remit.errors import BadInput
+from remit.errors import BadInput, NewerStore, StoreError
 from remit.report.figures import count
 from remit.runtime.workspace import Workspace, opening_of
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from remit.server.serve import PortServer
 
 _PORTS: Final = 65_535
+_LOOK_SECONDS: Final = 1.0  # at most so often, the store is asked whether a newer remit has migrated it
 
 
 def serve(
@@ -135,7 +136,7 @@ async def _serve(
                     _say_token(opened)
                 for sentence, style in await _news(workspace, loaded):
                     aside().print(Text(sentence, style), soft_wrap=True)
-                await _until_told(opened.server, serving, heard)
+                await _until_told(opened.server, serving, heard, workspace)
     return 0
 
 
@@ -146,12 +147,36 @@ def _say_token(opened: OpenServer) -> None:
     aside().print(Text(f"commands on this machine find the token in {opened.file}", "dim"), soft_wrap=True)
 
 
-async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: Interrupts) -> None:
+async def _until_told(server: PortServer, serving: asyncio.Task[None], heard: Interrupts, workspace: Workspace) -> None:
     told = asyncio.create_task(heard.first.wait())
-    await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
+    outgrown = asyncio.create_task(_outgrown(workspace))
+    await asyncio.wait((serving, told, outgrown), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     server.end()
     await serving
+    if not outgrown.cancel():
+        outgrown.result()
+
+
+async def _outgrown(workspace: Workspace) -> None:
+    """Raise `NewerStore` when a newer remit has migrated the store: this server could only refuse requests from then
+    on, and its supervisor starts the new version only after it has ended."""
+    store = opening_of(workspace).records
+    rung = asyncio.Event()
+    stop = store.listen(rung.set)
+    try:
+        while True:
+            try:
+                await store.read(lambda view: view.head())
+            except StoreError as error:
+                if isinstance(error, NewerStore):
+                    raise
+                # Other errors may pass; each request reports them.
+            await asyncio.sleep(_LOOK_SECONDS)
+            await rung.wait()
+            rung.clear()
+    finally:
+        stop()
 
 
 async def _news(workspace: Workspace, loaded: Team | None) -> list[tuple[str, str]]:

@@ -473,6 +473,8 @@ class ResidentWorker:
         if self._services.heartbeat.lasting:  # in memory there are no other processes
             try:
                 await self._services.heartbeat.publish()
+            except NewerStore:
+                pass  # reported by the worker
             except StoreError as error:
                 _log.warning("the cards of agents could not be published, trying again: %s", error)
 
