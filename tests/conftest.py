@@ -9,6 +9,7 @@ from examples.real_model.smollm import is_there
 from hypothesis import settings
 
 import remit
+from deep import beyond_each_once
 from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import in_memory, team
@@ -61,6 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("deep")
         if is_traced(item, folder):
             item.add_marker("traced")
+    for item in beyond_each_once(item for item in items if "adapters" in item.path.parts):
+        item.add_marker("deep")
     items.sort(key=lambda item: item.path.stem not in LONG)  # else one worker is at them when the others are done
     if config.getoption("quick"):
         left_out = {

@@ -8,6 +8,13 @@ import pytest
 from workers.crew import Crew, as_url
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most of the engine's tests that are made again on PostgreSQL to `make deep`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.originalname in getattr(item.module, "AGAIN", ()):
+            item.add_marker("deep")
+
+
 @pytest.fixture
 def crew(address: str, tmp_path) -> Iterator[Crew]:
     with _gone_at_its_end(Crew(as_url(address), tmp_path)) as made:

@@ -202,6 +202,8 @@ def rt(request: pytest.FixtureRequest, address: str, clock: FakeClock) -> Iterat
         yield runtime
 
 
+AGAIN = {f"test_{module}_{name}" for module, names in CHOSEN.items() for name in names[1:]}  # left to make deep
+
 for _module, _names in CHOSEN.items():
     for _name in _names:
         _test = getattr(import_module(f"engine.test_{_module}"), f"test_{_name}")
