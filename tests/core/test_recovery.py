@@ -53,6 +53,7 @@ LONG = ModelFailure("overflow", 400, "context_length_exceeded")
 WRONG = ModelFailure("rejected", 400)
 GONE = ModelFailure("not-found", 404)
 DOWN = ModelFailure("unavailable", 503)
+SILENT = ModelFailure("empty")
 SLOW = ModelFailure("timeout")
 
 BIG = Choice("big", ("k1", "k2"))
@@ -476,6 +477,16 @@ def test_what_is_wrong_in_itself_is_asked_of_nobody_else():
 # --- what is said ------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("model.empty")
+def test_a_model_that_says_nothing_is_asked_once_more_and_then_the_next_one_without_a_pause():
+    found = world([BIG, SMALL], [SILENT, SILENT, SILENT, None], until=NOW + HOUR)
+
+    assert [(one.model, one.wait) for one in found.tries] == [("big", 0), ("big", 0), ("small", 0), ("small", 0)]
+    assert found.tries[0].key == found.tries[1].key
+    assert found.end is None
+    assert charged(SILENT) == "whole"
+
+
 @pytest.mark.rule("model.gave-up")
 def test_a_sentence_tells_what_became_of_each():
     choices = [Choice("down"), Choice("big", ("k1", "k2"))]
@@ -507,6 +518,11 @@ def test_a_model_that_rests_is_told_once_whatever_keys_it_has():
         ([], [], "there is none to ask; name a model"),
         ([SMALL], [SLOW] * 4, "small: timeout; try again later"),
         ([SMALL], [GONE], "small: not-found (404); check the names of the models"),
+        (
+            [SMALL],
+            [SILENT] * 2,
+            ("small: an empty answer, without text and without a tool call; ask in another way, or name another model"),
+        ),
         ([SMALL], [WRONG], "small: rejected (400); the request itself is wrong, so it is not asked again; change it"),
         (
             [SMALL],
@@ -566,7 +582,7 @@ def test_whatever_happens(choices, outcomes, state, until, trim):
     found = world(choices, outcomes, state=state, until=until, trim=trim)
 
     pairs = {(choice.model, key) for choice in choices for key in choice.keys or ("",)}
-    assert len(found.tries) <= (len(pairs) + 1) * (len(WAITS) + 1) + TRIMS  # it ends
+    assert len(found.tries) <= (len(pairs) + 1) * (len(WAITS) + 1) + TRIMS + len(choices)  # it ends
     assert all((one.model, one.key) in pairs for one in found.tries)
     assert sum(one.wait > 0 for one in found.tries) <= len(WAITS)
     assert all(at < until for at in found.times)

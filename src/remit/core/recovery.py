@@ -23,14 +23,15 @@ FailureKind = Literal[
     "connection",
     "timeout",
     "broken",
+    "empty",
 ]
 
 # Failures of the key: another key may succeed.
 KEY_KINDS: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "billing", "auth", "forbidden", "no-key"))
 # Failures that no pause fixes: the owner of the key must act.
 LASTING: Final[frozenset[FailureKind]] = frozenset(("billing", "auth", "forbidden", "no-key"))
-# Failures without an answer, although the request may have arrived and cost money.
-_UNANSWERED: Final[frozenset[FailureKind]] = frozenset(("timeout", "connection", "broken"))
+# Failures without an answer that can be used, although the request may have arrived and cost money.
+_UNANSWERED: Final[frozenset[FailureKind]] = frozenset(("timeout", "connection", "broken", "empty"))
 
 # A provider's code is more specific than its status.
 _CODES: Final[dict[tuple[int, str], FailureKind]] = {
@@ -327,8 +328,9 @@ class _Search:
         self._failures: dict[tuple[str, str], ModelFailure] = {}  # the last failure of each, for the error
         self._round: set[tuple[str, str]] = set()  # failed since the last pause
         self._waiting: dict[tuple[str, str], int] = {}  # failed earlier, and paused until this time
-        self._gone: set[tuple[str, str]] = set()  # models that do not exist, and keys that are not set
-        self._same: tuple[str, str] | None = None  # to be asked again with a shorter context
+        self._gone: set[tuple[str, str]] = set()  # models that do not exist or say nothing, and keys that are not set
+        self._same: tuple[str, str] | None = None  # to be asked again at once
+        self._silent: set[str] = set()  # models that gave an empty answer
         self._stopped: Stopped | None = None
 
     def next(self, situation: Situation) -> ModelTry | GaveUp:
@@ -338,7 +340,7 @@ class _Search:
         if now >= self._until:
             return self._gave_up("deadline", situation)
         ready = [pair for pair in self._pairs(state) if pair not in self._round and self._rests(pair, state) <= now]
-        # The context was too long: ask the same model with a shorter one before any other.
+        # The context was too long, or the answer empty: ask the same model again before any other.
         if self._same in ready:
             ready = [self._same]
         return self._tries[ready[0]]._replace(trim=self._trim) if ready else self._pause(situation)
@@ -353,7 +355,10 @@ class _Search:
                 self._same = pair
             case "overflow" | "rejected":
                 self._stopped = failure.kind
-            case "not-found":
+            case "empty" if tried.model not in self._silent:
+                self._silent.add(tried.model)
+                self._same = pair
+            case "not-found" | "empty":  # neither a pause nor another key helps
                 self._gone.update(other for other in self._tries if other[0] == tried.model)
             case "no-key":
                 self._gone.add(pair)
@@ -451,6 +456,8 @@ def sentence(gave_up: GaveUp) -> str:
 def _told(tried: Tried) -> str:
     who = f"{tried.model} with key '{tried.key}'" if tried.key else tried.model
     said = f', "{tried.said}"' if tried.said else ""
+    if tried.kind == "empty":
+        return f"{who}: an empty answer, without text and without a tool call"
     if tried.kind == "no-key":
         return f"{who}: {tried.said}"
     if tried.left:
@@ -467,8 +474,8 @@ def _advice(gave_up: GaveUp) -> str:
     kinds = {tried.kind for tried in gave_up.tried}
     if gave_up.why == "exhausted" and not kinds:
         return "there is none to ask; name a model"
-    if kinds and kinds <= {"not-found"}:
-        return "check the names of the models"
+    if kinds and kinds <= {"not-found", "empty"}:
+        return "check the names of the models" if "not-found" in kinds else "ask in another way, or name another model"
     if kinds and kinds <= {"not-found", *LASTING}:
         return "then ask again" if kinds == {"no-key"} else "check the keys and what is left on their accounts"
     return "try again later"

@@ -80,7 +80,7 @@ ROWS = {
     "slow": Row(Slow(Says("too late"), 60), "timeout", charged=True),
     "garbage": Row(Garbage(), "broken", charged=True),
     "a page": Row(Garbage(content_type="text/html"), "broken", charged=True),
-    "empty": Row(Empty(), "broken", charged=True),
+    "empty": Row(Empty(), "empty", asked=2, charged=True),
 }
 
 rows = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
@@ -124,7 +124,7 @@ async def test_a_failure_is_taken_for_what_it_is_and_charged_if_it_may_have_cost
         assert outcome.state == "failed"
         assert row.why in str(outcome.error)
         charged = [one["costs"]["credits"] > 0 for one in await data_of(rt, "hold.settled")]
-        assert charged == [True] * row.charged
+        assert charged == [True] * (row.charged * row.asked)
         coolings = await rt.workspace.journal.read(lambda view: view.coolings())
         assert [(one.until - clock.now()) / SECOND for one in coolings.values()] == ([row.rests] if row.rests else [])
         await sound(rt)

@@ -39,7 +39,7 @@ ROWS = {
     "cut": (Cut(Says("a long answer " * 20)), ModelFailure("connection")),
     "garbage": (Garbage(), ModelFailure("broken")),
     "another page": (Garbage(content_type="text/html"), ModelFailure("broken")),
-    "empty": (Empty(), ModelFailure("broken")),
+    "empty": (Empty(), ModelFailure("empty")),
 }
 
 

@@ -37,6 +37,10 @@ from remit.errors import BadInput
 # -- errors --------------------------------------------------------------------------------------------------
 
 
+class EmptyAnswer(pai.UnexpectedModelBehavior):
+    """A model gave a valid answer without content."""
+
+
 _UNSENT: Final = ("pool", "connect")  # phases before anything is sent
 _CODE: Final = re.compile(r"[a-z][a-z_]{0,63}|\d{1,6}")  # a provider's error code; keys do not look like this
 _LINK: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -58,14 +62,11 @@ _KINDS: Final[tuple[tuple[type[Exception], FailureKind], ...]] = (
     (pai.ModelConnectionError, "connection"),
     (pai.ContentFilterError, "rejected"),
     (pai.ModelAPIError, "broken"),
+    (EmptyAnswer, "empty"),
     (pai.UnexpectedModelBehavior, "broken"),
 )
 _FORBIDDEN: Final = 403
 _PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # status and code may be more specific
-
-
-class EmptyAnswer(pai.UnexpectedModelBehavior):
-    """A model gave a valid answer without content."""
 
 
 class AgentStopped(RuntimeError):
