@@ -3,14 +3,16 @@
 import json
 import logging
 import sqlite3
+from pathlib import Path
 from traceback import extract_tb, format_exception
 from typing import cast
 
 import pytest
 
+import remit
 from engine.helping import PATIENCE, Shaky, ends, sound
 from remit import Failed, Runtime, Turn, run
-from remit.engine.traces import shortened, trace
+from remit.engine.traces import Frame, shortened, trace
 from remit.errors import BadInput
 from remit.runtime.workspace import subscribe
 from remit.testing import FakeClock
@@ -46,6 +48,13 @@ async def test_a_failure_keeps_its_frames_and_its_sentence_names_the_last_of_the
     assert trace.splitlines()[-2:] == [f"{__file__}:{line} in deeper", "KeyError"]
     assert "remit/engine" not in trace
     await sound(rt)
+
+
+@pytest.mark.rule("failure.trace")
+def test_packages_that_are_installed_beside_remit_are_not_taken_for_it():
+    assert Frame(remit.__file__, 1, "f").is_ours
+    for other in ("httpx/_client.py", "remit_extras/agents.py"):
+        assert not Frame(str(Path(remit.__file__).parents[1] / other), 1, "f").is_ours
 
 
 @pytest.mark.rule("failure.trace")

@@ -59,6 +59,10 @@ def a2a(url: str, *, token: SecretGiven | None = None, key: str = "", networks: 
     if key and "-----BEGIN PUBLIC KEY-----" not in key:
         raise BadInput("key is a public key as PEM: text that begins with -----BEGIN PUBLIC KEY-----")
     permits = os.environ.get(NETWORKS, "") if networks is None else networks
+    if not isinstance(permits, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f'networks lists networks, such as "127.0.0.0/8, 10.1.0.0/16", in one text, not {shown(permits)}'
+        )
     secret = None if token is None else kept(token, "the token")
     return RemoteAgent(RemotePlace(url, secret, key, permits))
 

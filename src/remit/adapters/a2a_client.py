@@ -60,6 +60,7 @@ ANSWER_LIMIT: Final = 16_000_000  # bytes of an answer
 STREAM_LIMIT: Final = 96_000_000
 _SAID: Final = 1_000  # characters of a sentence of the other server
 _ALGORITHMS: Final = ["ES256", "ES384", "RS256", "PS256", "EdDSA"]
+_NOT_FOUND: Final = 404
 _AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 _log: Final = logging.getLogger("remit")
@@ -220,6 +221,10 @@ def _tell_apart(host: str, error: Exception) -> NoReturn:
         raise RemoteDown(f"{host} cannot be reached{f' (HTTP {status})' if status else ''}") from None
     if isinstance(cause, httpx.TransportError) and not isinstance(cause, httpx.DecodingError):
         raise RemoteDown(f"{host} cannot be reached ({type(cause).__name__})") from None
+    if status == _NOT_FOUND:
+        raise RemoteFailed(
+            f"{host} has no agent at this address, or none that this token may ask (HTTP {status})"
+        ) from None
     if status is not None:
         raise RemoteFailed(f"{host} answered with HTTP {status}") from None
     if isinstance(error, A2AError) and not isinstance(error, A2AClientError | AgentCardResolutionError):

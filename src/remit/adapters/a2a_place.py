@@ -17,7 +17,7 @@ class RemotePlace:
         self.url = url.rstrip("/")
         self.token = token
         self.key = key
-        self.permits = networks(permits)
+        self.permits = networks(permits, "networks")
         self.target = checked_form(self.url, self.permits)
 
     @property

@@ -177,7 +177,7 @@ def _checked(address: str) -> str:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host or url.path not in ("", "/") or url.query or url.userinfo:
         given = "" if "@" in str(address) else f", not {shown(address)}"
-        raise BadInput(f"a server is an address such as http://127.0.0.1:8420{given}; the key goes into REMIT_KEY")
+        raise BadInput(f"a server is an address such as http://127.0.0.1:8377{given}; the key goes into REMIT_KEY")
     return str(url).rstrip("/")
 
 

@@ -78,13 +78,14 @@ def is_public(address: Address) -> bool:
 _UNICAST: Final = IPv6Network("2000::/3")
 
 
-def networks(given: str) -> tuple[Network, ...]:
-    """Return the networks that an operator permits, from text such as `127.0.0.0/8, 10.1.0.0/16`."""
+def networks(given: str, called: str = NETWORKS_VARIABLE) -> tuple[Network, ...]:
+    """Return the networks that an operator permits, from text such as `127.0.0.0/8, 10.1.0.0/16`; `called` is the name
+    of the setting for an error."""
     parts = [part.strip() for part in given.split(",") if part.strip()]
     try:
         return tuple(ip_network(part) for part in parts)
     except ValueError as error:
-        raise BadInput(f"{NETWORKS_VARIABLE} lists networks, such as 127.0.0.0/8, 10.1.0.0/16: {error}") from None
+        raise BadInput(f"{called} lists networks, such as 127.0.0.0/8, 10.1.0.0/16: {error}") from None
 
 
 async def looked_up(host: str) -> list[str]:

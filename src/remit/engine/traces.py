@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sysconfig
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from remit.errors import RemitError
 TRACE_LIMIT: Final = 8_000  # characters; the part nearest to the failure is kept
 _CHAIN_LIMIT: Final = 8  # causes of an error
 _ASYNCIO: Final = str(Path(asyncio.__file__).parent)
-_OURS: Final = str(Path(__file__).parents[2])
+_OURS: Final = f"{Path(__file__).parents[1]}{os.sep}"  # not its parent, where other packages are installed too
 _LIBRARY: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 BaseExceptionOf = TypeVar("BaseExceptionOf", bound=BaseException)
@@ -66,9 +67,11 @@ def storable(text: str) -> str:
 
 def place(error: BaseException, *, library: bool = True) -> str:
     """Return the last line of the user's own code that an error came through: `team.py:14 in coder`. If there is none,
-    return the last line of a `library`, unless that is False."""
+    return the last line of a `library`, unless that is False or remit itself raised the error."""
     theirs = _frames(error)
-    own = [frame for frame in theirs if not frame.is_library] or (theirs if library else [])
+    own = [frame for frame in theirs if not frame.is_library]
+    if not own and library and not _is_raised_here(error):
+        own = theirs
     if not own or own[-1].path.startswith("<"):  # code without a file
         return ""
     last = own[-1]
@@ -96,6 +99,11 @@ def _frames(error: BaseException) -> list[Frame]:
     walked = walk_tb(error.__traceback__)
     frames = [Frame(one.f_code.co_filename, line, one.f_code.co_name) for one, line in walked]
     return [frame for frame in frames if not frame.is_ours]
+
+
+def _is_raised_here(error: BaseException) -> bool:
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and _is_of_remit(frames[-1])
 
 
 def _is_of_remit(frame: FrameType) -> bool:
