@@ -13,14 +13,12 @@ from remit.core.projection import Tables
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Span
-from remit.stores.queries import queries
+from remit.stores.queries import query
 
 Values: TypeAlias = Sequence[Any]
 Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 
 FOREVER: Final = 2**62
-
-_QUERIES: Final = queries()
 
 
 class Queries:
@@ -34,7 +32,7 @@ class Queries:
 
     def _rows(self, name: str, /, **values: object) -> Sequence[Values]:
         values["workspace"] = self.workspace
-        return self._ask(name, _QUERIES[name].fill(values))
+        return self._ask(name, query(name).fill(values))
 
     def _one(self, name: str, **values: object) -> Values | None:
         rows = self._rows(name, **values)

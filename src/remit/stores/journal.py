@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
@@ -31,7 +32,7 @@ from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
 from remit.ports import NOTHING, AccessUse, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants
 from remit.stores.cached import CachedView
-from remit.stores.queries import queries
+from remit.stores.queries import query
 
 BATCH: Final = 128  # operations per transaction, so that no caller waits long for the others
 
@@ -113,22 +114,20 @@ _FIGURES: Final = LeaseMove._fields[2:]
 _METERED: Final = ("workspace", "unit", "hour", "agent", "session", "person")
 _METERED_BY: Final = itemgetter(*_METERED)
 _COUNT, _MOVE, _METER, _METER_PERSON, _HOLD = (
-    queries()[name].fill for name in ("run_count", "lease_move", "meter_count", "meter_count_person", "hold_add")
+    query(name).fill for name in ("run_count", "lease_move", "meter_count", "meter_count_person", "hold_add")
 )
 TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # tables whose rows may be outdated until the flush
 
 
-def _reads(sql: str) -> bool:
-    """Whether a statement reads one of these tables."""
-    return any(word in ("FROM", "JOIN") and table in TABLES for word, table in pairwise(sql.split()))
-
-
-READERS: Final = frozenset(name for name, query in queries().items() if _reads(query.sql))
+@cache
+def reads_delayed(name: str) -> bool:
+    """Whether a query reads one of these tables."""
+    return any(word in ("FROM", "JOIN") and table in TABLES for word, table in pairwise(query(name).sql.split()))
 
 
 class Unwritten:
-    """Changes that are written at the end of a transaction: before it is committed, and before one of the `READERS`
-    queries runs in it."""
+    """Changes that are written at the end of a transaction: before it is committed, and before a query that reads their
+    tables runs in it."""
 
     __slots__ = ("_holds", "_leases", "_meters", "_runs")
 
@@ -207,7 +206,6 @@ CHAPTER: Final = 1_024  # events, after which a chapter is written
 
 _BEGINNINGS: Final = lifecycle.BEGINNINGS
 _CHECKED: Final = lifecycle.MOVES - _BEGINNINGS
-_FILL = {name: query.fill for name, query in queries().items()}
 
 
 class Recorded(NamedTuple):
@@ -277,7 +275,7 @@ class Journal:
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         """Run a query; delayed changes that it may read are written first."""
-        if name in READERS:
+        if reads_delayed(name):
             self.flush()
         return self._sql.query(name, row)
 
@@ -343,13 +341,13 @@ class Journal:
             self._sql.write("access_used", (beat.used_at, workspace, beat.id))
             return
         name = "worker_beat" if beat.count else "worker_leave"
-        self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
+        self._sql.write(name, query(name).fill({**beat._asdict(), "workspace": workspace}))
 
     def _roll_up(self, workspace: str, tally: Tallied) -> None:
         """Write a slice of the statistics, next to the journal and derived from it."""
         for row in tally.rows:
             values = {**row._asdict(), "workspace": workspace, "data": encode(row.figures.data())}
-            self._sql.write("tally_put", _FILL["tally_put"](values))
+            self._sql.write("tally_put", query("tally_put").fill(values))
         for task, known in tally.under_way.items():
             if known is None:
                 self._sql.write("tally_task_drop", (workspace, task))
@@ -435,7 +433,7 @@ class Journal:
                 if table in TABLES and self._waits(table, verb, key, row):
                     continue
                 name = f"{table}_{verb}"
-                self._sql.write(name, _FILL[name](row))
+                self._sql.write(name, query(name).fill(row))
             view.learn(event, changed)
         counts = COUNTS.get(event.kind)
         if counts is not None and (count := counts(event)) is not None:

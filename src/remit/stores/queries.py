@@ -33,16 +33,27 @@ class Query(NamedTuple):
 
 
 @cache
-def queries(mark: str = "?", folder: str = "sql") -> dict[str, Query]:
-    """Return the queries of a folder by name, without comments. `mark` is how the database writes a placeholder."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted((_HERE / folder).glob("*.sql"))]
-    return {name: _query(body, mark) for text in texts for name, body in _NAMED.findall(text)}
+def query(name: str, mark: str = "?", folders: tuple[str, ...] = ("sql", "places")) -> Query:
+    """Return a query of one of these folders. `mark` is how the database writes a placeholder.
 
-
-def _query(body: str, mark: str) -> Query:
-    sql = _COLUMNS.sub(_columns, _COMMENT.sub("", body).strip().rstrip(";"))
+    It is prepared when it is first asked for: there are hundreds, and most processes use few of them.
+    """
+    sql = _COLUMNS.sub(_columns, _COMMENT.sub("", _bodies(folders)[name]).strip().rstrip(";"))
     names = tuple(_PLACE.findall(sql))
     return Query(_PLACE.sub(mark, sql), names, _filler(names))
+
+
+def queries(mark: str = "?", folder: str = "sql") -> dict[str, Query]:
+    """Return all queries of a folder by name."""
+    return {name: query(name, mark, (folder,)) for name in _bodies((folder,))}
+
+
+@cache
+def _bodies(folders: tuple[str, ...]) -> dict[str, str]:
+    """Return the queries of these folders as they are written, by name."""
+    paths = [path for folder in folders for path in sorted((_HERE / folder).glob("*.sql"))]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    return {name: body for text in texts for name, body in _NAMED.findall(text)}
 
 
 def _columns(match: re.Match[str]) -> str:

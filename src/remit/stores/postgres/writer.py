@@ -35,7 +35,7 @@ from remit.stores.postgres.address import (
     lost,
     reason,
 )
-from remit.stores.queries import KnownSchema, queries
+from remit.stores.queries import KnownSchema, query
 from remit.stores.threads import quick_switching
 
 _Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
@@ -213,7 +213,7 @@ def _rows(cursor: _Cursor | None) -> Rows:
     return cursor.fetchall() if cursor is not None else ()
 
 
-_FILL: Final = queries()["worker_beat"].fill
+_FILL: Final = query("worker_beat").fill
 
 
 class PostgresPulse:

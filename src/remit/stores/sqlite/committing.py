@@ -19,7 +19,7 @@ from remit.core.events import Event
 from remit.errors import StoreBusy, StoreError
 from remit.ports import Decide, Decided, Fault
 from remit.stores.journal import BATCH, Feed, Operation, answer_all, try_one_by_one
-from remit.stores.queries import queries
+from remit.stores.queries import query
 from remit.stores.sqlite.connection import MemoryConnection, WritingConnection
 from remit.stores.sqlite.files import MEMORY, translated
 from remit.stores.threads import OneLoop
@@ -33,7 +33,6 @@ _STEP: Final = 1_000  # events dropped in one step
 _LOOK: Final = 128  # steps after which the ids in use are looked up again
 _SWEEP: Final = 16  # steps after which events that were kept earlier are checked again
 
-_QUERIES: Final = queries("?", "sqlite")
 _FORGET: Final = (
     *("forget_keys", "forget_messages", "forget_questions", "forget_figures", "forget_asks", "forget_tasks"),
     *("forget_events", "forget_blobs", "forget_artifacts", "forget_chapters"),
@@ -81,8 +80,8 @@ class Forgetting:
             self._connection.has_only(row[0] for row in self._run("used_ids", values))
 
     def _run(self, name: str, values: dict[str, object]) -> list[tuple[str]]:
-        query = _QUERIES[name]
-        return self._connection.connection.execute(query.sql, query.fill(values)).fetchall()
+        own = query(name, folders=("sqlite",))
+        return self._connection.connection.execute(own.sql, own.fill(values)).fetchall()
 
 
 RETRY_SECONDS: Final = 0.002

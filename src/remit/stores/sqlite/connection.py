@@ -14,15 +14,14 @@ from remit.errors import StoreError
 from remit.ports import Decide, Fault, View
 from remit.stores import forks
 from remit.stores.journal import Applied, Journal, Recorded, Rows
-from remit.stores.queries import KnownSchema, queries
+from remit.stores.queries import KnownSchema, query
 from remit.stores.sqlite.files import MEMORY, Whereabouts, is_busy, translated
 from remit.stores.threads import quick_switching
 from remit.stores.views import SqlView
 
 T = TypeVar("T")
 
-_STATEMENTS: Final = {name: query.sql for folder in ("sql", "places") for name, query in queries("?", folder).items()}
-_APPEND: Final = _STATEMENTS["append"]
+_APPEND: Final = query("append").sql
 
 
 def connect(where: str) -> sqlite3.Connection:
@@ -193,10 +192,10 @@ class WritingConnection:
         return self._execute(_APPEND, event[:-1]).rowcount > 0  # columns are the event's fields except `data`
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
-        return self._execute(_STATEMENTS[name], row).fetchall()
+        return self._execute(query(name).sql, row).fetchall()
 
     def write(self, name: str, row: Sequence[Any]) -> None:
-        self._execute(_STATEMENTS[name], row)
+        self._execute(query(name).sql, row)
 
     def erase(self, name: str, row: Sequence[Any]) -> None:
         """Write, and let SQLite overwrite the freed space with zeros."""
@@ -250,17 +249,17 @@ class MemoryConnection(WritingConnection):
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         if self._waiting:
             self.carry_out()
-        return self._execute(_STATEMENTS[name], row).fetchall()
+        return self._execute(query(name).sql, row).fetchall()
 
     def write(self, name: str, row: Sequence[Any]) -> None:
         if name in _DELAYED:
-            self._waiting.append((_STATEMENTS[name], row))
+            self._waiting.append((query(name).sql, row))
         elif name == "task_add" and not self._used[slot := hash(row[1]) % _SLOTS]:
             self._used[slot] = 1
-            self._waiting.append((_STATEMENTS[name], row))
+            self._waiting.append((query(name).sql, row))
         else:
             self.carry_out()
-            self._execute(_STATEMENTS[name], row)
+            self._execute(query(name).sql, row)
 
     def rollback(self) -> None:
         self._waiting.clear()
@@ -278,7 +277,7 @@ class ReadingConnection:
         self.looking = threading.Lock()  # a fork waits for running reads
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
-        return self.connection.execute(_STATEMENTS[name], row).fetchall()
+        return self.connection.execute(query(name).sql, row).fetchall()
 
     def rows(self, sql: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement about the file, not about a workspace."""
@@ -305,7 +304,7 @@ class ReadingConnection:
 
     def head(self, workspace: str) -> int:
         """Return the number of the last event of a workspace, or 0."""
-        row = self.rows(_STATEMENTS["head"], (workspace,))
+        row = self.rows(query("head").sql, (workspace,))
         return row[0][0] if row else 0
 
     def version(self) -> int:

@@ -18,7 +18,7 @@ from remit.errors import BadInput, NotFound, StoreError
 from remit.ports import NOTHING, Beat, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
 from remit.stores.journal import Sinks
-from remit.stores.queries import KnownSchema, queries
+from remit.stores.queries import KnownSchema, query
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import (
@@ -188,7 +188,7 @@ class Polling:
             self._has_company, self._quick = True, QUICK_LOOKS + 1
 
 
-_BEAT: Final = queries()["worker_beat"]
+_BEAT: Final = query("worker_beat")
 
 
 class SqlitePulse:
@@ -527,11 +527,11 @@ class SqliteDatabase:
     def membership(self) -> "Membership | None":
         from remit.core.placement import Membership  # noqa: PLC0415 - few programs have several databases
 
-        rows = self.reader.rows(queries("?", "places")["member_of"].sql)
+        rows = self.reader.rows(query("member_of").sql)
         return Membership(*rows[0]) if rows else None
 
     def placed(self, workspace: str) -> str | None:
-        rows = self.reader.rows(queries("?", "places")["place_of"].sql, (workspace,))
+        rows = self.reader.rows(query("place_of").sql, (workspace,))
         return rows[0][0] if rows else None
 
     def has(self, workspace: str) -> bool:
@@ -540,7 +540,7 @@ class SqliteDatabase:
     def marks(self) -> "dict[str, MoveMark]":
         from remit.core.placement import MoveMark  # noqa: PLC0415
 
-        return {name: MoveMark(*mark) for name, *mark in self.reader.rows(queries("?", "places")["moving_all"].sql)}
+        return {name: MoveMark(*mark) for name, *mark in self.reader.rows(query("moving_all").sql)}
 
     def end(self) -> "SqliteEnd":
         from remit.stores.sqlite.moving import SqliteEnd  # noqa: PLC0415

@@ -4,17 +4,15 @@ import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from remit.core.placement import Membership, MoveMark
 from remit.ports.placing import TableColumns
 from remit.stores import forks
 from remit.stores.copying import PAGE, after_row, copy_statements, taken
-from remit.stores.queries import queries
+from remit.stores.queries import query
 from remit.stores.sqlite.connection import connect
 from remit.stores.sqlite.files import translated
-
-_STATEMENTS: Final = {name: query.sql for folder in ("sql", "places") for name, query in queries("?", folder).items()}
 
 
 class SqliteEnd:
@@ -113,7 +111,7 @@ class SqliteEnd:
             raise translated(error, self._where) from error
 
     def _run(self, name: str, row: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._sql(_STATEMENTS[name], row)
+        return self._sql(query(name).sql, row)
 
     def _sql(self, sql: str, row: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         assert self._connection is not None
