@@ -1,7 +1,5 @@
 """What people were asked, and what a run spent, wherever a run is shown."""
 
-from dataclasses import MISSING, fields
-
 import pytest
 
 from core.make import NOW, journal
@@ -96,7 +94,7 @@ def test_an_answer_says_who_when_and_over_which_channel():
 
 def test_a_task_in_detail_has_its_questions_and_what_it_spent():
     events = journal(started(LEAD, NOW), spent(20_000), asked())
-    names = {one.name: "" for one in fields(Record) if one.default is MISSING}
+    names = dict.fromkeys(Record._fields[: -len(Record._field_defaults)], "")
     found = detail(Record(**{**names, "id": "t1", "began": 1, "ended": None}), events, [])
 
     assert found.credits == 20_000
@@ -116,7 +114,7 @@ def test_a_move_that_the_table_does_not_have_changes_nothing_that_is_shown():
 
 
 def test_a_task_without_its_beginning_is_for_the_doctor():
-    names = {one.name: "" for one in fields(Record) if one.default is MISSING}
+    names = dict.fromkeys(Record._fields[: -len(Record._field_defaults)], "")
     with pytest.raises(StoreError, match="remit doctor"):
         detail(Record(**{**names, "id": "t1", "began": 1, "ended": None}), [], [])
 

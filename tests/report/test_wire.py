@@ -9,6 +9,7 @@ from hypothesis import given
 from core.made import CI
 from core.make import NOW, SECOND, entry, journal, json_values
 from remit.core.access import info
+from remit.core.backoff import USUAL
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Message, Writer
@@ -350,11 +351,11 @@ def test_a_worker_says_how_many_tasks_it_takes():
 
 
 def test_values_with_named_fields_become_objects_and_never_lists():
-    found = wire.value([Claim("w1", 1, 2), RECORD, (1, 2.5), {"a": {"y", "x"}}, None, True, ValueError("no")])
+    found = wire.value([Claim("w1", 1, 2), USUAL, (1, 2.5), {"a": {"y", "x"}}, None, True, ValueError("no")])
 
     assert found == [
         {"worker": "w1", "fence": 1, "attempt": 2},
-        asdict(RECORD),
+        asdict(USUAL),
         [1, 2.5],
         {"a": ["x", "y"]},
         None,

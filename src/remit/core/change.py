@@ -1,6 +1,5 @@
 """A change to one row, as events make them, and the columns of every table."""
 
-from dataclasses import fields
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.events import Chapter, Event, Hook
@@ -44,7 +43,7 @@ Row: TypeAlias = dict[str, Json]
 
 # The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
 COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
-    "task": tuple(field.name for field in fields(Record)),
+    "task": Record._fields,
     "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals", "credits", "requests"),
     "used_key": UsedKey._fields,
     "entry": (

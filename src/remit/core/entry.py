@@ -59,8 +59,7 @@ class Entry(NamedTuple):
         return f"<Entry {self.namespace}/{self.key} v{self.version} by {self.agent or 'person'}: {shown(self.value)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """The author of a write: the agent, its task, and the chain that asked for it. `person` is set if a person writes
     in the owner's name."""
 

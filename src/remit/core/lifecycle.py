@@ -119,8 +119,7 @@ def _merged(moves: dict[str, str]) -> list[tuple[str, str]]:
     return [(to, ", ".join(kinds)) for to, kinds in words.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A row of the task table. The task's text and bounds are in event number `began`, its result in event number
     `ended`.
 

@@ -32,8 +32,7 @@ class Hop(NamedTuple):
     task: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """The askers of a task. Immutable: `add` returns a new chain."""
 
     hops: tuple[Hop, ...] = ()

@@ -3,7 +3,6 @@ entry is alive is a rule of the core, not a query."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from remit.core.breaker import Breaker
@@ -104,8 +103,7 @@ class Tallied(NamedTuple):
     under_way: Mapping[str, UnderWay | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Which:
+class Which(NamedTuple):
     """Which tasks to list: all conditions must hold; newest first. `state` may be `open`, for all tasks that have not
     ended. `before` is the `began` of the last task on the previous page. `asker` is the agent that delegated them,
     empty for a person. `by` is the person who started their runs, empty for runs without a named one. `tag` is a tag of
@@ -127,8 +125,7 @@ class Which:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLine:
+class TaskLine(NamedTuple):
     """One task in a list; `asker` is the agent that delegated it, empty for a person; `labels` are those of its run."""
 
     record: Record
@@ -142,8 +139,7 @@ class TaskLine:
         return self.labels.by
 
 
-@dataclass(frozen=True, slots=True)
-class RunLine:
+class RunLine(NamedTuple):
     """One run in a list; `labels` are the person who started it, its tags and its metadata."""
 
     record: Record
@@ -157,8 +153,7 @@ class RunLine:
         return self.labels.by
 
 
-@dataclass(frozen=True, slots=True)
-class RunVitals:
+class RunVitals(NamedTuple):
     """How a run stands: the levels of its tasks, its tasks by state, the processes that have its running tasks, the
     credits that its open calls hold and those that it was given (None: no limit of its own), its open questions, and
     the time of the latest event of a run with an open task."""
@@ -172,8 +167,7 @@ class RunVitals:
     latest: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Which events to read: all conditions must hold. Events come in order of `seq`: the first `limit` of them, or with
     `latest` the last. Without a limit, all. `label` narrows the search to the chapters with this mark of a task."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
@@ -120,7 +119,7 @@ class Follow(Generic[Item]):
     async def __aenter__(self) -> Self:
         if self._from_now:
             head = await self._store.read(lambda view: view.head().seq)
-            self._span, self._from_now = replace(self._span, after=head), False
+            self._span, self._from_now = self._span._replace(after=head), False
         self._stops = (self._store.listen(self.changed.set), self._store.subscribe(lambda _: self.changed.set()))
         return self
 
@@ -157,7 +156,7 @@ class Follow(Generic[Item]):
         return events
 
     async def _events(self) -> AsyncGenerator[list[Item]]:
-        self._span = replace(self._span, limit=self._span.limit or PAGE)
+        self._span = self._span._replace(limit=self._span.limit or PAGE)
         async with self:
             while True:
                 if events := await self.next():
@@ -167,7 +166,7 @@ class Follow(Generic[Item]):
         store = self._store
         before = await store.read(lambda view: view.head().seq) + 1
         start = self._start
-        self._span, self._is_up_to_date = replace(start, before=before, limit=start.limit or PAGE), False
+        self._span, self._is_up_to_date = start._replace(before=before, limit=start.limit or PAGE), False
         while not self._is_up_to_date:
             if found := await self._read(store.browse, before - 1):
                 yield found
@@ -190,7 +189,7 @@ class Follow(Generic[Item]):
             return events, told, seen, is_all
 
         events, told, seen, self._is_up_to_date = await read(look)
-        self._span = replace(span, after=seen)
+        self._span = span._replace(after=seen)
         if not told:
             return cast("list[Item]", events)
         return cast("list[Item]", sorted([*events, *told], key=_number))

@@ -1,7 +1,6 @@
 """Reading the ledger, the charges of the journal, and who asks whom, on one snapshot."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final, cast
 
@@ -42,7 +41,7 @@ def edges_of(view: View, window: Window) -> list[AskEdge]:
     while page := view.events(span):
         for event in page:
             edges.add(event)
-        span = replace(span, after=page[-1].seq)
+        span = span._replace(after=page[-1].seq)
     return edges.result()
 
 
@@ -85,7 +84,7 @@ def _spends(view: View, by: SpendBy, window: Window) -> Spends:
     while page := view.events(span):
         for event in page:
             spends.add(event)
-        span = replace(span, after=page[-1].seq)
+        span = span._replace(after=page[-1].seq)
     return spends
 
 

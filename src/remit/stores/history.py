@@ -1,7 +1,6 @@
 """Reading the journal: events by the narrowest index, operations, gaps, and the tables page by page."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 from remit.codec import decode
@@ -116,7 +115,7 @@ class JournalQueries(Queries):
         """Return events by the narrowest index, page by page: at most one page of unwanted rows is in memory."""
         most = FOREVER if span.limit is None else span.limit
         if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
-            span = replace(span, run=run[0])  # if the task was pruned, the whole journal is read
+            span = span._replace(run=run[0])  # if the task was pruned, the whole journal is read
         found: list[Event] = []
         for part in self._parts(span):
             self._find(part, most, found)
@@ -133,7 +132,7 @@ class JournalQueries(Queries):
             found += [event_of(row) for row in rows if _is_within(row, span)]
             if len(rows) < size:
                 break
-            span = replace(span, **{"before" if span.latest else "after": rows[-1][_SEQ]})
+            span = span._replace(**{"before" if span.latest else "after": rows[-1][_SEQ]})
         del found[most:]
 
     def _event_rows(self, span: Span, size: int) -> Sequence[Values]:
@@ -169,8 +168,8 @@ class JournalQueries(Queries):
             yield span
             return
         first, last = self._chaptered()
-        below = replace(span, before=first if span.before is None else min(first, span.before))
-        behind = replace(span, after=max(last, span.after))
+        below = span._replace(before=first if span.before is None else min(first, span.before))
+        behind = span._replace(after=max(last, span.after))
         if span.latest:
             yield behind
             yield from self._within_chapters(span)
@@ -187,8 +186,8 @@ class JournalQueries(Queries):
             told = [chapter for chapter in page if span.kinds is None or chapter.may_have(span.kinds)]
             for part in joined(Gap(chapter.first, chapter.last, "") for chapter in told)[:: -1 if span.latest else 1]:
                 before = part.last + 1 if span.before is None else min(span.before, part.last + 1)
-                yield replace(span, after=max(span.after, part.first - 1), before=before)
-            rest = replace(rest, before=page[-1].first) if span.latest else replace(rest, after=page[-1].last)
+                yield span._replace(after=max(span.after, part.first - 1), before=before)
+            rest = rest._replace(before=page[-1].first) if span.latest else rest._replace(after=page[-1].last)
             size = _CHAPTERS
 
     def _chapters(self, span: Span, limit: int) -> list[Chapter]:

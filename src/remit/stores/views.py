@@ -5,7 +5,6 @@ The classes here are the roles of `ports.views`, one for one; `SqlView` is all o
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
@@ -100,7 +99,7 @@ class TaskQueries(JournalQueries):
         return [*islice((line for rows in self._task_pages(which) for line in _lines(rows, which)), which.limit)]
 
     def run_lines(self, which: Which) -> list[RunLine]:
-        lines = self.task_lines(replace(which, parent=""))
+        lines = self.task_lines(which._replace(parent=""))
         facts: dict[str, RunFacts] = {}
         for start in range(0, len(lines), _TASK_PAGE):
             ids: list[Json] = [line.record.id for line in lines[start : start + _TASK_PAGE]]
@@ -114,12 +113,12 @@ class TaskQueries(JournalQueries):
             yield self._task_rows(which)  # a run or a parent fits on one page
             return
         for start, before in self._stretches(which):
-            page = replace(which, before=before)  # the first page is often enough; later ones are longer
+            page = which._replace(before=before)  # the first page is often enough; later ones are longer
             while rows := self._task_rows(page, start):
                 yield rows
                 if len(rows) < page.limit:
                     break
-                page = replace(page, before=_BEGAN(rows[-1]), limit=max(page.limit, _TASK_PAGE))
+                page = page._replace(before=_BEGAN(rows[-1]), limit=max(page.limit, _TASK_PAGE))
 
     def _stretches(self, which: Which) -> Iterator[tuple[int, int | None]]:
         """Yield the parts of the journal in which such tasks may have begun, the latest first: between two events."""

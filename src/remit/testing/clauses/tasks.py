@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from remit.core import lifecycle
@@ -85,10 +84,9 @@ async def a_task_is_kept_whole(database: Database) -> None:
     child = child_remit(root, "child", holder="helper", seconds=1)
     await store.tx("start", starting(root, child))
     await store.tx("end", ending(child, "task.failed", NOW + 7))
-    running = replace(_RUNNING, until=root.bounds.deadline or 0)
+    running = _RUNNING._replace(until=root.bounds.deadline or 0)
     equal(await store.read(lambda view: view.record("root")), running, "a running task")
-    failed = replace(
-        running,
+    failed = running._replace(
         id="child",
         parent="root",
         holder="helper",
@@ -421,11 +419,11 @@ async def tasks_and_runs_are_found_by_their_labels(database: Database) -> None:
     )
     for which, fits in cases:
         expected = [line for line in every if fits(line)]
-        found = await look(store, lambda view, which=which: view.task_lines(replace(which, limit=10_000)))
+        found = await look(store, lambda view, which=which: view.task_lines(which._replace(limit=10_000)))
         equal(found, expected, f"the tasks of {which}")
-        few = await look(store, lambda view, which=which: view.task_lines(replace(which, limit=3)))
+        few = await look(store, lambda view, which=which: view.task_lines(which._replace(limit=3)))
         equal(few, expected[:3], f"the newest three of {which}")
-        runs = await look(store, lambda view, which=which: view.run_lines(replace(which, limit=10_000)))
+        runs = await look(store, lambda view, which=which: view.run_lines(which._replace(limit=10_000)))
         roots = [line.record.id for line in expected if not line.record.parent]
         equal([line.record.id for line in runs], roots, f"the runs of {which}")
     lines = await look(store, lambda view: view.run_lines(Which(limit=10)))
@@ -583,7 +581,7 @@ class _Pages:
 
 
 def _page(view: View, which: Which, before: int | None, size: int) -> list[Record]:
-    asked = replace(which, limit=size, before=before)
+    asked = which._replace(limit=size, before=before)
     return [record for record, _ in view.tasks(asked)]
 
 
