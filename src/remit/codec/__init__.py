@@ -2,15 +2,15 @@
 
 from typing import cast
 
-import orjson
+from orjson import OPT_SORT_KEYS, dumps, loads
 
 from remit.core.values import Json
 
 
 def encode(value: object) -> str:
     """Return canonical JSON text, as the core defines it: sorted keys, no white space."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return dumps(value, option=OPT_SORT_KEYS).decode()
 
 
 def decode(text: str) -> Json:
-    return cast("Json", orjson.loads(text))
+    return cast("Json", loads(text))

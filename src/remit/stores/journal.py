@@ -27,7 +27,7 @@ from remit.core.events import (
 )
 from remit.core.lifecycle import after
 from remit.core.money import MOVES, LeaseMove
-from remit.core.projection import COUNTS, ONE_TASK, Count, changes
+from remit.core.projection import COUNTS, ONE_TASK, PROJECTION, Count
 from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
 from remit.ports import NOTHING, AccessUse, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants
@@ -426,7 +426,7 @@ class Journal:
         if moves is not None:
             for move in moves(event.data):
                 self._move(view, move)
-        changed = changes(event)
+        changed = PROJECTION[event.kind](event)
         if changed:
             for table, verb, key, row in changed:
                 row["workspace"] = event.workspace
