@@ -36,7 +36,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from remit.adapters.a2a_parts import CHAIN
+from remit.adapters.a2a.parts import CHAIN
 from remit.server.serve import listening
 
 W, C, F = TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_FAILED

@@ -11,8 +11,8 @@ from a2a.types.a2a_pb2 import Message, Part
 
 from adapters.a2a_served import Stranger, key_pair, on_port, stranger
 from remit import Artifact, Bounds, Card, Failed, Runtime, Turn
-from remit.adapters.a2a_agent import a2a
-from remit.adapters.a2a_parts import data_part
+from remit.adapters.a2a import a2a
+from remit.adapters.a2a.parts import data_part
 from remit.config.teams import team as team_of
 from remit.core.artifact import digests_in, references
 from remit.engine.answering import AskedQuestion
@@ -264,7 +264,7 @@ async def test_after_kill_9_another_worker_follows_the_same_remote_task(tmp_path
 WORKER = """
 import sys, anyio
 from remit import Card, Runtime
-from remit.adapters.a2a_agent import a2a
+from remit.adapters.a2a import a2a
 
 async def main():
     with Runtime(sys.argv[1]) as rt:

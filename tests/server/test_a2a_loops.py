@@ -9,8 +9,8 @@ from google.protobuf.json_format import MessageToDict
 
 from adapters.a2a_served import Stranger, stranger
 from remit import Card, Runtime
-from remit.adapters.a2a_agent import a2a
-from remit.adapters.a2a_parts import CHAIN
+from remit.adapters.a2a import a2a
+from remit.adapters.a2a.parts import CHAIN
 from remit.server.app import Server
 from remit.server.callers import RUN
 from server.serving import app_of, caller, client

@@ -264,7 +264,7 @@ class TokenVariable:
 def remote_agent(table: Mapping[str, Any]) -> Any:
     """Return the agent of another server that a table describes."""
     token = TokenVariable(table["token"]) if "token" in table else None
-    return import_module("remit.adapters.a2a_agent").a2a(table["a2a"], token=token, key=table.get("key", ""))
+    return import_module("remit.adapters.a2a.agent").a2a(table["a2a"], token=token, key=table.get("key", ""))
 
 
 # -- programs as tools ---------------------------------------------------------------------------------------

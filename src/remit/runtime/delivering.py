@@ -285,7 +285,7 @@ class Follower:
         try:
             if target is None or not await pushes.is_active(target):
                 raise self._failed(turn, "the key does not count any more with which the address was given")
-            made = await import_module("remit.adapters.a2a_push").pushed(self._opening, hook.task, target)
+            made = await import_module("remit.adapters.a2a.push").pushed(self._opening, hook.task, target)
             headers = {**made.headers, "webhook-id": f"{hook.id}-{json.loads(turn.task)['data']['seq']}"}
             said = await self._taken(turn, self._carrier.post(hook, made.body, headers))
         except NotDelivered as error:

@@ -46,7 +46,7 @@ def _missing() -> Response:
 
 
 def _made(name: str) -> ASGIApp:
-    apps, given = import_module("remit.adapters.a2a_app"), os.environ.get
+    apps, given = import_module("remit.adapters.a2a.app"), os.environ.get
     settings = apps.A2ASettings(PREFIX, given(ADDRESS, "").rstrip("/"), given(AGENT, ""), given(KEY, ""))
     return getattr(apps, name)(settings)
 

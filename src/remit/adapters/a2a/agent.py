@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from importlib import import_module
 from typing import Any, Final
 
-from remit.adapters.a2a_place import RemotePlace
+from remit.adapters.a2a.place import RemotePlace
 from remit.adapters.asking.secrecy import Hidden, SecretGiven, kept
 from remit.core.secret import REDACTED
 from remit.core.values import shown
@@ -69,6 +69,6 @@ def a2a(url: str, *, token: SecretGiven | None = None, key: str = "", networks: 
 
 def _client() -> Any:
     try:
-        return import_module("remit.adapters.a2a_client")
+        return import_module("remit.adapters.a2a.client")
     except ImportError as error:
         raise BadInput("agents of other servers need the a2a-sdk package: pip install 'remit[a2a]'") from error

@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from a2a.types.a2a_pb2 import Part
 
-from remit.adapters.a2a_parts import as_text, data_in, keepable, texts_in
+from remit.adapters.a2a.parts import as_text, data_in, keepable, texts_in
 from remit.adapters.program_files import HasFiles, files_seen
 from remit.core.artifact import (
     BINARY,

@@ -7,7 +7,7 @@ from typing import Final
 from a2a.types.a2a_pb2 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a.utils.errors import InvalidParamsError, PushNotificationNotSupportedError
 
-from remit.adapters.a2a_call import A2ACall
+from remit.adapters.a2a.call import A2ACall
 from remit.errors import BadInput, RemitError
 from remit.runtime.pushes import Pushes, PushTarget
 from remit.runtime.tasks import Status

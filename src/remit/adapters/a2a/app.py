@@ -37,9 +37,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from remit.adapters.a2a_call import A2ACall
-from remit.adapters.a2a_parts import CHAIN
-from remit.adapters.a2a_server import AgentRequests
+from remit.adapters.a2a.call import A2ACall
+from remit.adapters.a2a.parts import CHAIN
+from remit.adapters.a2a.server import AgentRequests
 from remit.core import allow
 from remit.core.card import Card
 from remit.core.values import canonical

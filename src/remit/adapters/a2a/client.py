@@ -29,8 +29,8 @@ from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotFoundError, Un
 from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
 from google.protobuf.struct_pb2 import Struct
 
-from remit.adapters.a2a_files import answer_of, files_for
-from remit.adapters.a2a_parts import (
+from remit.adapters.a2a.files import answer_of, files_for
+from remit.adapters.a2a.parts import (
     ABOVE,
     CHAIN,
     HANDLE,
@@ -42,7 +42,7 @@ from remit.adapters.a2a_parts import (
     text_part,
     texts_in,
 )
-from remit.adapters.a2a_place import RemotePlace
+from remit.adapters.a2a.place import RemotePlace
 from remit.adapters.vetted import Vetted, checked_form
 from remit.core.prices import dollars
 from remit.core.prompt import ReviewNote, sent_back

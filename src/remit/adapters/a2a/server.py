@@ -49,10 +49,10 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from remit.adapters.a2a_call import A2ACall, call_of
-from remit.adapters.a2a_configs import check_config, configs_of, remove_config, set_config
-from remit.adapters.a2a_files import files_of, named_file
-from remit.adapters.a2a_parts import (
+from remit.adapters.a2a.call import A2ACall, call_of
+from remit.adapters.a2a.configs import check_config, configs_of, remove_config, set_config
+from remit.adapters.a2a.files import files_of, named_file
+from remit.adapters.a2a.parts import (
     ABOVE,
     HANDLE,
     MOST_ABOVE,

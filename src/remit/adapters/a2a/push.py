@@ -9,8 +9,8 @@ from typing import NamedTuple
 from a2a.types.a2a_pb2 import StreamResponse, TaskStatusUpdateEvent
 from google.protobuf.json_format import MessageToJson
 
-from remit.adapters.a2a_call import A2ACall
-from remit.adapters.a2a_server import looked_at, status_of, task_of
+from remit.adapters.a2a.call import A2ACall
+from remit.adapters.a2a.server import looked_at, status_of, task_of
 from remit.core.bounds import TOP, Bounds
 from remit.runtime.opening import Opening
 from remit.runtime.pushes import PushTarget
