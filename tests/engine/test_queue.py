@@ -1,5 +1,6 @@
 """The queue: what is submitted runs, once, within its bounds, and never more of it at a time than allowed."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -264,7 +265,7 @@ async def test_the_guards_hold_for_what_is_queued(rt: Runtime, asked_how: str):
         rules["unknown"] = await no(turn, "nobody")
         rules["breaker"] = await no(turn, "resting")
         rules["bounds"] = await no(turn, "coder", within=Bounds(agents=["nobody"]))
-        rules["deadline"] = await no(turn, "coder", within=Bounds(deadline=1))
+        rules["deadline"] = await no(turn, "coder", within=Bounds(deadline=datetime(2000, 1, 1, tzinfo=UTC)))
         await (await getattr(turn, asked_how)("middle", "x")).result(PATIENCE)
 
     @rt.agent(asks=["lead", "coder"])

@@ -12,9 +12,9 @@ from remit.core.allow import ANY, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import meant, whole
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - the word of the domain
 from remit.core.scope import Sees, SeesGiven
-from remit.core.times import moment
+from remit.core.times import LATEST, deadline_of
 from remit.core.toolgroups import tools
-from remit.core.values import INT_LIMIT, Json, shown
+from remit.core.values import Json, shown
 from remit.errors import BadInput
 
 DEFAULT_DEPTH = 3
@@ -79,7 +79,7 @@ class Bounds:
         put(self, "sees", scope.scopes(self.sees))
         put(self, "writes", scope.scopes(self.writes, "writes"))
         put(self, "depth", whole(self.depth, "depth"))
-        put(self, "deadline", None if self.deadline is None else moment(self.deadline, "deadline"))
+        put(self, "deadline", None if self.deadline is None else deadline_of(self.deadline))
         put(self, "credits", credits(self.credits))
         put(self, "tokens", whole(self.tokens, "tokens"))
         put(self, "handoffs", whole(self.handoffs, "handoffs"))
@@ -146,7 +146,7 @@ class Bounds:
         """Return the same bounds with the deadline, if there is one, moved by this many microseconds."""
         if self.deadline is None:
             return self
-        deadline = min(self.deadline + by, INT_LIMIT)
+        deadline = min(self.deadline + by, LATEST)
         figures = (getattr(self, name) for name in _FIGURES if name not in ("depth", "deadline"))
         return _exact(self.agents, self.tools, self.sees, self.writes, self.depth, deadline, *figures)
 

@@ -14,6 +14,8 @@ SpanGiven: TypeAlias = float | timedelta  # as callers write them
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
 DAY = 86_400 * SECOND
+EARLIEST: Final = 100_000_000 * SECOND  # in 1973; a lower number of microseconds is no deadline
+LATEST: Final = 253_402_300_800 * SECOND - 1  # in the year 9999
 _LAST = 253_402_300_799 * SECOND  # the end of the year 9999; times of a wrong clock are clamped to it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCHEDULE: Final = "schedule "  # before the name, where a person is named
@@ -59,6 +61,18 @@ def moment(when: object, what: str) -> int:
     if isinstance(when, bool) or not isinstance(when, int) or abs(when) > INT_LIMIT:
         raise BadInput(f"{what} is an aware datetime, not {shown(when)}")
     return when
+
+
+def deadline_of(when: object) -> int:
+    """Return a deadline in microseconds since 1970. Raise `BadInput` for a number that must be meant as seconds,
+    milliseconds or nanoseconds."""
+    found = moment(when, "deadline")
+    if not isinstance(when, datetime) and not EARLIEST <= found <= LATEST:
+        raise BadInput(
+            "deadline is a datetime with a time zone, such as datetime.now(UTC) + timedelta(seconds=60), or a number "
+            f"of microseconds since 1970, not {found}"
+        )
+    return found
 
 
 class Delay(NamedTuple):

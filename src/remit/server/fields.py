@@ -13,13 +13,13 @@ from remit.core.bounds import Bounds
 from remit.core.prices import credits as amount
 from remit.core.scope import KEY_LIMIT, MOST_PASSED, NAMESPACE_LIMIT
 from remit.core.scope import Scope as ContextScope
+from remit.core.times import EARLIEST, LATEST
 from remit.core.values import INT_LIMIT, NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, canonical
 from remit.engine.acts import WHY_LIMIT
 from remit.errors import BadInput
 from remit.server.calls import BodyModel
 
 PAGE: Final = 1_000
-LAST_MOMENT: Final = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
 _PRINTABLE: Final = r"^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$"  # what `str.isprintable` accepts
 LINE: Final[dict[str, Any]] = {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": _PRINTABLE}
 JSON_MARK: Final = "x-json"  # in a schema, it stands for `JSON_SCHEMA`
@@ -124,11 +124,12 @@ SAYS_SOMETHING: Final[dict[str, Any]] = {
 Count: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT), BeforeValidator(whole)]
 OneOrMore: TypeAlias = Annotated[int, Field(ge=1, le=INT_LIMIT), BeforeValidator(whole)]
 Tokens: TypeAlias = Annotated[int, Field(ge=0, le=_MOST_TOKENS), BeforeValidator(whole)]
-Moment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT), BeforeValidator(whole)]
+Moment: TypeAlias = Annotated[int, Field(ge=0, le=LATEST), BeforeValidator(whole)]
+Deadline: TypeAlias = Annotated[int, Field(ge=EARLIEST, le=LATEST), BeforeValidator(whole)]
 # Numbers in a query
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=PAGE), BeforeValidator(digits)]
 Cursor: TypeAlias = Annotated[int, Field(ge=0, le=INT_LIMIT), BeforeValidator(digits)]
-QueryMoment: TypeAlias = Annotated[int, Field(ge=0, le=LAST_MOMENT), BeforeValidator(digits)]
+QueryMoment: TypeAlias = Annotated[int, Field(ge=0, le=LATEST), BeforeValidator(digits)]
 
 
 # What is JSON for remit, as a schema of its own.
@@ -179,7 +180,7 @@ class BoundsBody(BodyModel):
     sees: Scopes | None = None
     writes: Scopes | None = None
     depth: Count | None = None
-    deadline: Moment | None = None
+    deadline: Deadline | None = None
     credits: Amount | None = None
     tokens: Count | None = None
     handoffs: Count | None = None

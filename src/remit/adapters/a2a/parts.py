@@ -9,6 +9,7 @@ from a2a.types.a2a_pb2 import Message, Part, TaskState
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
+from remit.core.times import EARLIEST
 from remit.core.values import Json
 
 CHAIN: Final = "urn:remit:chain:1"
@@ -59,7 +60,7 @@ def chain_in(message: Message) -> ChainData:
     data = cast("Mapping[str, object]", given)
     above, deadline, credits_ = data.get("above"), data.get("deadline"), data.get("credits")
     handles = cast("list[object]", above)[:MOST_ABOVE] if isinstance(above, list) else []
-    is_time = isinstance(deadline, int) and not isinstance(deadline, bool) and 0 <= deadline < _EXACT
+    is_time = isinstance(deadline, int) and not isinstance(deadline, bool) and EARLIEST <= deadline < _EXACT
     return ChainData(
         handle=_fitting(_HANDLE, data.get("handle")),
         above=tuple(found for one in handles if (found := _fitting(_HANDLE, one))),
