@@ -48,7 +48,9 @@ def trimmed(text: str) -> str:
 
 @pytest.mark.parametrize("block", PYTHON, ids=[block.where for block in PYTHON])
 def test_code_on_a_page_runs_and_prints_what_the_page_says(block: Block, tmp_path: Path):
-    done = ran("-W", "error", "-c", block.code, cwd=tmp_path)
+    """In a file, as readers run it: errors name its lines."""
+    (tmp_path / "example.py").write_text(block.code)
+    done = ran("-W", "error", "example.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     if block.output:
         assert same(done.stdout, block.output), done.stdout
