@@ -273,6 +273,26 @@ async def test_a_hook_that_exits_fails_the_task_and_not_the_process(rt: Runtime,
     await nothing_is_left(rt)
 
 
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_cancellation_that_a_hook_makes_itself_is_its_failure(rt: Runtime, where: str):
+    async def wait(*_: Any) -> None:
+        inner = asyncio.ensure_future(asyncio.sleep(3_600))
+        inner.cancel()
+        await inner
+
+    async def look(_: dict[str, Any]) -> str:
+        return "private"
+
+    async def coder(turn: Turn) -> Any:
+        return await asyncio.create_task(turn.tool(ToolCall("look", {}, "c1"), look))
+
+    rt.add(Card("coder", tools="look"), coder, rules=AgentRules(**{where: (wait,)}))
+    ended = await rt.outcome("coder", "x")
+    assert "CancelledError" in str(ended.error)
+    assert f"in {'a before' if where == 'before' else 'an after'}= hook" in str(ended.error)
+    await nothing_is_left(rt)
+
+
 async def test_a_hook_that_refuses_is_an_answer_to_the_model(rt: Runtime):
     def no(*_: Any) -> Any:
         raise Refused("not today", rule="mine")

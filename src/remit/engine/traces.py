@@ -131,6 +131,13 @@ def shortened(error: BaseExceptionOf) -> BaseExceptionOf:
     return error
 
 
+def is_cancelled() -> bool:
+    """Whether the current asyncio task is being cancelled. If not, a CancelledError comes from inside, such as from an
+    inner task that the code cancelled itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class OwnersFunctionFailed(Exception):
     """A function of the owner raised. `role` says which function, `error` is its exception. `in_script` says that the
     function stands in for an agent in a test."""
@@ -145,11 +152,16 @@ class OwnersFunctionFailed(Exception):
 @contextmanager
 def owners_function(role: str) -> Generator[None]:
     """Call a function of the owner in the body. An error of remit, such as `Refused`, is its answer; any other
-    exception fails the task. So does a SystemExit, which would end the process from inside an asyncio task."""
+    exception fails the task. So does a SystemExit, which would end the process from inside an asyncio task, and a
+    CancelledError that no cancellation caused."""
     try:
         yield
     except (RemitError, OwnersFunctionFailed):
         raise
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise
+        raise OwnersFunctionFailed(role, error) from error
     except (Exception, SystemExit) as error:
         raise OwnersFunctionFailed(role, error) from error
 

@@ -1,6 +1,7 @@
 """What models do wrong with tools, over HTTP, for every kind of agent: they are told, and whoever goes on for ever is
 stopped."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -128,3 +129,50 @@ async def test_forty_calls_with_changing_results_pass(kind: str):
     found = await ran(kind, *[eight] * 40)
     assert (found.outcome.value, found.requests, len(found.tools.looked)) == ("done", 6, 40)
     assert [sentence.startswith("news is new for the") for sentence in found.told] == [True] * 40
+
+
+def told_once(asked: ModelRequest) -> Any:
+    return Says("done") if told(asked) else Calls("fetch", {"what": "it"})
+
+
+@pytest.mark.rule("tool.told")
+@kinds
+async def test_a_cancellation_that_a_tool_makes_itself_is_told(kind: str):
+    async def fetch(what: str) -> str:
+        """Fetch it."""
+        inner = asyncio.ensure_future(asyncio.sleep(3_600))
+        inner.cancel()
+        await inner
+        return what
+
+    async with served(told_once) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[fetch])
+        assert (await rt.outcome("it", "go")).value == "done"
+        assert ["'fetch' failed: CancelledError" in one for one in told(place.server.requests[-1])] == [True]
+        await sound(rt)
+
+
+@pytest.mark.rule("tool.told", "task.cancel")
+@kinds
+async def test_a_tool_of_a_task_that_is_cancelled_is_cancelled_with_it(kind: str):
+    begun, ended = asyncio.Event(), list[str]()
+
+    async def fetch(what: str) -> str:
+        """Fetch it."""
+        begun.set()
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            ended.append(what)
+            raise
+        return what
+
+    async with served(told_once) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[fetch])
+        async with rt.serving():
+            task = await rt.submit("it", "go")
+            await begun.wait()
+            await task.cancel()
+            assert (await task.wait(60)).state == "cancelled"
+        assert (ended, len(place.server.requests)) == (["it"], 1)
+        await sound(rt)

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from anyio import CancelScope
 
+from remit.engine.traces import is_cancelled
 from remit.ports import Clock, Timer
 
 _AGAIN_SECONDS: Final = 1.0  # between abandoning an inner call and the call around it
@@ -221,7 +222,7 @@ class _Rest:
                     value = yield waits
                 except BaseException as error:  # noqa: BLE001 - any exception is thrown into the agent
                     waits = answer.throw(error)
-                    if isinstance(error, CancelledError) and _is_cancelled():  # the loop is closing: stop here
+                    if isinstance(error, CancelledError) and is_cancelled():  # the loop is closing: stop here
                         _GIVEN_UP.append(answer)
                         return
                 else:
@@ -232,11 +233,6 @@ class _Rest:
 
 # Kept alive: garbage collection would throw GeneratorExit, which such code ignores too.
 _GIVEN_UP: Final[list[Generator[Any, Any, object]]] = []
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _run_on(answer: Generator[Any, Any, object], waits: object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from asyncio import CancelledError
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
@@ -28,7 +29,7 @@ from remit.engine.ground import Ground
 from remit.engine.models.circling import Circle, Circles
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import shielded
-from remit.engine.traces import OwnersFunctionFailed, error_text, owners_function, place, storable
+from remit.engine.traces import OwnersFunctionFailed, error_text, is_cancelled, owners_function, place, storable
 from remit.errors import BadInput, Failed, Refused, RemitError, StoreError
 from remit.ports import Decision, View
 from remit.ports.models import TOOL_KEY, HandedOver, Rendered, ToolCall, ToolFunction
@@ -138,8 +139,9 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(_text_of(refused), "refused", rule=refused.rule)
         except Failed as failed:  # the failure of an agent that the tool called
             told = ToolAnswer(_text_of(failed), "failed", place=place(failed, library=False))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of a tool goes to its model
+        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - any exception goes to the model
             # A SystemExit would end the process: tools that parse options call sys.exit.
+            _must_be_its_own(live, error)
             told = _failed(call, error)
             if began >= 0 and (call.untrusted or call.name in GROUPS["web"]):
                 _take_in(live, call.name, told.value)
@@ -267,6 +269,16 @@ def _value(name: str, given: object) -> ToolAnswer:
     if isinstance(given, Rendered):
         return ToolAnswer(checked(given.value, f"what '{name}' gives back"), told=True)
     return ToolAnswer(checked(given, f"what '{name}' gives back"))
+
+
+def _must_be_its_own(live: LiveTask, error: BaseException) -> None:
+    """Raise a CancelledError again if the turn is cancelled. Otherwise the tool made it, such as by an inner task that
+    it cancelled."""
+    if not isinstance(error, CancelledError):
+        return
+    if is_cancelled() or live.control.scope.cancel_called:
+        raise error
+    live.must_be_at_work()  # raises if the turn itself is over
 
 
 def _failed(call: ToolCall, error: BaseException) -> ToolAnswer:
