@@ -275,6 +275,15 @@ def test_what_is_no_address_is_said_without_repeating_it():
     with pytest.raises(BadInput, match="no address of a PostgreSQL database") as caught:
         PostgresDatabase("secret nonsense")
     assert "nonsense" not in str(caught.value)
+    for address, hint in {
+        "postgresql://ann@here/team?sslmoed=require": "/database; did you mean sslmode?",
+        "postgresql://ann:nonsense%@here/team": "in a user or password, write % as %25, @ as %40",
+        "postgresql://ann:x@here?nonsense=1@here/team": "in a user or password, write % as %25, @ as %40",
+    }.items():
+        with pytest.raises(BadInput, match="no address of a PostgreSQL database") as caught:
+            Address(address)
+        assert hint in str(caught.value)
+        assert "nonsense" not in str(caught.value)
 
 
 def test_without_its_packages_it_says_what_to_install():
@@ -380,7 +389,9 @@ async def test_a_server_that_restarts_is_waited_for(opened: Open, own_server: Ow
     await sound(store)
 
 
-async def test_a_server_that_stays_away_is_told_and_found_again_later(opened: Open, own_server: OwnServer):
+async def test_a_server_that_stays_away_is_told_and_found_again_later(
+    opened: Open, own_server: OwnServer, caplog: pytest.LogCaptureFixture
+):
     store = opened(patience=0.3).store("w")
     await store.tx("first", adding)
     await value_of(store, "notes", "total")
@@ -393,9 +404,11 @@ async def test_a_server_that_stays_away_is_told_and_found_again_later(opened: Op
             await to_thread.run_sync(own_server.start)
         assert all(type(error) is StoreError for error in errors), errors
         assert "no PostgreSQL server answers there" in str(errors[0])
+        assert "failed: No such file or directory)" in str(errors[0])  # the reason, not the question after it
         assert "asking again under the same operation is safe" in str(errors[0])
         assert await store.tx("op 0", adding) == 2
         assert await value_of(store, "notes", "total") == 2
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("psycopg")] == []  # we say it
 
 
 @pytest.mark.rule("postgres.hung")

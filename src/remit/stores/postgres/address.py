@@ -11,6 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 
+from remit.core.checks import meant
 from remit.errors import BadInput, NotAStore, StoreBusy, StoreError
 from remit.stores.addresses import redacted
 from remit.stores.queries import queries
@@ -135,15 +136,26 @@ def lock_key(workspace: str) -> int:
     return int.from_bytes(bytes.fromhex(digest(workspace)[:16]), signed=True)
 
 
+_ESCAPES: Final = "; in a user or password, write % as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23"
+
+
+def _misspelt_option(said: str) -> str:
+    """Return which option of libpq an address means, if libpq does not know one and its name is close. Any other name
+    may be a part of a password."""
+    name = said.strip().removeprefix('invalid URI query parameter: "').removesuffix('"')
+    return meant(name, (one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults()))
+
+
 class Address:
     """The address of a database. `where` is the text for people, without the password."""
 
     def __init__(self, conninfo: str) -> None:
         try:
             parts = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if value is not None}
-        except psycopg.Error:  # the error's text may contain the password
+        except psycopg.Error as error:  # its text may contain the password
             raise BadInput(
                 "that is no address of a PostgreSQL database; one is, for example, postgresql://user@host/database"
+                f"{_misspelt_option(str(error)) or _ESCAPES}"
             ) from None
         self.where = _shown(parts)
         self._parts = parts
@@ -230,6 +242,7 @@ def _shown(parts: Mapping[str, str]) -> str:
 
 
 def _last_line(text: str) -> str:
-    """Return the newest line: libpq reports everything that it tried, one line each."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """Return the newest line: libpq reports everything that it tried, one line each. A line that begins with a tab only
+    asks whether there is a server."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\t")]
     return lines[-1].removeprefix("connection failed: ") if lines else "it gives no reason"

@@ -135,7 +135,7 @@ class Procrastinate:
                 failures = 0
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
             failures += 1
-            text = "what wakes workers lost PostgreSQL and tries again in %g s: %s"
+            text = "notices that wake this worker need PostgreSQL, trying again in %g s: %s"
             _log.warning(text, pause, self._notices.address.masked(why.splitlines()[0]))
             await asyncio.sleep(pause)
 

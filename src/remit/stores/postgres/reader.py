@@ -4,6 +4,7 @@ Short and long reads have separate readers, so that no short read waits behind a
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,7 @@ class Reader:
         self._known = known
         self._patience = patience
         self._long = long
+        _hush()
         self._pool: ConnectionPool[PatientConnection] = ConnectionPool(
             connection_class=PatientConnection,
             kwargs=address.settings(),
@@ -174,7 +176,22 @@ class Reader:
             self._address.connect().close()
         except psycopg.Error as error:
             return self._address.translated(error)
-        return StoreError(f"{self._address.where}: all connections for reading are in use; try again")
+        seconds = f"{self._patience:g} s"  # the server may have been away for so long, and be back
+        return StoreError(f"{self._address.where}: no connection for reading was free for {seconds}; try again")
+
+
+def _hush() -> None:
+    """Keep the log of psycopg to itself where it is about our connections: it has several lines for a lost one and a
+    line for every attempt to connect, with addresses in memory. Callers get the error in words of ours."""
+    for name in ("psycopg", "psycopg.pool"):
+        logging.getLogger(name).addFilter(_is_of_others)  # once: a second time changes nothing
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    ours = (record.threadName or "").startswith("remit-") or any(
+        isinstance(one, PatientConnection) for one in record.args or ()
+    )
+    return record.levelno < logging.WARNING or not ours
 
 
 class _Asker:
