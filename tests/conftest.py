@@ -1,8 +1,13 @@
-"""Shared by all tests: the async backend, a runtime with a clock and ids under our control, and PostgreSQL."""
+"""Shared by all tests: the async backend, a runtime with a clock and ids under our control, and PostgreSQL.
+
+Fixtures stand here and not in the folders that use them: pytest 9.1 loses those of a folder that is named twice on the
+command line, once by a file in it and once by a folder or file further down.
+"""
 
 import gc
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from examples.real_model.smollm import is_there
@@ -125,6 +130,24 @@ def rt(request: pytest.FixtureRequest, tmp_path, clock: FakeClock) -> Iterator[r
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
     with team(where, clock=clock) as runtime:
         yield runtime
+
+
+@pytest.fixture(params=["memory", "file", "postgres"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[remit.Runtime]:
+    """A runtime on every kind of store, for what must hold on all of them."""
+    where: str | Path = ":memory:"
+    if request.param == "file":
+        where = tmp_path / "team.db"
+    elif request.param == "postgres":
+        where = request.getfixturevalue("address")
+    with team(where, clock=clock) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def sign(tmp_path: Path) -> Path:
+    """A file by which a process says that it is there."""
+    return tmp_path / "sign"
 
 
 # -- PostgreSQL ---------------------------------------------------------------------------------------------------
