@@ -1,5 +1,7 @@
 """The queue: what is submitted runs, once, within its bounds, and never more of it at a time than allowed."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -441,3 +443,28 @@ async def test_a_burst_for_an_agent_that_is_full_does_not_read_its_first_tasks_a
                 await task.wait()
         assert ran == [str(number) for number in range(220)]
         await sound(rt)
+
+
+@pytest.mark.parametrize("later", range(4))
+def test_a_program_that_raises_after_its_first_submit_says_only_that(later: int):
+    program = f"""
+import asyncio
+from remit import Runtime, Turn
+
+rt = Runtime()
+
+@rt.agent
+async def coder(turn: Turn) -> str:
+    return "x"
+
+async def main() -> None:
+    await rt.submit("coder", "x")
+    for _ in range({later}):
+        await asyncio.sleep(0)
+    raise ValueError("boom")
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "ValueError: boom"
+    assert "never awaited" not in done.stderr

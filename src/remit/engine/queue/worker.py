@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Final, Protocol, cast
 
 import anyio
@@ -107,17 +107,22 @@ class Worker:
         """Work until cancelled or drained, or until a newer remit has migrated the store (`NewerStore`, in a group)."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
-        with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
-            async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
-                try:
-                    for beside in self._caretaker.beside:
-                        group.start_soon(beside)
-                    if self._dispatcher is not None:
-                        group.start_soon(self._dispatcher.serve, self.wake)
-                    await self._rounds()
-                finally:
-                    await self._stop_all()
-                group.cancel_scope.cancel()
+        jobs = [beside() for beside in self._caretaker.beside]
+        if self._dispatcher is not None:
+            jobs.append(self._dispatcher.serve(self.wake))
+        try:
+            with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
+                async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
+                    try:
+                        for job in jobs:
+                            group.start_soon(_itself, job)
+                        await self._rounds()
+                    finally:
+                        await self._stop_all()
+                    group.cancel_scope.cancel()
+        finally:
+            for job in jobs:
+                job.close()  # else Python warns of one whose task was cancelled before it began
 
     async def wake(self) -> None:
         """Scan the queue. Return after a scan that started after this call has finished and at least one slot is free,
@@ -317,6 +322,11 @@ def _bear(error: Exception, pause: float) -> None:
         _log.warning("the store cannot be used, trying again in %g s: %s", pause, error)
     else:
         _log.error("looking for tasks failed, trying again in %g s: %r", pause, error, exc_info=error)
+
+
+def _itself(job: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    """Return a job as a task group wants it: from a function."""
+    return job
 
 
 class Caretaker:
