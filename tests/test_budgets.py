@@ -244,7 +244,7 @@ COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwit
 # Modules of remit that are imported, so that a start costs what is used and nothing else.
 IMPORTED = {
     "import remit": ("import remit", 1),
-    "a hello in memory": (HELLO, 128),
+    "a hello in memory": (HELLO, 120),
     "remit --version": (COMMAND.format(["--version"]), 4),
     "remit ps": (COMMAND.format(["ps"]), 93),
     "remit show": (COMMAND.format(["show", "last"]), 101),

@@ -20,6 +20,7 @@ import remit.testing
 import remit.types
 from remit.core import values
 from remit.engine import asking
+from remit.runtime import filters, streaming
 
 ROOT = [
     "Artifact",
@@ -128,7 +129,8 @@ def named(hint: object) -> Iterator[type]:
 
 def returned(kind: type) -> Iterator[tuple[str, type]]:
     for name, function in members(kind):
-        names = {**vars(remit.types), **vars(asking), **vars(values), **vars(sys.modules[function.__module__])}
+        modules = (remit.types, asking, values, filters, streaming, sys.modules[function.__module__])
+        names = {name: one for module in modules for name, one in vars(module).items()}
         hints = typing.get_type_hints(function, names)
         for found in named(hints.get("return")):
             yield f"{kind.__name__}.{name}", found

@@ -94,7 +94,7 @@ def test_an_answer_says_who_when_and_over_which_channel():
 
 def test_a_task_in_detail_has_its_questions_and_what_it_spent():
     events = journal(started(LEAD, NOW), spent(20_000), asked())
-    names = dict.fromkeys(Record._fields[: -len(Record._field_defaults)], "")
+    names = dict.fromkeys(Record._fields, "")
     found = detail(Record(**{**names, "id": "t1", "began": 1, "ended": None}), events, [])
 
     assert found.credits == 20_000
@@ -114,7 +114,7 @@ def test_a_move_that_the_table_does_not_have_changes_nothing_that_is_shown():
 
 
 def test_a_task_without_its_beginning_is_for_the_doctor():
-    names = dict.fromkeys(Record._fields[: -len(Record._field_defaults)], "")
+    names = dict.fromkeys(Record._fields, "")
     with pytest.raises(StoreError, match="remit doctor"):
         detail(Record(**{**names, "id": "t1", "began": 1, "ended": None}), [], [])
 

@@ -5,6 +5,7 @@ Models are imported by the first turn that uses one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +28,6 @@ from remit.engine.ground import Ears, Ground
 from remit.engine.inbox import Inbox
 from remit.engine.money import Holding, InstalledPrices, MoneyServices, OwnersPrices, Paying, Tariff
 from remit.engine.people import Answers, PeopleServices, Questions
-from remit.engine.plans import PlanRunner
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
@@ -38,7 +38,6 @@ from remit.engine.queue.takeover import Succession
 from remit.engine.services import Services
 from remit.engine.settings import EngineSettings, Policy, Serving, System
 from remit.engine.system import SystemClock
-from remit.engine.team import Leading
 from remit.engine.turn import Turn, TurnServices
 from remit.ports import Database, Store
 
@@ -48,7 +47,9 @@ if TYPE_CHECKING:
     from remit.engine.messenger import Messenger
     from remit.engine.models.prompting import ModelServices
     from remit.engine.more_money import MoreMoney
+    from remit.engine.plans import PlanRunner
     from remit.engine.schedules import Scheduler
+    from remit.engine.team import Leading
 
 
 class Engine(NamedTuple):
@@ -58,7 +59,7 @@ class Engine(NamedTuple):
     delegations: Delegations
     queue: TaskQueue
     control: TaskControl
-    leading: Leading
+    leading: Callable[[], Leading]
     entries: Entries
     breakers: Breakers
     accounts: Accounts
@@ -85,7 +86,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_timeout)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
     entries, scheduler = Entries(ground), partial(_scheduler, services, settings)
-    plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
+    plans = cache(partial(_plan_runner, services, delegations, inbox, settings))
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace), scheduler)
     finder, money = Finder(ground, system.embed, policy.certainty), _money(services, settings)
     turn_services = TurnServices(
@@ -107,10 +108,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And a submission may start the worker, which
     # carries tasks. These references are set here and nowhere else, to avoid import cycles.
-    leading = Leading(plans, services.conductor)
-    services.conductor.take_turn, services.conductor.led = partial(Turn, turn_services), leading.agent
-    services.conductor.closing = lambda: resident.closing
-    services.conductor.reviews = cache(partial(_reviews, services, policy))
+    conductor, leading = services.conductor, cache(partial(_leading, services, plans))
+    conductor.take_turn, conductor.led = partial(Turn, turn_services), lambda live: leading().agent(live)
+    conductor.closing = lambda: resident.closing
+    conductor.reviews = cache(partial(_reviews, services, policy))
     services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
     views = (entries, Breakers(ground), Accounts(ground), finder)
@@ -141,6 +142,18 @@ def _model_services(
 
     keys = Keys(services.ground, settings.vault, settings.redaction)
     return model_services(services, money.paying, keys, entries, inbox, finder, settings.policy.loops)
+
+
+def _plan_runner(services: Services, delegations: Delegations, inbox: Inbox, settings: EngineSettings) -> PlanRunner:
+    from remit.engine.plans import PlanRunner
+
+    return PlanRunner(services.ground, delegations, inbox, services.questions, settings.schemas)
+
+
+def _leading(services: Services, plans: Callable[[], PlanRunner]) -> Leading:
+    from remit.engine.team import Leading
+
+    return Leading(plans(), services.conductor)
 
 
 def _more_money(services: Services) -> MoreMoney:

@@ -6,7 +6,7 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import anyio
 
@@ -29,6 +29,7 @@ from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import TASK_LIMIT, Json, decode, digest, encode, plain, shown
 from remit.engine.approvals import rejected
+from remit.engine.asking import PlanOptions
 from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
@@ -107,20 +108,6 @@ class Schemas(Protocol):
 
     def check(self, schema: Mapping[str, Any], value: Json) -> list[str]: ...
     def check_schema(self, schema: Mapping[str, Any]) -> None: ...
-
-
-# Returns whether a step may start: True, False, or "ask" for a person.
-ApproveSteps: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
-
-
-class PlanOptions(NamedTuple):
-    """How a plan is run. `approve_steps` is called before each step, or is True if a person is asked; when `abort`
-    is set, no more steps start."""
-
-    concurrency: int = plans.AT_A_TIME
-    reveal: bool = False
-    approve_steps: ApproveSteps | bool | None = None
-    abort: anyio.Event | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults, restor
 from remit.core.prompt import goal_told
 from remit.core.trust import TRUSTED, Trust, one_line, told
 from remit.core.values import Json, checked, decode, encode, shown
+from remit.engine.asking import PlanOptions
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
 from remit.engine.directory import PLANNER, Agent
-from remit.engine.plans import PlanOptions, PlanOutcome, PlanRunner, StepOutcome
+from remit.engine.plans import PlanOutcome, PlanRunner, StepOutcome
 from remit.errors import BadInput, Failed
 from remit.ports import Decision, View
 from remit.ports.turn import TurnLike

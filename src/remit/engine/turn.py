@@ -36,10 +36,8 @@ from remit.engine.finding import Finder
 from remit.engine.inbox import Inbox
 from remit.engine.money import MoneyServices, MoneyVerbs
 from remit.engine.people import PeopleServices, PeopleVerbs
-from remit.engine.plans import PlanOutcome, PlanRunner
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import TaskQueue
-from remit.engine.queue.task import Task
 from remit.engine.timing import together
 from remit.errors import BadInput
 from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction, tell_progress
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
     from remit.engine.artifacts import ArtifactFiles, TurnArtifacts
     from remit.engine.models.prompting import ModelServices
     from remit.engine.models.talking import KeptTalk
+    from remit.engine.plans import PlanOutcome, PlanRunner
+    from remit.engine.queue.task import Task
 
     Deps = TypeVarWithDefault("Deps", default=Any)  # so that `Turn` alone is complete
 else:
@@ -68,7 +68,7 @@ class TurnServices(NamedTuple):
     handoffs: Handoffs
     queue: TaskQueue
     control: TaskControl
-    plans: PlanRunner
+    plans: Callable[[], PlanRunner]
     entries: Entries
     inbox: Inbox
     money: MoneyServices
@@ -140,7 +140,7 @@ class TurnFacts:
     def data_as(self, kind: object) -> Any:
         """Return the data as an object of this type: `order = turn.data_as(Order)`. Raise `BadInput` that names each
         place that does not fit. `kind` is a type or a JSON Schema, as for `returns=`."""
-        from remit.engine.forms import form_of  # noqa: PLC0415 - few tasks have data
+        from remit.engine.forms import form_of
 
         return form_of(kind, "data_as").read(self.data, f"the data of the task of '{self._live.remit.holder}'")
 
@@ -258,7 +258,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
     @cached_property
     def artifacts(self) -> TurnArtifacts:
         """The files that this agent saves and opens: `await turn.artifacts.save(path)`."""
-        from remit.engine.artifacts import TurnArtifacts  # noqa: PLC0415 - few agents have files
+        from remit.engine.artifacts import TurnArtifacts
 
         return TurnArtifacts(self._services.files(), self._live)
 
@@ -303,7 +303,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         does not fit.
         """
         if returns is not None:
-            from remit.engine.forms import form_of, unwrapped  # noqa: PLC0415 - few results have a form
+            from remit.engine.forms import form_of, unwrapped
 
             form = form_of(returns, "returns")
             return unwrapped(await self.outcome(to, task, capability=capability, **how), form)
@@ -422,7 +422,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """Run a plan with the agents that this agent may ask, and return the outcome of every step."""
         wanted = asking.plan_options("run_plan", options)
         with self._live.verb():
-            return await self._services.plans.run(self._live, plan, wanted)
+            return await self._services.plans().run(self._live, plan, wanted)
 
     @keywords(DelegatingTeam)
     async def run_team(
@@ -480,7 +480,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
 
     def submitted(self, task: str) -> Task:
         """Return the handle of a submitted or spawned task by its id."""
-        return Task(self._services.control, line(task, "a task's id", NAME_LIMIT), self._live)
+        return self._handle(line(task, "a task's id", NAME_LIMIT))
 
     async def send(self, to: str, text: str) -> None:
         """Send a message to another agent's inbox in this run.
@@ -517,7 +517,12 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         submission = asking.submission(to, task, how, asked_how)
         with self._live.verb():
             accepted = await self._services.queue.submit(self._live, submission)
-        return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
+        return self._handle(accepted.id, existing=accepted.existing)
+
+    def _handle(self, task: str, *, existing: bool = False) -> Task:
+        from remit.engine.queue.task import Task
+
+        return Task(self._services.control, task, self._live, existing=existing)
 
     # -- models: adapters of frameworks call these, agents rarely do --------------------------------------
 

@@ -3,7 +3,7 @@ entry is alive is a rule of the core, not a query."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -19,11 +19,13 @@ from remit.core.projection import Tables
 from remit.core.question import Question
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
-from remit.core.tally import Figures, Period, UnderWay, Window
 from remit.core.times import Schedule
 from remit.core.trust import Trust
 from remit.core.values import INT_LIMIT, Json
 from remit.ports.services import KeyInfo, KeyRow
+
+if TYPE_CHECKING:
+    from remit.core.tally import Figures, Period, UnderWay, Window
 
 # -- parameters and rows -------------------------------------------------------------------------------------
 
@@ -88,7 +90,7 @@ class TallyRow(NamedTuple):
     agent: str
     first: int
     last: int
-    figures: Figures
+    figures: "Figures"
 
 
 class Tallied(NamedTuple):
@@ -100,7 +102,7 @@ class Tallied(NamedTuple):
 
     upto: int
     rows: Sequence[TallyRow]
-    under_way: Mapping[str, UnderWay | None]
+    under_way: Mapping[str, "UnderWay | None"]
 
 
 class Which(NamedTuple):
@@ -466,16 +468,16 @@ class TallyView(Protocol):
         """Return the number of the last event that the statistics include."""
         ...
 
-    def tally(self, period: Period, agent: str | None = None) -> list[TallyRow]:
+    def tally(self, period: "Period", agent: str | None = None) -> list[TallyRow]:
         """Return the rows of a period, of one agent or of all."""
         ...
 
     def tally_row(self, width: int, start: int, agent: str) -> TallyRow | None: ...
-    def under_way(self, task: str) -> UnderWay | None:
+    def under_way(self, task: str) -> "UnderWay | None":
         """Return the facts about a task that had not ended at that event, or None."""
         ...
 
-    def open_runs(self, window: Window, agent: str | None = None) -> Counter[str]:
+    def open_runs(self, window: "Window", agent: str | None = None) -> Counter[str]:
         """Return the number of unfinished runs that began within the window, by state."""
         ...
 

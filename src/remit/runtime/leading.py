@@ -1,8 +1,10 @@
 """Plans and teams that the engine leads for a person, in this process or from the queue."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remit.core.allow import has
 from remit.core.bounds import Bounds
@@ -11,12 +13,14 @@ from remit.core.lifecycle import Outcome
 from remit.core.plan import Lead, Plan, assigned
 from remit.core.remit import STAND_IN
 from remit.core.values import Json
-from remit.engine.asking import Asked
+from remit.engine.asking import Asked, PlanOptions
 from remit.engine.assembly import Engine
 from remit.engine.delegation import Led
-from remit.engine.plans import PlanOptions, PlanOutcome
 from remit.engine.queue.submitting import Accepted, Submission
 from remit.errors import BadInput
+
+if TYPE_CHECKING:
+    from remit.engine.plans import PlanOutcome
 
 
 class Leader(NamedTuple):
@@ -40,7 +44,7 @@ class Leader(NamedTuple):
         self, plan: Plan, asked: Asked, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
     ) -> Outcome:
         """Run a plan and return the outcome of the run; `tell` gets the outcome of its steps."""
-        leading = self.engine.leading
+        leading = self.engine.leading()
         leading.runner.check_schemas(plan)  # check before the run starts
         return await self.begin(asked, Led(leading.planner(plan, options, tell), STAND_IN, _lead(plan, options)))
 
@@ -50,7 +54,7 @@ class Leader(NamedTuple):
         if agent is None:
             return await self.begin(asked)
         lead = _lead(plan, options, coordinated=plan is not None)
-        return await self.begin(asked, Led(self.engine.leading.coordinator(agent, options, plan), "team", lead))
+        return await self.begin(asked, Led(self.engine.leading().coordinator(agent, options, plan), "team", lead))
 
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:
         """Queue a plan or team. A plan is checked against all known cards, and the agent of each step is chosen now, so
@@ -65,7 +69,7 @@ class Leader(NamedTuple):
             return submission
         bounds = self.ceiling & submission.wish.within
         known = {card.name: card for card in cards if has(bounds.agents, card.name)}
-        self.engine.leading.runner.check(lead.plan, known, bounds)
+        self.engine.leading().runner.check(lead.plan, known, bounds)
         return submission._replace(lead=lead._replace(plan=assigned(lead.plan, known)))
 
     def begin(self, asked: Asked, led: Led | None = None) -> Coroutine[Any, Any, Outcome]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
 from remit.core.allow import NamesGiven
@@ -31,7 +31,9 @@ from remit.errors import BadInput, NotFound
 from remit.runtime import models
 from remit.runtime.models import AboutGuest, AboutModel, Registered, ToolShelf
 from remit.runtime.opening import Opening
-from remit.runtime.stacks import AgentStack, stack_of
+
+if TYPE_CHECKING:
+    from remit.runtime.stacks import AgentStack
 
 AnyAgent = TypeVar("AnyAgent", bound=GivenFunction)
 AnyTool = TypeVar("AnyTool")
@@ -212,7 +214,7 @@ class HasTeam:
         the turn. It may change the answer, raise to fail the task, or return without `go`, and the agent is not called.
         The first function that is registered is outermost. A retried or resumed task runs it again, like the agent.
         """
-        from remit.engine.around import AroundTurns  # noqa: PLC0415 - most teams have none
+        from remit.engine.around import AroundTurns
 
         self._opening.directory.surround(AroundTurns(function))
         return function
@@ -224,7 +226,7 @@ class HasTeam:
         for yes and a reason for no, which the asker gets as `Refused` with the rule `guard.office_hours`. It must be a
         plain function without side effects: one hop may be judged more than once. If it raises, the asker's task fails.
         """
-        from remit.engine.guarding import OwnGuard  # noqa: PLC0415 - most teams have none
+        from remit.engine.guarding import OwnGuard
 
         self._opening.directory.guard(OwnGuard(function))
         return function
@@ -252,9 +254,11 @@ class HasTeam:
         """Return the cards of all registered agents, by name."""
         return self._opening.directory.cards()
 
-    def stack(self, name: str) -> AgentStack:
+    def stack(self, name: str) -> "AgentStack":
         """Return how an agent is configured: its models and keys, tools, approvals, hooks, functions around its turns
         and limits. Raise `NotFound` if there is no such agent."""
+        from remit.runtime.stacks import stack_of
+
         agent = self._opening.directory.get(canonical(name))
         if agent is None:
             raise NotFound(f"there is no agent {shown(name)}; there are {', '.join(self._opening.directory.names())}")

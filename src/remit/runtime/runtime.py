@@ -1,7 +1,9 @@
 """The team: agents, and the engine that runs them."""
 
+from __future__ import annotations
+
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -17,8 +19,6 @@ from remit.core.values import Known
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
 from remit.engine.directory import Directory
-from remit.engine.plans import PlanOutcome
-from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.traces import shortened
 from remit.engine.turn import Turn
@@ -28,13 +28,16 @@ from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, is_running, refuse_unknown, settings
 from remit.runtime.registering import HasTeam, forms
-from remit.runtime.streaming import Streamed, stream_of
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
 Result = TypeVar("Result")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from remit.engine.plans import PlanOutcome
+    from remit.engine.queue.task import Task
+    from remit.runtime.streaming import Streamed
 
     Declared = TypeVarWithDefault("Declared", default=Any)  # the caller's annotation, or Any: see `Known`
 else:
@@ -134,7 +137,7 @@ class Runtime(HasTeam):
         """
         asking.nothing_more("stream", "an agent and a task", strange)
         asking.asked("stream", agent, task, how)  # check the arguments now, not when the loop starts
-        return stream_of(self._opening.ground.store, lambda: self._begun(agent, task, how))
+        return self._streamed(lambda: self._begun(agent, task, how))
 
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
         self._opening.must_be_outside("run", "turn.delegate")
@@ -177,7 +180,7 @@ class Runtime(HasTeam):
             asked, options = await self._planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
             return await Leader(self._opening.engine, self._ceiling).plan_run(plan, asked, options)
 
-        return stream_of(self._opening.ground.store, begun)
+        return self._streamed(begun)
 
     @keywords(StartingPlan)
     def stream_team(
@@ -186,7 +189,12 @@ class Runtime(HasTeam):
         """Give a goal to a coordinator, as `run_team` does, and yield what happens as it happens, like `stream`."""
         asking.nothing_more("stream_team", "goal and coordinator", strange)
         asking.planned("stream_team", coordinator, goal, how)
-        return stream_of(self._opening.ground.store, lambda: self._team(goal, coordinator, plan, how))
+        return self._streamed(lambda: self._team(goal, coordinator, plan, how))
+
+    def _streamed(self, begun: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
+        from remit.runtime.streaming import stream_of
+
+        return stream_of(self._opening.ground.store, begun)
 
     async def _team(self, goal: str, coordinator: str, plan: Plan | None, how: StartingPlan) -> Outcome:
         self._opening.must_be_outside("run_team", "turn.run_team")
@@ -308,7 +316,7 @@ class Runtime(HasTeam):
 
     # -- store --------------------------------------------------------------------------------------------
 
-    def at(self, store: StoreGiven | None = None, *, serving: Serving | None = None) -> "Runtime":
+    def at(self, store: StoreGiven | None = None, *, serving: Serving | None = None) -> Runtime:
         """Return the same team on another store, or with other serving settings; this runtime stays as it is."""
         return Runtime(self._opening.elsewhere(store, serving), bounds=self._ceiling)
 

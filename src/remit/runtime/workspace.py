@@ -18,7 +18,6 @@ from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.ports import Decision, Sink
-from remit.runtime.filters import StatsFilter, which_figures
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.stores.sqlite.database import MEMORY
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from remit.runtime.agents import WorkspaceAgents
     from remit.runtime.artifacts import WorkspaceArtifacts
     from remit.runtime.contexts import WorkspaceContext
+    from remit.runtime.filters import StatsFilter
     from remit.runtime.hooks import WorkspaceHooks
     from remit.runtime.journal import WorkspaceJournal
     from remit.runtime.keys import KeyRing
@@ -313,22 +313,24 @@ class Workspace:
 
     # -- journal ------------------------------------------------------------------------------------------
 
-    @keywords(StatsFilter)
+    @keywords(lambda: _filters().StatsFilter)
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
         """Return statistics of agents, durations, handoffs and refusals: of all, of a period, or of one agent. The cost
         hardly depends on the length of the journal."""
         from remit.engine.upkeep.tallying import figures
         from remit.report.stats import sum_of_agents
+        from remit.runtime.filters import which_figures
 
         window, agent = which_figures(which)
         found = await figures(self._opening.records, window, agent)
         return sum_of_agents(found.figures, found.open_runs, agent or "")
 
-    @keywords(StatsFilter)
+    @keywords(lambda: _filters().StatsFilter)
     async def edges(self, **which: Unpack[StatsFilter]) -> list[AskEdge]:
         """Return who asks whom: for each asker and agent how many tasks were requested, how many ended and how, how
         many requests were refused, and what was spent: of all, of a period, or of the edges of one agent. The events
         of the period are read one by one."""
+        from remit.runtime.filters import which_figures
         from remit.runtime.spending import edges_of
 
         window, agent = which_figures(which)
@@ -403,3 +405,9 @@ def _keywords() -> ModuleType:
     from remit.engine import asking
 
     return asking
+
+
+def _filters() -> ModuleType:
+    from remit.runtime import filters
+
+    return filters

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from remit.codec import decode, encode
 from remit.core.breaker import CLOSED, Breaker
@@ -26,7 +26,6 @@ from remit.core.question import Question
 from remit.core.recovery import Cooling
 from remit.core.remit import task_of
 from remit.core.scope import Scope
-from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under_way_from
 from remit.core.times import Schedule
 from remit.core.values import INT_LIMIT, Json
 from remit.errors import StoreError
@@ -34,6 +33,9 @@ from remit.ports import ArtifactRow, Beat, KeyInfo, KeyRow, RunAge, RunLine, Sea
 from remit.stores.history import FOREVER, JournalQueries, Queries, Values, event_of
 from remit.stores.queries import after
 from remit.stores.vitals import VitalQueries
+
+if TYPE_CHECKING:
+    from remit.core.tally import Period, UnderWay, Window
 
 T = TypeVar("T")
 
@@ -518,7 +520,7 @@ class TallyQueries(Queries):
     def tallied(self) -> int:
         return self._count("tally_mark")
 
-    def tally(self, period: Period, agent: str | None = None) -> list[TallyRow]:
+    def tally(self, period: "Period", agent: str | None = None) -> list[TallyRow]:
         rows = self._rows("tally_rows", **period._asdict(), agent=_ANY if agent is None else agent)
         return [self._row(row) for row in rows]
 
@@ -526,16 +528,17 @@ class TallyQueries(Queries):
         row = self._one("tally_row", width=width, start=start, agent=agent)
         return None if row is None else self._row(row)
 
-    def under_way(self, task: str) -> UnderWay | None:
+    def under_way(self, task: str) -> "UnderWay | None":
+        from remit.core.tally import Root, under_way_from
+
         row = self._one("tally_task", task=task)
         if row is None:
             return None
         state, at, agent, data = row
         return self._read(data, lambda found: under_way_from(found, Root(state, at, agent) if state else None))
 
-    def open_runs(self, window: Window, agent: str | None = None) -> Counter[str]:
-        who = _ANY if agent is None else agent
-        rows = self._rows("tally_runs", start=window.start, stop=window.stop, agent=who)
+    def open_runs(self, window: "Window", agent: str | None = None) -> Counter[str]:
+        rows = self._rows("tally_runs", start=window.start, stop=window.stop, agent=_ANY if agent is None else agent)
         return Counter({row[0]: row[1] for row in rows})
 
     def events_between(self, after: int, upto: int, limit: int) -> list[Event]:
@@ -545,8 +548,9 @@ class TallyQueries(Queries):
         return [event_of(row) for row in self._rows("events_of_run_before", run=run, before=seq)]
 
     def _row(self, row: Values) -> TallyRow:
-        width, start, agent, first, last, data = row
-        return TallyRow(width, start, agent, first, last, self._read(data, figures_from))
+        from remit.core.tally import figures_from
+
+        return TallyRow(*row[:-1], self._read(row[-1], figures_from))
 
     def _read(self, text: str, make: Callable[[Json], T]) -> T:
         """Return stored statistics. Raise `StoreError` if they cannot be read; the doctor does not check them, because

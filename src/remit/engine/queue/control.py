@@ -22,16 +22,16 @@ from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.door import funded_again, place_of
 from remit.engine.ground import Ground
-from remit.engine.plans import PlanOutcome, steps_told
 from remit.engine.presence.bell import Bell
 from remit.engine.queue.takeover import Succession
-from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
 
 if TYPE_CHECKING:
+    from remit.engine.plans import PlanOutcome
     from remit.engine.queue.forking import Fork, Given
+    from remit.engine.queue.task import Status
 
 # Fields that a retried task does not inherit.
 _OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "restart", "forked"))
@@ -52,6 +52,8 @@ class TaskControl:
     # -- status -----------------------------------------------------------------------------------------------
 
     async def status(self, task: str, asker: LiveTask | None = None) -> Status:
+        from remit.engine.queue.task import Status
+
         if asker is not None:
             asker.must_be_at_work()
 
@@ -67,6 +69,8 @@ class TaskControl:
         return await self._ground.store.read(look)
 
     async def listed(self, which: Which) -> list[Status]:
+        from remit.engine.queue.task import Status
+
         def look(view: View) -> list[Status]:
             now = self._ground.clock.now()
             return [Status.of(line, _outcome_of(view, line), now) for line in view.task_lines(which)]
@@ -114,6 +118,7 @@ class TaskControl:
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None = None) -> PlanOutcome:
         """Return the outcome of every step of a plan or team that has ended like this. Raise `Conflict` if the task is
         neither."""
+        from remit.engine.plans import steps_told
 
         def look(view: View) -> PlanOutcome | None:
             record = self._record(view, outcome.id, asker)
