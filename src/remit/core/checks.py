@@ -2,7 +2,6 @@
 signatures of functions whose keywords a `TypedDict` lists."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from inspect import Parameter, Signature
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar, cast
@@ -84,6 +83,8 @@ def callable_(given: object, what: str) -> None:
 
 def meant(given: object, known: Iterable[str]) -> str:
     """Return "; did you mean ...?" with the known word that is close to the given one, or "" if none is close."""
+    from difflib import get_close_matches  # noqa: PLC0415 - most programs make no such mistake
+
     near = get_close_matches(given, list(known), 1) if isinstance(given, str) and len(given) <= _TYPED else []
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sysconfig
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, TracebackType
@@ -19,9 +19,17 @@ TRACE_LIMIT: Final = 8_000  # characters; the part nearest to the failure is kep
 _CHAIN_LIMIT: Final = 8  # causes of an error
 _ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 _OURS: Final = f"{Path(__file__).parents[1]}{os.sep}"  # not its parent, where other packages are installed too
-_LIBRARY: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 BaseExceptionOf = TypeVar("BaseExceptionOf", bound=BaseException)
+
+
+@cache
+def libraries() -> tuple[str, ...]:
+    """Return where Python's own modules and installed packages are. It is found when it is first needed, because Python
+    reads its whole configuration for it."""
+    import sysconfig  # noqa: PLC0415
+
+    return tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 class Frame(NamedTuple):
@@ -35,7 +43,7 @@ class Frame(NamedTuple):
 
     @property
     def is_library(self) -> bool:
-        return self.path.startswith((*_LIBRARY, "<frozen")) or "site-packages" in self.path
+        return self.path.startswith((*libraries(), "<frozen")) or "site-packages" in self.path
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} in {self.function}"

@@ -2,7 +2,6 @@
 file name, because file names are printed, and an address may contain a password."""
 
 import re
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -86,6 +85,8 @@ def _refuse_scheme(name: str, *, certain: bool) -> None:
     """Raise `BadInput` for an unknown scheme. Without `//` it may also be a file with a colon in its name."""
     if name in ("sqlite", "sqlite3", "file"):
         raise BadInput(f"a file is given by its path alone, without {name}: in front; {_ALLOWED}")
+    from difflib import get_close_matches  # noqa: PLC0415 - most addresses are right
+
     if name in _SCHEMES or get_close_matches(name, (*_SCHEMES, "pg", "psql", "postgre"), cutoff=0.7):
         raise BadInput(f"{name}: is not how an address begins; did you mean postgresql://? {_ALLOWED}")
     if certain:

@@ -10,7 +10,6 @@ import asyncio
 import gc
 import logging
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Generator
@@ -24,6 +23,7 @@ from remit.engine.ground import Ground
 from remit.engine.presence.peers import PATIENCE, process_address
 from remit.engine.system import USABLE, SystemClock
 from remit.engine.timing import While
+from remit.engine.traces import libraries
 from remit.errors import StoreError
 from remit.ports import Beat, Clock, Decision, Pulse, Timer, View
 from remit.ports.turn import CURRENT_TURN
@@ -31,8 +31,6 @@ from remit.ports.turn import CURRENT_TURN
 BEATS: Final = 3  # heartbeats per heartbeat timeout
 BLOCKS: Final = 5.0  # seconds until remit names the agent that blocks an event loop
 _TICK: Final = 1.0  # seconds between two checks of an event loop, or less with a short heartbeat timeout
-
-_LIBRARIES: Final = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 _log = logging.getLogger("remit")
 
@@ -190,7 +188,7 @@ def _place(thread: int) -> str:
     """Return where a thread is: the last frame outside of Python and installed packages, if there is one."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - documented so
     places = traceback.extract_stack(frame)
-    own = [place for place in places if not place.filename.startswith((*_LIBRARIES, "<"))]
+    own = [place for place in places if not place.filename.startswith((*libraries(), "<"))]
     place = (own or places)[-1]
     return f"{place.name}, {place.filename}:{place.lineno}"
 

@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey
@@ -275,6 +274,8 @@ def back_up(source: Path, target: Path) -> int:
     """
     prepare(source, create=False)
     _create_empty(target)
+    from shutil import rmtree  # noqa: PLC0415 - it imports four compressors
+
     from remit.stores.sqlite.contents import beside, copied  # noqa: PLC0415
 
     files, copies = beside(str(source)), beside(str(target))
