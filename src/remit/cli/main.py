@@ -2,6 +2,7 @@
 
 import codecs
 import errno
+import gc
 import io
 import json
 import os
@@ -98,6 +99,9 @@ def _run(words: Sequence[str] | None) -> None:
     from remit.cli.commands import app
     from remit.cli.options import forget_place
 
+    if words is None:  # the command itself, not a program that calls it
+        # What is imported by now stays to the end, so neither a collection nor the exit looks through it for garbage.
+        gc.freeze()
     try:
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
