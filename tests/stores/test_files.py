@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 import remit
-from programs import Program
+from programs import Program, ran
 from remit.core.entry import Draft
 from remit.core.events import Event
 from remit.core.projection import Tables
@@ -331,6 +331,18 @@ def test_opening_a_new_file_that_another_process_holds_is_busy(path: Path):
 
 
 # -- a full disk --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("store.atomic")
+def test_a_disk_without_room_for_the_files_beside_it_is_said(path: Path):
+    fill(path)
+    program = (
+        "import resource, signal, sys; from remit.stores.sqlite.database import SqliteDatabase\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))\n"
+        "SqliteDatabase(sys.argv[1])"
+    )
+    done = ran("-c", program, path)
+    assert f"{path}: the file {path}-shm beside it cannot be made larger; the disk may be full" in done.stderr
 
 
 @pytest.mark.rule("store.atomic", "input.half-written")

@@ -19,12 +19,13 @@ _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
     "SQLITE_READONLY": "the file or its folder is read-only; remit needs to write to it",
     "SQLITE_CORRUPT": (
-        "the file is damaged; run `remit doctor` on a copy of it. If it was restored beside an older -wal, "
-        "remove the files -wal and -shm and restore it once more"
+        "the file is damaged. `remit doctor` says where, unless it answers with this sentence too; then restore a "
+        "backup. If the file was restored beside an older -wal, remove the files -wal and -shm and restore it once more"
     ),
     "SQLITE_NOTADB": "it is not a SQLite database, so it is not a remit store; it was left as it is",
     "SQLITE_BUSY": "another process holds the file; try again, or stop it",
     "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
+    "SQLITE_IOERR_SHMSIZE": "the file {where}-shm beside it cannot be made larger; the disk may be full ({name})",
     "SQLITE_IOERR": "the disk could not be read or written ({name}); look at it, then try again",
 }
 
@@ -36,7 +37,7 @@ def translated(error: sqlite3.Error, where: str) -> StoreError:
     name = getattr(error, "sqlite_errorname", "")
     base = next((known for known in _MEANING if name.startswith(known)), "")
     meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
-    meaning = meaning.replace("{name}", name)
+    meaning = meaning.replace("{name}", name).replace("{where}", where)
     kind = {"SQLITE_NOTADB": NotAStore, "SQLITE_BUSY": StoreBusy}.get(base, StoreError)
     told = kind(f"{where}: {meaning}")
     told.retryable = name.startswith(_PASSING)
