@@ -1045,6 +1045,7 @@ def test_the_second_interrupt_stops_a_run_whatever_its_agents_do(start, module: 
     child.until("press Ctrl-C again to stop at once")
     child.signal(signal.SIGINT)
     assert child.ends() == 130
+    assert "stopped at once; tasks that were running here are still open: `remit ps` lists them" in child.said
 
 
 # -- PostgreSQL --------------------------------------------------------------------------------------------------

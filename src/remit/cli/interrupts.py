@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Final
 
 from remit.cli.above import leave_terminal
+from remit.cli.options import completed, is_kept
 
 INTERRUPTED: Final = 130
 LAST_SECONDS: Final = 3.0  # from the second signal until the process ends, whatever its agents do
@@ -54,6 +55,9 @@ class Interrupts:
 
 def _end_at_once() -> None:
     leave_terminal()
+    if is_kept():
+        left = "remit: stopped at once; tasks that were running here are still open: `remit ps` lists them"
+        os.write(2, completed(f"{left}, a worker runs them again, `remit cancel` ends them\n").encode())
     os._exit(INTERRUPTED)
 
 
