@@ -205,11 +205,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(220, 36, 167, 6_700),
-    "an entry": Walk(70, 23, 58, 1_850),
-    "a submitted task, until it is in the queue": Walk(146, 41, 101, 3_950),
-    "a submitted task, until it has ended": Walk(296, 51, 208, 7_600),
-    "a model agent, two requests and a tool call": Walk(1_040, 78, 680, 28_100),
+    "a delegation": Walk(216, 36, 166, 6_620),
+    "an entry": Walk(69, 22, 57, 1_850),
+    "a submitted task, until it is in the queue": Walk(145, 41, 101, 3_950),
+    "a submitted task, until it has ended": Walk(293, 51, 207, 7_600),
+    "a model agent, two requests and a tool call": Walk(1_030, 78, 675, 28_050),
 }
 
 
