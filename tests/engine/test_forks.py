@@ -120,6 +120,32 @@ async def test_a_fork_goes_on_with_another_text_or_another_result(rt: Runtime):
     await sound(rt)
 
 
+@pytest.mark.rule("fork.otherwise")
+async def test_a_fork_has_the_data_of_the_original_or_other_data_or_none(rt: Runtime):
+    @rt.agent
+    async def lead(turn: Turn) -> Any:
+        return [turn.task, turn.data]
+
+    run = await rt.submit("lead", "check", data={"order": 7})
+    assert await run.result(PATIENCE) == ["check", {"order": 7}]
+    began = (await history(rt, run.id))[0].seq
+    fork = rt.workspace.fork
+    assert await (await fork(run.id, began, task="look")).result() == ["look", {"order": 7}]
+    other = await fork(run.id, began, task="look", data={"order": 8}, op="o1")
+    assert await other.result() == ["look", {"order": 8}]
+    assert (await fork(run.id, began, task="look", data={"order": 8}, op="o1")).id == other.id
+    with pytest.raises(Conflict):
+        await fork(run.id, began, task="look", data={"order": 9}, op="o1")
+    assert await (await fork(run.id, began, data=None)).result() == ["check", None]
+    alone = await rt.submit("lead", "", data={"order": 7})
+    await alone.result(PATIENCE)
+    with pytest.raises(BadInput, match="a task"):
+        await fork(alone.id, data=None)
+    with pytest.raises(BadInput, match="data"):
+        await fork(run.id, began, data={1, 2})
+    await sound(rt)
+
+
 async def answered(rt: Runtime, answer: str) -> None:
     """Answer the next question of an agent."""
     with anyio.fail_after(PATIENCE):

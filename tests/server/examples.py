@@ -22,7 +22,9 @@ EXAMPLES = {
     "POST /v1/tasks": Example("/v1/tasks", {"agent": "echo", "task": "x"}, {"agent": "echo", "task": "y"}),
     "POST /v1/tasks/{id}/cancel": Example("/v1/tasks/{task}/cancel", {"why": "a"}, {"why": "b"}),
     "POST /v1/tasks/{id}/retry": Example("/v1/tasks/{failed}/retry", {}, {"restart": True}),
-    "POST /v1/runs/{id}/fork": Example("/v1/runs/{run}/fork", {"task": "y"}, {"task": "z"}),
+    "POST /v1/runs/{id}/fork": Example(
+        "/v1/runs/{run}/fork", {"task": "y", "data": {"n": 1}}, {"task": "y", "data": {"n": 2}}
+    ),
     "POST /v1/prune": Example("/v1/prune", {"days": 7}, {"days": 8.5}),
     "POST /v1/plans": Example("/v1/plans", {"steps": [STEP]}, {"steps": [STEP], "goal": "b"}),
     "POST /v1/teams": Example(

@@ -6,7 +6,20 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out, typed
+from remit.cli.options import (
+    HERE,
+    MYSELF,
+    Acting,
+    AsJson,
+    DataOption,
+    Where,
+    aside,
+    emit,
+    opened,
+    out,
+    typed,
+    typed_data,
+)
 from remit.codec import decode
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -21,6 +34,7 @@ def fork(
     *,
     at: int | None = None,
     task: str | None = None,
+    data: DataOption = None,
     answer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     place: Where = HERE,
     act: Acting = MYSELF,
@@ -39,12 +53,16 @@ def fork(
         Number of the last event that counts; `remit history --run RUN` lists them. The default is all of them.
     task
         Another task text.
+    data
+        Other data of the task, as JSON; `null` for none.
     answer
         Another result of the effect or tool that the event recorded, as JSON.
     json
         Print the id of the new run as JSON.
     """
     other = {} if answer is None else {"answer": _read(answer)}
+    if data is not None:
+        other["data"] = typed_data(data)
     with opened(place) as workspace:
         forked, again = asyncio.run(_fork(workspace, run, at, task, other, act))
     if json:

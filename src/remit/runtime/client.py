@@ -547,12 +547,14 @@ class RemoteWorkspace:
         at: int | None = None,
         *,
         task: str | None = None,
+        data: object = ...,
         answer: object = ...,
         op: str = "",
         by: str = "",
     ) -> Task:
         """Start a new run that goes on from an event of another one."""
-        other = {} if answer is ... else {"answer": answer}
+        given = {"data": data, "answer": answer}
+        other = {name: value for name, value in given.items() if value is not ...}
         return await self._made("fork", run, at, task=task, op=op, by=by, **other)
 
     async def tree(self, run: str) -> Node | None:

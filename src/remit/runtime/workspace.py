@@ -13,7 +13,7 @@ from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import keywords, of_type
 from remit.core.plan import Plan
 from remit.core.times import span_of_days
-from remit.core.values import TASK_LIMIT, canonical, checked, plain
+from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain
 from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
@@ -282,6 +282,7 @@ class Workspace:
         at: int | None = None,
         *,
         task: str | None = None,
+        data: object = ...,
         answer: object = ...,
         op: str = "",
         by: str = "",
@@ -289,9 +290,9 @@ class Workspace:
         """Start a new run that has everything that another one had recorded up to an event, and goes on from there.
         Nothing before is asked, done or paid again, and the original is unchanged.
 
-        `at` is the number of the event; without it, all that was recorded counts. `task` is another text. `answer`
-        replaces the result that the event recorded, of an effect or a tool. Agents and their models are those of the
-        worker that runs the fork.
+        `at` is the number of the event; without it, all that was recorded counts. `task` is another text, and
+        `data` another value beside it, or None for none. `answer` replaces the result that the event recorded, of an
+        effect or a tool. Agents and their models are those of the worker that runs the fork.
         """
         from remit.engine.acts import act_of
         from remit.engine.queue.forking import Given
@@ -299,10 +300,12 @@ class Workspace:
         from remit.runtime.tasks import id_of
 
         checks.whole(at, "at", least=1)
-        text = None if task is None else plain(task, "a task", TASK_LIMIT)
+        changes: dict[str, Json] = {} if task is None else {"task": plain(task, "a task", TASK_LIMIT)}
+        if data is not ...:
+            changes["data"] = checked(data, "data")
         given = None if answer is ... else Given(checked(answer, "answer"))
         control = self._opening.engine.control
-        forked = await control.fork(id_of(run, "a run's id"), at, act_of(op, by), task=text, given=given)
+        forked = await control.fork(id_of(run, "a run's id"), at, act_of(op, by), changes=changes, given=given)
         return Task(control, forked)
 
     async def wait_all(self, run: str) -> None:

@@ -12,7 +12,7 @@ from remit.core.kinds.tasks import FirstData, Lineage, Wait, moved
 from remit.core.lifecycle import Outcome, Record
 from remit.core.remit import LASTS, expires, task_of
 from remit.core.times import iso
-from remit.core.values import Json, plain, shown
+from remit.core.values import Json, plain, shown, with_data
 from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt import endings
 from remit.engine.attempt.endings import AT_ONCE
@@ -214,10 +214,16 @@ class TaskControl:
         return (await act.perform(ground, content, decide)).answer
 
     async def fork(
-        self, run: str, at: int | None = None, act: Act = ONCE, *, task: str | None = None, given: Given | None = None
+        self,
+        run: str,
+        at: int | None = None,
+        act: Act = ONCE,
+        *,
+        changes: dict[str, Json] | None = None,
+        given: Given | None = None,
     ) -> str:
         """Start a new run that has everything that this one had recorded up to event `at`, and goes on from there;
-        with `task`, with another text. Return its id."""
+        `changes` has its other text and data. Return its id."""
         from remit.engine.queue.forking import fork_of
 
         def forked(view: View, root: Record, place: Place, now: int) -> Fork:
@@ -225,8 +231,10 @@ class TaskControl:
                 raise BadInput(f"task {root.id} is a part of run {root.run}, and only a whole run can be forked")
             return fork_of(view, root, at, given, self._ground.ids, place, now)
 
-        content = ActContent("fork", run, {"at": at, "task": task, "answer": None if given is None else [given.answer]})
-        return await self._forked(content, act, forked, {} if task is None else {"task": task})
+        changes = changes or {}
+        answer: Json = None if given is None else [given.answer]
+        content = ActContent("fork", run, {"at": at, "task": None, "answer": answer, **changes})
+        return await self._forked(content, act, forked, changes)
 
     async def retry_from(self, run: str, step: str, act: Act = ONCE, *, restart: bool = False) -> str:
         """Run a plan again from a step, in a new run: the step and those that depend on it are done again, the results
@@ -264,6 +272,10 @@ class TaskControl:
             fork = fork_of(view, root, Place(again, root.session, again), now)
             data = _funded_once_more(view, root, _once_more(began, root, fork.lineage, now, None), again, act)
             data |= {"forked": {"run": root.id, "at": fork.at, **(how or {})}, **changes}
+            if "data" in changes:
+                with_data(data["task"], data["data"])  # raises if they are too long together, or both empty
+                if data["data"] is None:
+                    del data["data"]
             first = Unsealed("task.submitted", now, data, again, root.session, again, began.agent)
             return Decision(again, (first,), besides=fork.done)
 

@@ -53,12 +53,14 @@ class PruneQuery(QueryModel):
 
 
 class ForkBody(BodyModel):
-    """Where a run is forked, and what is different in the fork: its text, or the result that the event recorded."""
+    """Where a run is forked, and what is different in the fork: its text and data, or the result that the event
+    recorded."""
 
     at: OneOrMore | None = None
     task: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT, json_schema_extra={"pattern": NO_NUL})] | None = (
         None
     )
+    data: AnyJson = None
     answer: AnyJson = None
 
 
@@ -170,7 +172,7 @@ async def fork(call: HttpCall[NoQuery, ForkBody]) -> HttpAnswer:
     """Start a new run that has everything that another one had recorded up to an event, and goes on from there."""
     await must_have_started(call)
     body = call.body
-    given: dict[str, Any] = {"answer": body.answer} if "answer" in body.model_fields_set else {}
+    given = {name: getattr(body, name) for name in ("data", "answer") if name in body.model_fields_set}
     act = {"op": call.op, "by": call.caller.by}
     return accepted(await call.workspace.fork(call.id, body.at, task=body.task, **given, **act))
 
