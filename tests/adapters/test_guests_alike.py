@@ -308,12 +308,13 @@ class Mute(Exception):
     ("error", "sentence"),
     [
         (SystemExit(2), "SystemExit: 2"),  # as of a tool that parses options
+        (KeyboardInterrupt(), "KeyboardInterrupt: no message"),  # raised by the tool, not by a person
         (ValueError("half \ud800, nul \0"), "ValueError: half ?, nul \\0"),
         (ValueError(), "ValueError: no message"),
         (Mute(), "Mute: its message cannot be read"),
         (ExceptionGroup("two", [ValueError("a"), KeyError("b")]), "ExceptionGroup: ValueError: a; KeyError: 'b'"),
     ],
-    ids=["exit", "characters", "empty", "mute", "group"],
+    ids=["exit", "interrupt", "characters", "empty", "mute", "group"],
 )
 @kinds
 async def test_whatever_a_tool_raises_is_told_to_its_model_alone(kind: str, error: BaseException, sentence: str):

@@ -23,6 +23,7 @@ from remit.core.toolgroups import GROUPS
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust, failure_told, quoted
 from remit.core.values import VALUE_LIMIT, Json, checked, checked_with_text, digest, encode, summary
 from remit.engine.attempt import live as marks
+from remit.engine.attempt.calls import is_interrupt
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.replay import kept_effects, key_of
 from remit.engine.ground import Ground
@@ -139,8 +140,8 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(_text_of(refused), "refused", rule=refused.rule)
         except Failed as failed:  # the failure of an agent that the tool called
             told = ToolAnswer(_text_of(failed), "failed", place=place(failed, library=False))
-        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - any exception goes to the model
-            # A SystemExit would end the process: tools that parse options call sys.exit.
+        except (Exception, SystemExit, KeyboardInterrupt, CancelledError) as error:  # noqa: BLE001 - it goes to the model
+            # A SystemExit or KeyboardInterrupt would end the process: tools that parse options call sys.exit.
             _must_be_its_own(live, error)
             told = _failed(call, error)
             if began >= 0 and (call.untrusted or call.name in GROUPS["web"]):
@@ -273,7 +274,9 @@ def _value(name: str, given: object) -> ToolAnswer:
 
 def _must_be_its_own(live: LiveTask, error: BaseException) -> None:
     """Raise a CancelledError again if the turn is cancelled. Otherwise the tool made it, such as by an inner task that
-    it cancelled."""
+    it cancelled. Raise a person's Ctrl-C again."""
+    if is_interrupt(error):
+        raise error
     if not isinstance(error, CancelledError):
         return
     if is_cancelled() or live.control.scope.cancel_called:
