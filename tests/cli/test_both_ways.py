@@ -14,7 +14,7 @@ from remit.cli.main import exit_code
 from remit.errors import Forbidden, Malformed, NoServer, NotFound, RemitError, TooMany, Unauthorised
 
 # They have --store because they work on the store itself, or because keys do not travel.
-ITSELF = {("doctor",), *(("keys", verb) for verb in ("set", "remove", "rotate"))}
+ITSELF = {("doctor",), *(("keys", verb) for verb in ("set", "rm", "rotate"))}
 ITSELF |= {("access", "make"), *(("hooks", verb) for verb in ("add", "rotate"))}
 OF_A_TEAM = "team:rt"  # a server has its own
 MORE: tuple[tuple[str, ...], ...] = (

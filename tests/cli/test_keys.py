@@ -32,16 +32,16 @@ def remit(folder: Path, *words: str, value: str = "", master: str = OLD, **more:
 def test_a_key_is_put_in_listed_encrypted_again_and_removed(tmp_path: Path):
     put = remit(tmp_path, "set", "OpenAI", "--by", "ann", value=f"{CANARY}\n")
     assert put.stdout == f"the key 'openai' is stored, encrypted with master key {OLD_ID}\n"
-    told = json.loads(remit(tmp_path, "list", "--json", master="").stdout)
+    told = json.loads(remit(tmp_path, "ls", "--json", master="").stdout)
     assert [(key["name"], key["key_id"], type(key["set_at"])) for key in told] == [("openai", OLD_ID, int)]
-    table = remit(tmp_path, "list", master="").stdout
+    table = remit(tmp_path, "ls", master="").stdout
     assert table.split()[:4] == ["key", "master", "key", "encrypted"]
     assert "openai" in table
 
     assert "nothing changed" in remit(tmp_path, "rotate").stdout
     assert remit(tmp_path, "rotate", master=f"{NEW},{OLD}").stdout.startswith("1 key encrypted again")
     assert json.loads(remit(tmp_path, "rotate", "--json", master=NEW).stdout) == {"encrypted_again": 0}
-    assert json.loads(remit(tmp_path, "list", "--json").stdout)[0]["key_id"] == NEW_ID
+    assert json.loads(remit(tmp_path, "ls", "--json").stdout)[0]["key_id"] == NEW_ID
 
     history = command(tmp_path, "history", "--json")
     assert CANARY not in history.stdout
@@ -49,13 +49,13 @@ def test_a_key_is_put_in_listed_encrypted_again_and_removed(tmp_path: Path):
 
     again = json.loads(remit(tmp_path, "set", "anthropic", "--json", value=CANARY, master=NEW).stdout)
     assert (again["name"], again["key_id"]) == ("anthropic", NEW_ID)
-    assert "the key 'openai' is deleted" in remit(tmp_path, "remove", "OPENAI", master="").stdout
-    assert json.loads(remit(tmp_path, "remove", "anthropic", "--json").stdout) == {"name": "anthropic", "removed": True}
-    assert "no keys stored" in remit(tmp_path, "list").stdout
-    gone = remit(tmp_path, "remove", "openai")
+    assert "the key 'openai' is deleted" in remit(tmp_path, "rm", "OPENAI", master="").stdout
+    assert json.loads(remit(tmp_path, "rm", "anthropic", "--json").stdout) == {"name": "anthropic", "removed": True}
+    assert "no keys stored" in remit(tmp_path, "ls").stdout
+    gone = remit(tmp_path, "rm", "openai")
     assert (gone.returncode, gone.stderr) == (
         4,
-        "remit: there is no key 'openai'; `remit keys list` shows those there are\n",
+        "remit: there is no key 'openai'; `remit keys ls` shows those there are\n",
     )
     for file in tmp_path.iterdir():
         assert not any(form in file.read_bytes() for form in forms(CANARY))

@@ -27,7 +27,7 @@ LOOKING = [
         ("doctor",),
         ("wait", "x"),
     ),
-    *(("cancel", "x"), ("retry", "x"), ("prune", "--days", "1"), ("context", "ls"), ("keys", "list"), ("find", "help")),
+    *(("cancel", "x"), ("retry", "x"), ("prune", "--days", "1"), ("context", "ls"), ("keys", "ls"), ("find", "help")),
     *(("backup", "copy.db"), ("db", "migrate"), ("approve", "x"), ("answer", "x", "yes"), ("breaker", "reset", "x")),
 ]
 AGENT = '[agents.desk]\nfunction = "hooks:desk"\ninstructions = "help"\n'

@@ -26,8 +26,8 @@ def wrong(words: str) -> str:
         ("spend", f"remit has no command 'spend'; did you mean `remit money spend`? {HELP}"),
         ("xyzzy", f"remit has no command 'xyzzy'; {HELP}"),
         (
-            "keys ls",
-            "remit keys has no command 'ls'; did you mean `remit keys list`? `remit keys --help` lists its commands",
+            "keys list",
+            "remit keys has no command 'list'; did you mean `remit keys ls`? `remit keys --help` lists its commands",
         ),
     ],
 )

@@ -103,9 +103,9 @@ breaker.command("remit.cli.breakers:reset", name="reset", help="Allow calls to a
 app.command(breaker)
 
 keys = App(name="keys", help="Manage the workspace's provider API keys (stored encrypted).", group=MAINTAIN)
-keys.command("remit.cli.keys:listing", name="list", help="List the keys; none is decrypted.")
+keys.command("remit.cli.keys:listing", name="ls", help="List the keys; none is decrypted.")
 keys.command("remit.cli.keys:put", name="set", help="Store a key, read from a pipe or prompted for without echo.")
-keys.command("remit.cli.keys:remove", name="remove", help="Delete a key.")
+keys.command("remit.cli.keys:remove", name="rm", help="Delete a key.")
 keys.command("remit.cli.keys:rotate", name="rotate", help="Encrypt all keys with the newest master key.")
 keys.command("remit.cli.keys:master", name="master", help="Print a new master key, and how to use it.")
 app.command(keys)

@@ -71,7 +71,7 @@ def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
     with opened(place) as workspace:
         gone = asyncio.run(workspace.keys.remove(name, **act.said))
     if not gone:
-        raise NotFound(f"there is no key '{endpoint(name)}'; `remit keys list` shows those there are")
+        raise NotFound(f"there is no key '{endpoint(name)}'; `remit keys ls` shows those there are")
     if json:
         emit({"name": endpoint(name), "removed": True})
     else:
