@@ -1,18 +1,25 @@
 """Hooks over HTTP, and a server that sends the events of all its workspaces."""
 
+import threading
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 import standardwebhooks
+from anyio import to_thread
 
 from adapters.standin import stand_in
 from remit import Runtime, open_database
 from remit.adapters.vault import fresh_master
+from remit.errors import StoreError
 from remit.server.carrying import carrying
 from remit.server.tenants import Tenants
-from remit.stores.sqlite.database import MEMORY
+from remit.stores.sqlite.database import MEMORY, SqliteDatabase
 from server.serving import app_of, caller, client
 from teams import echo
 
 pytestmark = pytest.mark.anyio
+PATIENCE = 20.0
 
 
 @pytest.mark.rule("hook.http")
@@ -46,3 +53,26 @@ async def test_an_admin_adds_a_hook_over_http_and_the_server_sends_the_events_of
             for got in server.got:
                 standardwebhooks.Webhook(secrets[got.path]).verify(got.body, got.headers)
                 assert got.json["data"]["workspace"] == got.path[1:]
+
+
+class Away(SqliteDatabase):
+    """A database that does not answer until the loop goes on, as a server that is being restarted."""
+
+    def __init__(self, where: Path) -> None:
+        super().__init__(where)
+        self.asked, self.is_back = threading.Event(), threading.Event()
+
+    def workspaces(self) -> list[str]:
+        self.asked.set()
+        if not self.is_back.wait(PATIENCE):
+            raise StoreError("the loop waited with it")
+        return super().workspaces()
+
+
+@pytest.mark.rule("hook.http")
+async def test_a_server_answers_while_it_waits_for_a_database_that_is_away(tmp_path: Path, caplog):
+    with closing(Away(tmp_path / "team.db")) as database:
+        async with carrying(Tenants(database, [Runtime(database).workspace])):
+            assert await to_thread.run_sync(database.asked.wait, PATIENCE)
+            database.is_back.set()
+    assert caplog.records == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -12,7 +12,7 @@ import anyio
 
 from remit.core.values import RESERVED
 from remit.errors import StoreError
-from remit.ports import View
+from remit.ports import Database, View
 from remit.runtime.delivering import carry_hooks
 from remit.runtime.runtime import Runtime
 from remit.runtime.workspace import opening_of
@@ -44,7 +44,7 @@ async def _carry(tenants: Tenants, but: str) -> None:
         while True:
             names: list[str] = []
             try:
-                names = [name for name in tenants.database.workspaces() if not name.startswith(RESERVED)]
+                names = await _workspaces(tenants.database)
                 for name in names:
                     if name not in carried and await tenants.database.store(name).read(_has_hooks):
                         carried.add(name)
@@ -52,6 +52,26 @@ async def _carry(tenants: Tenants, but: str) -> None:
             except StoreError as error:
                 _log.warning("the hooks of workspaces cannot be read, trying again: %s", error)
             await anyio.sleep(_LEAST + _EACH * len(names))
+
+
+async def _workspaces(database: Database) -> list[str]:
+    """Return the workspaces that a server serves. A database that is away is waited for in a thread: every request
+    would wait with the loop."""
+    names = await _in_a_thread(database.workspaces) if database.lasting else database.workspaces()
+    return [name for name in names if not name.startswith(RESERVED)]
+
+
+async def _in_a_thread(read: Callable[[], list[str]]) -> list[str]:
+    """Read in a thread, to the end also if the caller is cancelled: the database is closed right after that."""
+    reading = asyncio.get_running_loop().run_in_executor(None, read)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.exception()  # nobody else looks at it
+        raise
 
 
 def _has_hooks(view: View) -> bool:
