@@ -240,11 +240,13 @@ async def hello(turn: remit.Turn) -> str:
     return "hi"
 asyncio.run(rt.run("hello", "x"))
 """
+SYNCHRONOUS = HELLO.replace("asyncio.run(rt.run(", "remit.run(rt, ").replace('"x"))', '"x")')
 COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwith suppress(SystemExit): main({!r})\n"
 # Modules of remit that are imported, so that a start costs what is used and nothing else.
 IMPORTED = {
     "import remit": ("import remit", 1),
     "a hello in memory": (HELLO, 120),
+    "a hello in memory, with remit.run": (SYNCHRONOUS, 120),
     "remit --version": (COMMAND.format(["--version"]), 4),
     "remit ps": (COMMAND.format(["ps"]), 93),
     "remit show": (COMMAND.format(["show", "last"]), 101),

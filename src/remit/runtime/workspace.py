@@ -13,7 +13,7 @@ from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import keywords, of_type
 from remit.core.plan import Plan
 from remit.core.times import span_of_days
-from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain
+from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, canonical, checked, line, plain
 from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
@@ -271,9 +271,8 @@ class Workspace:
         """Return a run as a tree of its tasks, or None if there is no such run."""
         from remit.ports import Span
         from remit.report.tree import tree
-        from remit.runtime.tasks import id_of
 
-        wanted = Span(run=id_of(run, "a run's id"))
+        wanted = Span(run=line(run, "a run's id", NAME_LIMIT))
         return await self._opening.records.browse(lambda view: tree(view.events(wanted)))
 
     async def fork(
@@ -297,7 +296,6 @@ class Workspace:
         from remit.engine.acts import act_of
         from remit.engine.queue.forking import Given
         from remit.engine.queue.task import Task
-        from remit.runtime.tasks import id_of
 
         checks.whole(at, "at", least=1)
         changes: dict[str, Json] = {} if task is None else {"task": plain(task, "a task", TASK_LIMIT)}
@@ -305,14 +303,14 @@ class Workspace:
             changes["data"] = checked(data, "data")
         given = None if answer is ... else Given(checked(answer, "answer"))
         control = self._opening.engine.control
-        forked = await control.fork(id_of(run, "a run's id"), at, act_of(op, by), changes=changes, given=given)
+        own = line(run, "a run's id", NAME_LIMIT)
+        forked = await control.fork(own, at, act_of(op, by), changes=changes, given=given)
         return Task(control, forked)
 
     async def wait_all(self, run: str) -> None:
         """Wait until all tasks that a run submitted or spawned have ended, in any process."""
-        from remit.runtime.tasks import id_of
 
-        await self._opening.engine.control.settled(id_of(run, "a run's id"))
+        await self._opening.engine.control.settled(line(run, "a run's id", NAME_LIMIT))
 
     # -- journal ------------------------------------------------------------------------------------------
 

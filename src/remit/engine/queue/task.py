@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from remit.core.checks import patience
 from remit.core.events import MetaValue
@@ -13,9 +13,11 @@ from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, Known
 from remit.engine.acts import Act, act_of
 from remit.engine.attempt.live import LiveTask
-from remit.engine.plans import PlanOutcome
 from remit.errors import BadInput
 from remit.ports import TaskLine
+
+if TYPE_CHECKING:
+    from remit.engine.plans import PlanOutcome
 
 Result = TypeVar("Result")
 
@@ -123,7 +125,7 @@ class KnowsTasks(Protocol):
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None) -> Outcome: ...
     async def cancel(self, task: str, why: str, asker: LiveTask | None, act: Act) -> int: ...
     async def retry(self, task: str, asker: LiveTask | None, act: Act, *, restart: bool = False) -> str: ...
-    async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> PlanOutcome: ...
+    async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> "PlanOutcome": ...
 
 
 class Task:
@@ -157,7 +159,7 @@ class Task:
             return outcome
         return await self._tasks.outcome(self.id, timeout)
 
-    async def plan_outcome(self, timeout: float | None = None) -> PlanOutcome:  # noqa: ASYNC109 - the task outlives it
+    async def plan_outcome(self, timeout: float | None = None) -> "PlanOutcome":  # noqa: ASYNC109 - the task outlives it
         """Wait until a plan or a team has ended, and return the outcome of every step, like `run_plan`. Raise the error
         of a task that ended before its steps were done, for example by a cancellation."""
         outcome = await self.wait(timeout)
