@@ -1,6 +1,8 @@
 """`remit check`: everything that is wrong with a team's file, for people and for programs."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -106,3 +108,34 @@ def test_nothing_is_missing_where_all_is_there(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("THERE", "x")
     (tmp_path / "remit.toml").write_text(MISSING + prices)
     assert remit(tmp_path, "check").stdout == "remit.toml: 3 agents, no problems\n"
+
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("a2a", "mcp"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = ["remit", "check"]
+from remit.cli.main import main
+main()
+"""
+
+
+@pytest.mark.rule("file.keys")
+def test_a_package_that_the_team_needs_and_that_is_not_installed_is_a_warning(tmp_path: Path):
+    far = '[agents.far]\na2a = "https://example.com/agent"\n'
+    (tmp_path / "remit.toml").write_text(f'{far}[mcp.files]\ncommand = ["cat"]\nallow = ["read"]\n')
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == [
+        (
+            "remit.toml:2: warning: agents.far.a2a: agents of other servers need the a2a-sdk package: "
+            "pip install 'remit[a2a]'"
+        ),
+        "remit.toml:3: warning: mcp.files: an MCP server needs the mcp package: pip install 'remit[mcp]'",
+    ]
+    assert "warning" not in remit(tmp_path, "check").stdout

@@ -90,7 +90,7 @@ def named_at(where: str, folder: Path) -> Any:
     file = next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()), None)
     if file is None:
         top = module_name.partition(".")[0]
-        if not (folder / top).exists() and not _installed(top):
+        if not (folder / top).exists() and not installed(top):
             raise BadInput(f"module {shown(module_name)} cannot be imported: No module named {shown(top)}")
         return NotImported(where)
     try:
@@ -103,7 +103,8 @@ def named_at(where: str, folder: Path) -> Any:
     return NotImported(where)
 
 
-def _installed(top: str) -> bool:
+def installed(top: str) -> bool:
+    """Whether a package is installed. It is not imported."""
     try:
         return find_spec(top) is not None
     except (ImportError, ValueError):

@@ -157,6 +157,7 @@ class _Building:
         for where in guards:
             self._part(("policy", "guards"), lambda where=where: made.guard(self._guard(where)))
         self._add_servers(made)
+        self._warn_of_packages()
         if right(self._tables, self._problems):  # otherwise every agent with that tool would report the problem again
             for name, table in self._agents.items():
                 self._part(("agents", name), lambda name=name, table=table: self._add(made, name, table))
@@ -225,6 +226,17 @@ class _Building:
 
     def _channel(self, name: str, given: Any) -> Any:
         return self._part(("channels", name), lambda: parts.channel(name, given, self._folder, self._find))
+
+    def _warn_of_packages(self) -> None:
+        """Warn of packages that the team needs and that nothing has imported so far."""
+        agents, servers = (tables_of(self._tables, name) for name in ("agents", "mcp"))
+        remote = next((name for name, table in agents.items() if "a2a" in table), None)
+        if remote is not None and not parts.installed("a2a"):
+            sentence = "agents of other servers need the a2a-sdk package: pip install 'remit[a2a]'"
+            self._problems.add(("agents", remote, "a2a"), sentence, warning=True)
+        if servers and not self._connect and not parts.installed("mcp"):
+            sentence = "an MCP server needs the mcp package: pip install 'remit[mcp]'"
+            self._problems.add(("mcp", next(iter(servers))), sentence, warning=True)
 
     def _add_servers(self, made: Runtime) -> None:
         """Add the tools of MCP servers. A server that cannot be reached is a warning, like a key that is not set."""
