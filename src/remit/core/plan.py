@@ -1,8 +1,8 @@
 """Plans: steps and their dependencies, which of them may start, and the plan or team that a task carries out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict, cast
 
 from remit.core.card import Card
 from remit.core.checks import between, of_type
@@ -435,6 +435,25 @@ def written(data: Json) -> Plan:
 
 
 _PARTS: Final = tuple(field.name for field in fields(Step))
+
+# Returns whether a step may start: True, False, or "ask" for a person.
+ApproveSteps: TypeAlias = Callable[[Step], Awaitable[bool | str] | bool | str]
+
+
+class Signal(Protocol):
+    """An event such as `anyio.Event()`, as far as a plan reads it."""
+
+    def is_set(self) -> bool: ...
+
+
+class PlanOptions(NamedTuple):
+    """How a plan is run. `approve_steps` is called before each step, or is True if a person is asked; when `abort`
+    is set, no more steps start."""
+
+    concurrency: int = AT_A_TIME
+    reveal: bool = False
+    approve_steps: ApproveSteps | bool | None = None
+    abort: Signal | None = None
 
 
 class LeadData(TypedDict):

@@ -4,10 +4,10 @@ An unknown keyword is an error that lists the known ones.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 import anyio
 
@@ -16,7 +16,7 @@ from remit.core.bounds import TOP, Bounds, Classify, tier
 from remit.core.checks import between, callable_, of_type, refuse_strange, yes_or_no
 from remit.core.events import NO_LABELS, Labels, MetaValue
 from remit.core.events import labels_given as labels_of
-from remit.core.plan import AT_A_TIME, STEP_LIMIT, Lead, Plan, Step
+from remit.core.plan import STEP_LIMIT, ApproveSteps, Lead, Plan, PlanOptions
 from remit.core.prices import CreditsGiven
 from remit.core.remit import STAND_IN, Pass
 from remit.core.scope import SeesGiven
@@ -36,20 +36,6 @@ _LABELS: Final = frozenset(Labels._fields)
 MOST_ATTEMPTS: Final = 1_000
 HIGHEST: Final = 100  # priority
 NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
-
-
-# Returns whether a step may start: True, False, or "ask" for a person.
-ApproveSteps: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
-
-
-class PlanOptions(NamedTuple):
-    """How a plan is run. `approve_steps` is called before each step, or is True if a person is asked; when `abort`
-    is set, no more steps start."""
-
-    concurrency: int = AT_A_TIME
-    reveal: bool = False
-    approve_steps: ApproveSteps | bool | None = None
-    abort: anyio.Event | None = None
 
 
 class Along(TypedDict, total=False):

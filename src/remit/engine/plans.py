@@ -20,7 +20,7 @@ from remit.core.kinds.people import QuestionAsked
 from remit.core.kinds.tasks import EndData, StepTold
 from remit.core.kinds.workspace import effect_done, plan_started, step_ended
 from remit.core.lifecycle import Outcome, Record
-from remit.core.plan import Plan, Step, StepEnd, StepSchedule, StepState
+from remit.core.plan import Plan, PlanOptions, Step, StepEnd, StepSchedule, StepState
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary, summed_up
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
@@ -29,7 +29,6 @@ from remit.core.times import SECOND
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import TASK_LIMIT, Json, decode, digest, encode, plain, shown
 from remit.engine.approvals import rejected
-from remit.engine.asking import PlanOptions
 from remit.engine.attempt import endings
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf

@@ -7,11 +7,10 @@ from typing import NamedTuple, cast
 
 from remit.core.command import Command
 from remit.core.kinds.workspace import TeamPlanned, team_planned
-from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults, restored, whole
+from remit.core.plan import DRAFT_LIMIT, Plan, PlanOptions, assigned, drafted, faults, restored, whole
 from remit.core.prompt import goal_told
 from remit.core.trust import TRUSTED, Trust, one_line, told
 from remit.core.values import Json, checked, decode, encode, shown
-from remit.engine.asking import PlanOptions
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
 from remit.engine.directory import PLANNER, Agent

@@ -550,7 +550,7 @@ class TallyQueries(Queries):
     def _row(self, row: Values) -> TallyRow:
         from remit.core.tally import figures_from
 
-        return TallyRow(*row[:-1], self._read(row[-1], figures_from))
+        return TallyRow(*row[:-1], figures=self._read(row[-1], figures_from))
 
     def _read(self, text: str, make: Callable[[Json], T]) -> T:
         """Return stored statistics. Raise `StoreError` if they cannot be read; the doctor does not check them, because
