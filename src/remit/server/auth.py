@@ -15,6 +15,7 @@ from remit.core.times import SECOND
 from remit.errors import StoreError
 from remit.ports import AccessUse, Clock, Database, Decision
 from remit.server.callers import Caller, TokenDoorkeeper, no_key
+from remit.server.tenants import workspaces_of
 
 KNOWN_FOR: Final = SECOND // 2  # a key that another process revoked is refused after this time
 USED_EVERY: Final = 60 * SECOND  # between two writes of the last use
@@ -152,7 +153,7 @@ async def has_access(database: Database, first: str, now: int) -> bool:
     """Whether a workspace of the database has an active access. Looks into the workspace `first` before the others."""
     if await _has_active(database, first, now):
         return True
-    for name in await asyncio.to_thread(database.workspaces) if database.lasting else database.workspaces():
+    for name in await workspaces_of(database):
         if await _has_active(database, name, now):
             return True
     return False

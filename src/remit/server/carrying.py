@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -16,7 +16,7 @@ from remit.ports import Database, View
 from remit.runtime.delivering import carry_hooks
 from remit.runtime.runtime import Runtime
 from remit.runtime.workspace import opening_of
-from remit.server.tenants import Tenants
+from remit.server.tenants import Tenants, workspaces_of
 
 _LEAST: Final = 1.0  # seconds between two looks for new hooks
 _EACH: Final = 0.01  # more seconds for each workspace, so that many of them do not keep the server busy
@@ -55,23 +55,8 @@ async def _carry(tenants: Tenants, but: str) -> None:
 
 
 async def _workspaces(database: Database) -> list[str]:
-    """Return the workspaces that a server serves. A database that is away is waited for in a thread: every request
-    would wait with the loop."""
-    names = await _in_a_thread(database.workspaces) if database.lasting else database.workspaces()
-    return [name for name in names if not name.startswith(RESERVED)]
-
-
-async def _in_a_thread(read: Callable[[], list[str]]) -> list[str]:
-    """Read in a thread, to the end also if the caller is cancelled: the database is closed right after that."""
-    reading = asyncio.get_running_loop().run_in_executor(None, read)
-    try:
-        return await asyncio.shield(reading)
-    except asyncio.CancelledError:
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait([reading])
-        if not reading.cancelled():
-            reading.exception()  # nobody else looks at it
-        raise
+    """Return the workspaces that a server serves."""
+    return [name for name in await workspaces_of(database) if not name.startswith(RESERVED)]
 
 
 def _has_hooks(view: View) -> bool:

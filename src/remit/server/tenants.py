@@ -1,6 +1,9 @@
 """The workspaces that a server serves: all of one database."""
 
+import asyncio
 from collections.abc import Iterable
+
+import anyio
 
 from remit.ports import Database
 from remit.runtime.workspace import Workspace
@@ -24,3 +27,19 @@ class Tenants:
     def opened(self) -> list[Workspace]:
         """Return the workspaces that are in use."""
         return [*self._workspaces.values()]
+
+
+async def workspaces_of(database: Database) -> list[str]:
+    """Return the names of the workspaces. A database that is away is waited for in a thread, because every request
+    would wait with the loop; to the end also if the caller is cancelled, because it is closed right after that."""
+    if not database.lasting:
+        return database.workspaces()
+    reading = asyncio.get_running_loop().run_in_executor(None, database.workspaces)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.exception()  # nobody else looks at it
+        raise
