@@ -250,10 +250,11 @@ async def _hook(serving: Serving, key: str, port: int) -> None:
 
 
 async def _in_many_workspaces(store: str, one: Watched, number: int) -> list[Finding]:
-    """Use some workspaces, then many, and compare what the process has."""
+    """Use some workspaces, then many, as often in all, and compare what the process has: a pool of threads grows with
+    what happens at once."""
     keys = [(await make_keys(store, f"ws{each}", 1))[0] for each in range(number)]
     told: list[dict[str, float]] = []
-    for some in (keys[: number // 10], keys):
+    for some in (keys[: number // 10] * 10, keys):
         for key in some:
             async with connections(one.serving._replace(keys=(key,)), 1) as (connection,):
                 await submit(connection)
