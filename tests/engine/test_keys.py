@@ -2,7 +2,6 @@
 
 import logging
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -34,18 +33,6 @@ def master(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REMIT_MASTER_KEY", OLD)
 
 
-@pytest.fixture(params=["memory", "file", "postgres"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Runtime]:
-    """A runtime on every kind of store."""
-    where: str | Path = ":memory:"
-    if request.param == "file":
-        where = tmp_path / "team.db"
-    elif request.param == "postgres":
-        where = request.getfixturevalue("address")
-    with team(where, clock=clock) as runtime:
-        yield runtime
-
-
 async def told(rt: Runtime) -> list[tuple[str, dict[str, object]]]:
     events = await rt.workspace.journal.history(kinds=KINDS)
     return [(event.kind, {name: said for name, said in event.data.items() if name != "mark"}) for event in events]
@@ -60,26 +47,26 @@ async def sealed(rt: Runtime, name: str) -> str:
 
 
 @pytest.mark.rule("keys.sealed", "keys.write-only", "keys.told")
-async def test_a_key_goes_in_is_listed_opened_by_the_engine_and_removed(kept: Runtime, clock: FakeClock):
-    keys = kept.workspace.keys
+async def test_a_key_goes_in_is_listed_opened_by_the_engine_and_removed(anywhere: Runtime, clock: FakeClock):
+    keys = anywhere.workspace.keys
     assert await keys.names() == []
-    assert await opened_key(kept, "openai") is None
+    assert await opened_key(anywhere, "openai") is None
 
     info = await keys.set("OpenAI", Secret(CANARY), by="ann")
     await keys.set("anthropic", Secret("another-key"))
 
     assert info == KeyInfo("openai", OLD_ID, clock.now())
     assert [key.name for key in await keys.names()] == ["anthropic", "openai"]
-    assert await opened_key(kept, "OPENAI") == Secret(CANARY)
+    assert await opened_key(anywhere, "OPENAI") == Secret(CANARY)
     assert await keys.remove("openai", by="bob")
     assert not await keys.remove("openai")
-    assert await opened_key(kept, "openai") is None
-    assert await told(kept) == [
+    assert await opened_key(anywhere, "openai") is None
+    assert await told(anywhere) == [
         ("key.set", {"name": "openai", "key_id": OLD_ID, "by": "ann"}),
         ("key.set", {"name": "anthropic", "key_id": OLD_ID, "by": ""}),
         ("key.removed", {"name": "openai", "by": "bob"}),
     ]
-    await sound(kept)
+    await sound(anywhere)
 
 
 @pytest.mark.rule("keys.write-only")
@@ -202,9 +189,9 @@ async def test_a_row_that_is_moved_or_changed_does_not_open(tmp_path: Path, monk
 
 @pytest.mark.rule("keys.rotate", "keys.told")
 async def test_after_rotation_the_old_master_key_can_go(
-    kept: Runtime, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    anywhere: Runtime, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ):
-    keys = kept.workspace.keys
+    keys = anywhere.workspace.keys
     values = {f"p{number}": Secret(f"{CANARY}-{number}") for number in range(5)}
     for name, secret in values.items():
         await keys.set(name, secret)
@@ -217,12 +204,12 @@ async def test_after_rotation_the_old_master_key_can_go(
     assert await keys.rotate() == 0
 
     monkeypatch.setenv("REMIT_MASTER_KEY", NEW)
-    assert {key.name: await opened_key(kept, key.name) for key in await keys.names()} == values
+    assert {key.name: await opened_key(anywhere, key.name) for key in await keys.names()} == values
     assert {key.key_id for key in await keys.names()} == {NEW_ID}
-    assert [data for _, data in (await told(kept))[-4:]] == [
+    assert [data for _, data in (await told(anywhere))[-4:]] == [
         {"name": f"p{number}", "key_id": NEW_ID, "by": "ann"} for number in range(4)
     ]
-    await sound(kept)
+    await sound(anywhere)
 
 
 class Meddled:

@@ -178,7 +178,7 @@ class RemoteGroup:
 
 
 class RemoteControl:
-    """What the handle of a task needs, over a server."""
+    """Status, waiting, cancelling and retrying for the handles of tasks (`Task`), by requests to a server."""
 
     def __init__(self, wire: RemoteWire) -> None:
         self._wire = wire

@@ -309,7 +309,6 @@ class Workspace:
 
     async def wait_all(self, run: str) -> None:
         """Wait until all tasks that a run submitted or spawned have ended, in any process."""
-
         await self._opening.engine.control.settled(line(run, "a run's id", NAME_LIMIT))
 
     # -- journal ------------------------------------------------------------------------------------------

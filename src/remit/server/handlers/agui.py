@@ -32,7 +32,7 @@ _NOTHING: Final = b":\n\n"  # a comment: an empty page would say that the reader
 
 
 class AguiPart(BodyModel):
-    """A part of a message."""
+    """A part of a message's content. In the user's last message, only the type `text` is accepted."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra=_OTHER_FIELDS)
     type: _Words

@@ -257,8 +257,8 @@ async def _seen(call: HttpCall[Any, Any]) -> None:
 
 
 async def must_have_started(call: HttpCall[Any, Any]) -> None:
-    """Raise `NotFound` or `Forbidden` if the caller has bounds, and another has started the run: what goes on from
-    there has the bounds of that run."""
+    """Raise `NotFound` if the caller may not see the run, and `Forbidden` if the caller has bounds and did not start
+    the run: a retry or a fork has the bounds of its run, which may be wider than the caller's."""
     await _seen(call)
     if call.caller.bounds is not TOP and (await call.workspace.tasks.get(call.id).status()).by != call.caller.by:
         raise Forbidden("this key has bounds, and may go on only from what it has started itself")
