@@ -164,8 +164,8 @@ def new_address(postgres: Server) -> Iterator[Callable[..., str]]:
     """Makes databases that last as long as the test."""
     made: list[str] = []
 
-    def new(*, empty: bool = False) -> str:
-        made.append(postgres.database(empty=empty))
+    def new(*, empty: bool = False, secured: bool = False) -> str:
+        made.append(postgres.database(empty=empty, secured=secured))
         return made[-1]
 
     yield new

@@ -25,8 +25,8 @@ def open_database(request: pytest.FixtureRequest, tmp_path) -> Opener:
     if request.param == "memory":
         return SqliteDatabase
     if request.param == "postgres":
-        new_address, server = request.getfixturevalue("new_address"), request.getfixturevalue("postgres")
-        return lambda: PostgresDatabase(server.served(new_address()))  # every other test opens it as its owner
+        new_address = request.getfixturevalue("new_address")
+        return lambda: PostgresDatabase(new_address(secured=True))  # every other test opens it as its owner
     return lambda: SqliteDatabase(tmp_path / f"{next(numbers)}.db")
 
 
