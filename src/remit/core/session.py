@@ -90,7 +90,8 @@ def shortened(text: str) -> str:
 
 
 def newest(exchanges: Iterable[EarlierExchange]) -> list[EarlierExchange]:
-    """Return as many of these exchanges as fit, the newest first."""
+    """Return the newest of these exchanges whose texts together have at most `SAID_LIMIT` characters. They come in with
+    the newest first, and stay in this order."""
     fits: list[EarlierExchange] = []
     left = SAID_LIMIT
     for one in exchanges:

@@ -486,7 +486,8 @@ def not_writable(holder: str, what: str) -> Refused:
 async def only_seen(
     parts: Iterable[Scope], sees: SeesEntry, fetch: Callable[[list[Scope]], Awaitable[list[Entry]]]
 ) -> list[Entry]:
-    """Return the visible entries of these scopes. A visible version that is gone leaves no gap in the list."""
+    """Return the visible entries of these scopes. `fetch` returns one page. If only other versions of an entry are
+    visible than the current one, fetch the page again without that entry, so that the page is still full."""
     places = [*dict.fromkeys(one.address for one in parts)]  # each once: several versions of an entry may be visible
     while True:
         found = await fetch(places)

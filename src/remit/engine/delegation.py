@@ -161,7 +161,8 @@ class Edit:
 
 
 class Besides(NamedTuple):
-    """The extras of a delegation: a plan step, a repetition, something led in the holder's place, or a batch."""
+    """The extras of a delegation: the plan step that it runs, its number if the same is delegated several times, the
+    plan or team that is run instead of calling the agent, and the batch that it is judged in."""
 
     step: StepOf | None = None
     again: Repetition = ONCE

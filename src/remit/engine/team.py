@@ -72,7 +72,8 @@ class TeamRun:
         return answer
 
     def _checked(self, live: LiveTask) -> tuple[Plan, LiveTask] | None:
-        """Return the given plan with an agent for every step, or None."""
+        """Return the plan that the caller gave, checked and with an agent for every step, or None if the coordinator
+        must write one."""
         if self._given is None:
             return None
         cards = self._runner.cards(live)

@@ -14,5 +14,6 @@ class Form(Protocol):
         ...
 
     def write(self, answer: object, what: str) -> Json:
-        """Return what an agent has returned as JSON that `read` can read."""
+        """Return an agent's result as JSON that `read` can read. Raise `BadInput`, whose message calls the result
+        `what`, if it does not fit."""
         ...

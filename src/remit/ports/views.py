@@ -156,9 +156,9 @@ class RunLine(NamedTuple):
 
 
 class RunVitals(NamedTuple):
-    """How a run stands: the levels of its tasks, its tasks by state, the processes that have its running tasks, the
-    credits that its open calls hold and those that it was given (None: no limit of its own), its open questions, and
-    the time of the latest event of a run with an open task."""
+    """The present state of a run: the levels of its tasks, its tasks by state, the processes that have its running
+    tasks, the credits that its open calls hold and those that it was given (None: no limit of its own), its open
+    questions, and the time of the latest event of a run with an open task."""
 
     depth: int
     states: dict[str, int]
@@ -316,7 +316,7 @@ class TaskView(Protocol):
         ...
 
     def vitals(self, runs: Sequence[str]) -> dict[str, RunVitals]:
-        """Return how these runs stand, by id."""
+        """Return the `RunVitals` of these runs, by id."""
         ...
 
     def roots(self, after: int, limit: int) -> list[RunAge]:

@@ -383,7 +383,7 @@ def _end(node: Node, event: Event) -> None:
 
 
 def _end_step(step: PlanStep, node: Node) -> None:
-    """Set the state of a step to that of its latest task."""
+    """Set a running step to completed or failed, as its latest task ended."""
     if step.task == node.id and step.state == "running":
         step.state = "completed" if node.state == "completed" else "failed"
         step.reason = node.error

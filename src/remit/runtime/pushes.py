@@ -1,7 +1,7 @@
-"""Clients of A2A that are told of their tasks: an address for each, and what is sent along with the task.
+"""Push notifications for clients of A2A: for a task, the address that is sent its events, and the credentials for it.
 
-Such an address is a hook of the workspace, so its deliveries are tasks that are retried for a day. What is sent along,
-and who asked for it, is kept like a provider key: encrypted, outside the journal.
+Each address is a hook of the workspace, so its deliveries are tasks that are retried for a day. The credentials and the
+access key of the client are stored like a provider key: encrypted, outside the journal.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ MOST_OF_TASK: Final = 10  # addresses of one task
 
 
 class PushTarget(NamedTuple):
-    """Where a client is told of a task, and with what: `scheme` and `credentials` are an Authorization header, `token`
-    is for the client to recognize. `name` is the client's word for it. The rest says who asked, by which agent's task,
-    and whether that key may approve."""
+    """An address that is sent the events of a task. `name` is the client's name for it. `scheme` and `credentials` make
+    the Authorization header, and `token` lets the client recognize the request. `agent` is the agent that the client
+    gave the task. `access` is the id of the client's key, `by` its name in the journal, and `approves` whether it may
+    approve."""
 
     name: str
     url: str
@@ -41,7 +42,7 @@ class PushTarget(NamedTuple):
 
 
 class Pushes:
-    """The addresses that are told of the tasks of a workspace."""
+    """The push notifications of a workspace: addresses that are sent the events of one task each."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
@@ -49,7 +50,7 @@ class Pushes:
 
     @property
     def are_possible(self) -> bool:
-        """Whether there is a master key to encrypt what is sent along."""
+        """Whether there is a master key to encrypt the credentials with."""
         try:
             self._opening.settings.vault()
         except BadInput:
@@ -57,8 +58,9 @@ class Pushes:
         return True
 
     async def set(self, task: str, run: str, target: PushTarget, *, now: bool = False) -> PushTarget:
-        """Tell an address of a task from now on, and at once with `now`. One of the same name is replaced. Raise
-        `BadInput` for an address that must not be reached, or for one too many."""
+        """Send the events of a task to an address from now on; with `now`, also send its present state. An address of
+        the same name is replaced. Raise `BadInput` if requests to the address are forbidden, or if the task has too
+        many addresses."""
         client().check(target.url)
         others = await self._of(task)
         same = [hook for hook, one in others if one.name == target.name]
@@ -75,28 +77,28 @@ class Pushes:
         return target
 
     async def list(self, task: str) -> list[PushTarget]:
-        """Return where clients are told of a task, the oldest first."""
+        """Return the addresses that are sent the events of a task, the oldest first."""
         return [target for _, target in await self._of(task)]
 
     async def remove(self, task: str, name: str) -> bool:
-        """Tell this address nothing more. Return whether there was one."""
+        """Stop sending events of a task to the address of this name. Return whether there was one."""
         found = [hook for hook, one in await self._of(task) if one.name == name]
         for hook in found:
             await self.drop(hook.id)
         return bool(found)
 
     async def target(self, hook: Hook) -> PushTarget | None:
-        """Return what is sent along to a hook."""
+        """Return the address of a hook with its credentials, or None if they are not stored."""
         kept = await self._keys.open(hook_key(hook.id))
         return None if kept is None else PushTarget(*cast("list[Any]", json.loads(kept.reveal())))
 
     async def drop(self, hook: str) -> None:
-        """Forget an address, and what was sent along."""
+        """Delete a hook and its credentials."""
         await Hooks(self._opening.ground).remove(hook, act_of("", ""))
         await self._keys.remove(hook_key(hook))
 
     async def is_active(self, target: PushTarget) -> bool:
-        """Whether the key still counts with which this address was given."""
+        """Whether the access key that asked for the notifications is still valid. True if none did."""
         if not target.access:
             return True
         found = await self._opening.records.read(lambda view: view.access(target.access))
@@ -109,5 +111,5 @@ class Pushes:
 
     @property
     def _keys(self) -> Keys:
-        # What is sent along is in no text of a task: it need not be looked for in all of them.
+        # These credentials are in no text of a task, so texts are not searched for them: an empty Redaction.
         return Keys(self._log.opening.ground, self._opening.settings.vault, Redaction())

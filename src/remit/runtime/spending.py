@@ -28,7 +28,7 @@ def spending_of(view: View, by: SpendBy, window: Window) -> Spending:
 
 
 def edges_of(view: View, window: Window) -> list[AskEdge]:
-    """Return who asks whom within a window, page by page."""
+    """Return the edges of the graph of who asks whom, summed over a window. The journal is read page by page."""
 
     @lru_cache(maxsize=10_000)  # most tasks end soon after they began
     def asking(task: str) -> Asking | None:

@@ -53,7 +53,7 @@ class Workspace:
 
     `Workspace("team.db")` looks at a store without loading its agents. It lists the agents that workers have published,
     and can submit tasks to them. The groups `tasks`, `schedules`, `journal`, `money`, `questions`, `agents`,
-    `context`, `artifacts`, `keys`, `access` and `hooks` have the rest, and `looks` what people look at.
+    `context`, `artifacts`, `keys`, `access` and `hooks` have the other methods; `looks` has those for dashboards.
 
     Every change takes `op`: the same operation requested again is done once, and with other content it raises
     `Conflict`. It also takes `by`, the name of the person who makes the change, for the journal.
@@ -341,9 +341,12 @@ class Workspace:
 
     async def prune(self, days: float, *, op: str = "", by: str = "", told: Callable[[int], None] | None = None) -> int:
         """Delete the runs that ended more than `days` ago, and the journal events that nothing needs. Return the number
-        of runs. One line for each run stays until it is as old, and idempotency keys stay forever. It works in small
-        steps, between which others can work and it can be cancelled; after each step, `told` is called with the number
-        of deleted runs."""
+        of deleted runs.
+
+        The journal keeps one line for each deleted run, until that line is more than `days` old, and idempotency keys
+        forever. Pruning works in small transactions, so other processes can write meanwhile, and you can cancel it.
+        After each transaction it calls `told` with the number of runs deleted so far.
+        """
         from remit.engine.acts import ActContent, act_of
         from remit.engine.upkeep.prune import Pruning, prune
 

@@ -13,7 +13,7 @@ _PREFIX: Final = "a2a-"
 
 
 class A2ACaller(Protocol):
-    """Who makes a request. All of it comes from the key."""
+    """The client that makes a request, as its access key describes it."""
 
     @property
     def access(self) -> str: ...
@@ -27,8 +27,8 @@ class A2ACaller(Protocol):
 
 
 class A2ACall(NamedTuple):
-    """A request: who makes it, in which workspace, and for which agent. `check` raises an error once its key does not
-    count any more."""
+    """A request: its client, its workspace, and the agent that it is for. `check` raises an error if the client's key
+    is no longer valid."""
 
     caller: A2ACaller
     workspace: Workspace

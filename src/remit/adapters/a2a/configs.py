@@ -38,7 +38,7 @@ def check_config(call: A2ACall, config: TaskPushNotificationConfig) -> PushTarge
 async def set_config(
     call: A2ACall, status: Status, config: TaskPushNotificationConfig, *, now: bool = False
 ) -> TaskPushNotificationConfig:
-    """Tell the client of a task from now on, and at once with `now`."""
+    """Send the events of a task to the client's address from now on; with `now`, also send its present state."""
     target = check_config(call, config)
     try:
         return _shown(status, await _pushes(call).set(status.id, status.run, target, now=now))

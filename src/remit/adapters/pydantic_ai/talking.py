@@ -253,7 +253,8 @@ def _is_json(value: object) -> bool:
 
 
 def _usual_value(field: Field[Any]) -> Any:
-    """Return the default of a field, or MISSING. The kind of a message is always written."""
+    """Return the default of a field, which is left out of the record, or MISSING if the field is always written. The
+    kind of a message is always written, because it tells the reader the class."""
     if field.name in ("kind", "part_kind"):
         return MISSING
     if field.default_factory is MISSING:

@@ -282,7 +282,7 @@ class Operations:
         return f"{self._origin}/models/{place}/{self._counts.get(place, 0) + 1}"
 
     def answers(self, talk: str) -> int:
-        """Return how many answers of a conversation this run has reached."""
+        """Return the number of answers of a conversation that this attempt has used, recorded or new."""
         return self._counts.get(f"{self._turn}{self._restart}/talk/{talk}", 0)
 
     @property

@@ -182,7 +182,8 @@ def _conversation(view: View, origin: str) -> EarlierTalk | None:
 
 
 def _calls_told(told: str) -> list[str]:
-    """Return the calls whose results a request contained, and which are recorded with the calls."""
+    """Return the ids of the tool calls whose results a recorded request contained. The results are in the records of
+    the calls."""
     return cast("list[str]", cast("dict[str, Any]", decode(told)).get("results", [])) if told else []
 
 

@@ -306,8 +306,8 @@ class LostTalks(NamedTuple):
     ground: Ground
 
     async def find(self, live: LiveTask) -> Failed | None:
-        """Count how often the conversation of a turn has started. Return an error if one is recorded and the agent no
-        longer uses recorded conversations."""
+        """Count how often the conversation of this turn has started. Return an error if a conversation is recorded and
+        the agent does not record its conversations any more."""
         operations = live.operations
 
         def look(view: View) -> tuple[int, Earlier | None, dict[str, Any] | None]:
@@ -325,8 +325,8 @@ class LostTalks(NamedTuple):
         return lost(live, f"its record is one of {framework}, and the agent asks no model that way now")
 
     async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
-        """Return the error of a conversation that this run could not continue or, if its turn has `ended` without an
-        error, has left unfinished or not started."""
+        """Return the error of a turn that could not continue its recorded conversation, or None. If the turn has
+        `ended` without an error, also check that it has used every recorded answer."""
         found = live.talks
         if (not found and not live.agent.rules.converses) or not ended or live.conversation.lost is not None:
             return live.conversation.lost if found else None
@@ -409,9 +409,9 @@ def _recorded_place(operations: Operations, what: str, generation: int) -> str:
 
 
 def _left_over(view: View, operations: Operations, generation: int) -> dict[str, Any] | None:
-    """Return the first record of a framework's conversation that this run has not reached, or None: the turn's own
-    conversation, or a named one. Other conversations are identified by their beginning and need not recur, nor need
-    those that a function started itself."""
+    """Return the first answer of a framework's conversation of which this attempt has not used every recorded answer,
+    or None. Only the turn's own and named conversations count. Others are identified by their beginning, so a later
+    attempt need not repeat them."""
     place = f"{_recorded_place(operations, 'models', generation)}talk/"
     for event in view.done_under(place):
         name, _, number = (event.op or "").removeprefix(place).rpartition("/")

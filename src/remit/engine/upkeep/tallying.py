@@ -45,14 +45,15 @@ class _Slice(NamedTuple):
 
 
 class Tallying:
-    """Updates the statistics now and then, for a worker."""
+    """Updates the statistics every minute, in a worker."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._next = ground.clock.ticks() + EVERY  # a short-lived process never does
 
     async def tidy(self) -> None:
-        """Process a slice if it is time: the next one soon if there is more, otherwise in a minute."""
+        """Add a slice of events to the statistics if a minute has passed since the last, or at once if that slice was
+        full."""
         now = self._ground.clock.ticks()
         if now < self._next:
             return
@@ -65,7 +66,8 @@ class Tallying:
 
 
 async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
-    """Process the next events of the journal, at most `most`, if there are at least `least`. Return their number."""
+    """Add the next events of the journal to the statistics: at most `most`, and none if there are fewer than `least`.
+    Return how many, also if another process has added them meanwhile."""
     try:
         found = await store.browse(lambda view: _slice(view, least, most))
         return 0 if found is None else await _written(store, found)
@@ -88,14 +90,13 @@ async def _written(store: Store, found: _Slice) -> int:
 
 
 async def roll_up_all(store: Store, least: int = 1) -> None:
-    """Process the journal to its end."""
+    """Add all events of the journal that are missing in the statistics."""
     while await roll_up(store, least) >= SLICE:  # a full slice: there may be more
         pass
 
 
 async def keep_figures(store: Store) -> None:
-    """Process the journal to its end, because events are about to be removed. Events that cannot be counted do not
-    prevent that."""
+    """Add all missing events to the statistics before pruning removes them. If that fails, log it: pruning goes on."""
     try:
         await roll_up_all(store)
     except StoreError as error:
@@ -103,14 +104,14 @@ async def keep_figures(store: Store) -> None:
 
 
 async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
-    """Return the statistics of a window, of one agent or of all. Missing slices are processed first; in a read-only
-    store they are counted each time."""
+    """Return the statistics of a window, of one agent or of all. Add missing events first. If the store is read-only,
+    count them on each call."""
     await _catch_up(store)
     return await store.browse(lambda view: _asked(view, window, agent))
 
 
 async def figures_by(store: Store, width: int, window: Window, agent: str | None = None) -> Series:
-    """Return the same for each hour or day of the window in which something happened, by its start."""
+    """Return the statistics of each hour or day (`width`) of the window in which something happened, by its start."""
     await _catch_up(store)
     return await store.browse(lambda view: _series(view, width, window, agent))
 

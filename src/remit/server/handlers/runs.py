@@ -99,21 +99,21 @@ Steps = Annotated[list[StepBody], Field(min_length=1, max_length=STEP_LIMIT)]
 
 
 class LeadBody(LabelsBody):
-    """What a plan and a team may say besides."""
+    """The fields that a plan and a team have in common."""
 
     concurrency: Annotated[int, Field(ge=1, le=STEP_LIMIT), BeforeValidator(whole)] | None = None
     reveal: bool | None = None
 
 
 class PlanBody(LeadBody):
-    """A plan: steps, each for an agent or a capability, and what they depend on."""
+    """A plan: steps, each for an agent or a capability, with their dependencies."""
 
     steps: Steps
     goal: Text = ""
 
 
 class TeamBody(LeadBody):
-    """A goal for a coordinator, which plans it, unless the steps are given."""
+    """A goal for a coordinator. If there are no steps, the coordinator writes the plan."""
 
     goal: Annotated[str, Field(min_length=1, max_length=TASK_LIMIT, json_schema_extra={"pattern": NO_NUL})]
     coordinator: AgentName

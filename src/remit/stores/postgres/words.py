@@ -1,7 +1,8 @@
-"""The words of models between processes: PostgreSQL's notifications, sent only while another process listens.
+"""Streaming of models' answers between processes: PostgreSQL's notifications, sent only while another process listens.
 
-A process that listens announces itself every few seconds. A process in which models answer sends their words as long as
-the last announcement is recent. Words are never stored: a lost piece is part of the answer, which follows as an event.
+A process that listens announces itself every few seconds. A process in which models answer sends their text as long as
+the last announcement is recent. The text is not stored: a listener that misses a piece gets it with the whole answer,
+which follows as an event.
 """
 
 import json
@@ -21,7 +22,7 @@ Heard = Callable[[TextChunk], None]
 
 
 class SharedWords(Protocol):
-    """The words of one workspace's models in this process; `name` tells processes apart."""
+    """The text that models of one workspace stream in this process. `name` identifies the process."""
 
     workspace: str
     name: str
@@ -51,7 +52,7 @@ _AGAIN: Final = 1.0  # pause after an announcement that failed
 
 class WordsPace(NamedTuple):
     """Seconds: between two messages of a task, between two announcements of a listener, and from an announcement until
-    words are no longer sent."""
+    text is no longer sent."""
 
     every: float = 0.1
     announced: float = 10.0
