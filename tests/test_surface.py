@@ -235,7 +235,7 @@ def test_a_workspace_has_groups_and_few_names_of_its_own():
     assert names_of(remit.types.WorkspaceMoney) == "account grant leases limits reconcile spend uncertain unfreeze"
     assert names_of(remit.types.WorkspaceQuestions) == "answer approve asked get list reject"
     assert names_of(remit.types.WorkspaceSchedules) == "add add_plan add_team list pause remove resume"
-    assert names_of(remit.types.WorkspaceAgents) == "breakers find list reset trip workers"
+    assert names_of(remit.types.WorkspaceAgents) == "breakers find list reset trip withdraw workers"
     assert names_of(remit.types.WorkspaceContext) == "cleanup namespaces"
     assert names_of(remit.types.WorkspaceArtifacts) == "list open save"
     looks = "answers below cards detail entries entry has_ended head ledger open_events part prunable question readers"

@@ -80,6 +80,7 @@ export interface AgentCard {
   instructions: string;
   ask_person: boolean;
   review?: boolean;
+  workers: number;
 }
 
 export interface Breaker {

@@ -69,6 +69,7 @@ ROWS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("breakers",), 0),
     (("breaker", "trip", "worker", "--why", "broken"), 0),
     (("breaker", "reset", "worker"), 0),
+    (("withdraw", "nobody"), 4),
     (("cooling",), 0),
     (("cooling", "clear", "nothing"), 0),
     (("trust", "--list"), 0),

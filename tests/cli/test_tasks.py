@@ -327,7 +327,8 @@ def test_a_duplicate_says_that_it_is_one(cli, module: str):
 def test_agents_that_a_worker_published_are_listed_and_asked_without_importing_them(cli, tmp_path: Path):
     carried_out(tmp_path)
     listed = cli("agents")
-    assert [line.split()[0] for line in listed.out.splitlines()] == ["agent", "broken", "careless", "parent", "quick"]
+    names = [line.split()[0] for line in listed.out.splitlines()]
+    assert names[:5] == ["agent", "broken", "careless", "parent", "quick"]
     cards = {card["name"]: card for card in json.loads(cli("agents", "--json").out)}
     assert cards["parent"]["asks"] == "*"
     assert cards["quick"]["published_at"] > 0
@@ -804,6 +805,27 @@ def test_a_task_for_an_agent_that_no_worker_has_says_so(cli, start, tmp_path: Pa
         assert lacking in " ".join((said.out + said.err).split())
     assert cli("cancel", task).code == 0
     assert "no worker has" not in cli("ps", "--all").out + cli("status", task).out
+
+
+@pytest.mark.rule("workspace.withdraw", "queue.no-such-worker")
+def test_agents_says_who_has_a_worker_and_a_card_that_nobody_needs_is_withdrawn(cli, start, tmp_path: Path):
+    carried_out(tmp_path)  # by a worker that has ended since
+    assert "no worker has 'broken', 'careless', 'parent', 'quick'; to start one:" in " ".join(cli("agents").out.split())
+    (tmp_path / "remit.toml").write_text("[agents.a]\nprogram = ['cat']\n[store]\npath = 'remit.db'\n")
+    start("worker").until("Ctrl-C drains")
+    while not (cards := {one["name"]: one["workers"] for one in json.loads(cli("agents", "--json").out)}).get("a"):
+        pass  # until its first heartbeat
+    assert cards == {"a": 1, "broken": 0, "careless": 0, "parent": 0, "quick": 0}
+    task = json.loads(cli("submit", "quick", "from outside", "--json").out)["task"]
+    said = cli("status", task)
+    assert "no worker has 'quick': such a task stays pending" in " ".join((said.out + said.err).split())
+    assert "'quick' has tasks that have not ended; wait for them or cancel them first" in cli("withdraw", "quick").err
+    assert cli("cancel", task).code == 0
+    assert cli("withdraw", "Quick").out == "the card of 'quick' is withdrawn\n"
+    assert cli("withdraw", "a").code == 3
+    assert "there is no card 'quick'" in cli("withdraw", "quick").err
+    assert json.loads(cli("withdraw", "broken", "--json").out) == {"withdrawn": "broken"}
+    assert "quick" not in cli("agents").out
 
 
 @pytest.mark.rule("file.schedules")

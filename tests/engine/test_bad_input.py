@@ -175,6 +175,7 @@ OF_WORKSPACE: dict[str, dict[str, tuple[dict[str, Any], tuple[type, ...]]]] = {
         "find": ({"wanted": "x"}, ()),
         "trip": ({"agent": "ok", "why": "x"}, ()),
         "reset": ({"agent": "ok"}, ()),
+        "withdraw": ({"agent": "ok"}, ()),
     },
     "access": {"make": ({"name": "x"}, ()), "revoke": ({"id": "x"}, ())},
     "context": {},

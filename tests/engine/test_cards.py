@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
@@ -94,6 +95,50 @@ async def test_cards_are_published_again_only_when_they_have_changed(tmp_path: P
     assert await times() == 1
     await publishes(Card("coder", role="new"))
     assert await times() == 2
+
+
+async def recorded(owner: Workspace) -> None:
+    """Wait until a worker has said which agents it has."""
+    with anyio.fail_after(PATIENCE):
+        while not any(one.agents for one in (await owner.agents.workers()).workers):
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.rule("workspace.withdraw")
+async def test_a_card_is_withdrawn_when_nothing_needs_it(tmp_path: Path, clock: FakeClock):
+    path = tmp_path / "team.db"
+    with team(path, clock=clock) as worker, Workspace(path, system=System(clock=clock)) as owner:
+        worker.add(Card("coder"), echo)
+        async with serving(worker):
+            await recorded(owner)
+            assert [one.workers for one in await owner.looks.cards()] == [1]
+            for ws in (owner, worker.workspace):
+                with pytest.raises(Conflict, match="a worker has 'coder': it would publish the card again"):
+                    await ws.agents.withdraw("coder")
+        clock.advance(31)
+        assert [one.workers for one in await owner.looks.cards()] == [0]
+        task = await owner.submit("Coder", "x")
+        with pytest.raises(Conflict, match="'coder' has tasks that have not ended"):
+            await owner.agents.withdraw("coder")
+        await task.cancel()
+        await owner.schedules.add("nightly", "0 3 * * *", "coder", "x")
+        with pytest.raises(Conflict, match="the schedule 'nightly' starts runs of 'coder'; remove it first"):
+            await owner.agents.withdraw("coder")
+        await owner.schedules.remove("nightly")
+        access = await owner.access.make("ci", agent="coder")
+        with pytest.raises(Conflict, match="the access 'ci' asks in the name of 'coder'; revoke it first"):
+            await owner.agents.withdraw("coder")
+        await owner.access.revoke(access.id)
+        await owner.agents.withdraw("Coder", op="tidy", by="ann")
+        await owner.agents.withdraw("coder", op="tidy", by="ann")  # repeated, not another
+        assert await owner.agents.list() == []
+        with pytest.raises(Refused, match="there is no agent 'coder'"):
+            await owner.submit("coder", "too late")
+        with pytest.raises(NotFound, match="there is no card 'coder' in this workspace"):
+            await owner.agents.withdraw("coder")
+        async with serving(worker):
+            assert [card.name for card in await owner.agents.list()] == ["coder"]
+        assert (await owner.check()).sound
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("key.set", ": openai, sealed with master key 1a2b3c4d (by ann)"),
         ("schedule.set", ": nightly, '0 3 * * *' Europe/Berlin, paused: tidy up"),
         ("schedule.removed", ": nightly"),
+        ("card.withdrawn", ": lead"),
         ("hook.added", ": h1, https://example.com/hook, question.* task.completed of run r1"),
         ("hook.removed", ": h1"),
         ("hook.rotated", ": h1, secret 2 (by ann)"),

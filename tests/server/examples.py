@@ -35,6 +35,7 @@ EXAMPLES = {
     "POST /v1/ag-ui/{agent}": Example("/v1/ag-ui/{agent}", agui_input("a"), agui_input("b")),
     "POST /v1/breakers/{agent}/trip": Example("/v1/breakers/{agent}/trip", {"why": "a"}, {"why": "b"}),
     "POST /v1/breakers/{agent}/reset": Example("/v1/breakers/{agent}/reset", {"why": "a"}, {"why": "b"}),
+    "DELETE /v1/agents/{agent}": Example("/v1/agents/gone", other_path="/v1/agents/gone2"),
     "PUT /v1/context/{namespace}/{key}": Example("/v1/context/notes/k", {"value": 1}, {"value": 2}),
     "DELETE /v1/context/{namespace}/{key}": Example("/v1/context/notes/{key}", other_path="/v1/context/notes/c"),
     "POST /v1/artifacts": Example("/v1/artifacts?name=a.txt", b"one", b"two", raw=True),

@@ -10,10 +10,12 @@ import httpx
 import pytest
 
 from engine.people import asked
-from remit import Runtime, Turn
+from remit import Card, Runtime, Turn
 from remit.adapters.vault import fresh_master
 from remit.adapters.vetted import Vetted
+from remit.core.kinds.workspace import cards_published
 from remit.errors import Conflict, NotFound
+from remit.ports import Decision
 from remit.runtime.delivering import Follower, HookCarrier
 from remit.runtime.workspace import opening_of
 from remit.server.app import Server, ServerSettings
@@ -74,6 +76,8 @@ async def world(store: str | Path = ":memory:") -> AsyncIterator[World]:
             waits = await rt.submit("echo", "later", after=10_000)
             access = [(await rt.workspace.access.make(word)).id for word in ("a", "b")]
             hooks, deliveries = await sent_events(rt)
+            gone = cards_published([Card("gone"), Card("gone2")], 1)  # of a worker that has left
+            await opening_of(rt.workspace).ground.store.tx("gone", lambda _: Decision(None, (gone,)))
             yield World(
                 rt,
                 app,

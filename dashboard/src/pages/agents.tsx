@@ -36,7 +36,7 @@ interface Known {
 }
 
 export function AgentsPage({ values }: { values: Record<string, string> }) {
-  const cards = useLoad<{ agents: AgentCard[] }>("/v1/agents", (event) => event.kind === "cards.published");
+  const cards = useLoad<{ agents: AgentCard[] }>("/v1/agents", (event) => event.kind === "cards.published" || event.kind === "card.withdrawn");
   const figures = useLoad<Figures>("/v1/analytics", changes);
   const edges = useLoad<{ edges: AskEdge[] }>("/v1/edges", changes);
   return (
@@ -126,7 +126,7 @@ function Row({ one, isAt }: { one: Known; isAt: boolean }) {
     <tr class={isAt ? "at" : undefined}>
       <td class="agent-name">
         <a href={`/agents/${encodeURIComponent(one.name)}`}>{one.name}</a>
-        <span class="sub one-line">{one.card ? one.card.role || one.card.can.join(", ") : "no worker has it now"}</span>
+        <span class="sub one-line">{one.card?.workers ? one.card.role || one.card.can.join(", ") : "no worker has it now"}</span>
       </td>
       <td class="num">{figure(Math.max(one.calls, told?.turns ?? 0)) || "–"}</td>
       <td class="num">

@@ -1,4 +1,6 @@
-"""`remit agents`: published agents, without importing a team; or the agents of a team, as they are configured."""
+"""`remit agents`: published agents, without importing a team; or the agents of a team, as they are configured.
+
+`remit withdraw`: remove the card of an agent that no worker has."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.completing import TeamName
-from remit.cli.options import HERE, AsJson, Where, emit, now, opened, out, typed_with_team
+from remit.cli.completing import AgentName, TeamName
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, now, opened, out, typed, typed_with_team
 from remit.cli.terminal import Rows
 from remit.core import scope
 from remit.core.allow import ANY, Names, spelled
@@ -16,9 +18,11 @@ from remit.core.backoff import USUAL
 from remit.core.card import Card
 from remit.core.times import SECOND
 from remit.core.toolgroups import GROUPS
+from remit.core.values import canonical
 from remit.report import wire
 from remit.report.figures import age, count, duration
 from remit.report.printable import escaped
+from remit.runtime.looks import PublishedCard
 from remit.runtime.stacks import AgentStack
 
 
@@ -29,7 +33,7 @@ def agents(
     place: Where = HERE,
     json: AsJson = False,
 ) -> None:
-    """List the agents that workers of this store have published, and the agents that each may ask.
+    """List the agents that workers of this store have published, the agents that each may ask, and its workers.
 
     With `-v` or with a runtime, show how the agents of a team are configured: models in order of use, tools, denied
     tools, approvals, guards, functions around turns, hooks and limits.
@@ -49,17 +53,52 @@ def agents(
     with opened(place) as workspace:
         cards = asyncio.run(workspace.looks.cards())
     if json:
-        emit([wire.card(card, at) for card, at in cards])
+        emit([wire.card(*one) for one in cards])
     elif not cards:
         out().print(Text(f"no worker has published agents here yet; start one: {typed_with_team('worker')}", "dim"))
     else:
-        names = ("agent", "can", "asks", "published")
-        out().print(Rows(names, [_row(card, now() - at) for card, at in cards], left=3, gives_way="can"))
+        names = ("agent", "can", "asks", "workers", "published")
+        out().print(Rows(names, [_row(one, now()) for one in cards], left=3, gives_way="can"))
+        _tell_unserved([one.card.name for one in cards if not one.workers])
 
 
-def _row(card: Card, elapsed: int) -> list[Text | str]:
-    can = _can(card)
-    return [Text(escaped(card.name, 64), "bold"), escaped(can, 200), escaped(spelled(card.asks), 60), age(elapsed)]
+def withdraw(agent: AgentName, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
+    """Remove the card of an agent that no worker has any more, so that it is no longer listed, found or given tasks.
+
+    remit refuses while a worker has the agent, or while an open task, a schedule or an access needs it. A worker that
+    starts with the agent publishes the card again.
+
+    Parameters
+    ----------
+    agent
+        The agent.
+    json
+        Print JSON.
+    """
+    with opened(place) as workspace:
+        asyncio.run(workspace.agents.withdraw(agent, **act.said))
+    name = canonical(agent)
+    if json:
+        emit({"withdrawn": name})
+    else:
+        out().print(Text(f"the card of '{name}' is withdrawn"))
+
+
+def _row(one: PublishedCard, at: int) -> list[Text | str]:
+    card = one.card
+    workers = str(one.workers) if one.workers else Text("none", "yellow")
+    asks = escaped(spelled(card.asks), 60)
+    return [Text(escaped(card.name, 64), "bold"), escaped(_can(card), 200), asks, workers, age(at - one.published_at)]
+
+
+def _tell_unserved(names: list[str]) -> None:
+    """Say which agents no worker has, and what to do about it."""
+    if not names:
+        return
+    shown = ", ".join(f"'{escaped(name, 64)}'" for name in names[:8]) + (" and more" if len(names) > 8 else "")
+    starts, ends = typed_with_team("worker"), typed(f"remit withdraw {names[0]}")
+    line = f"no worker has {shown}; to start one: {starts}; to remove a card that is no longer used: {ends}"
+    out().print(Text(line, "yellow"))
 
 
 def _can(card: Card) -> str:

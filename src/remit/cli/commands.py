@@ -67,6 +67,7 @@ _COMMANDS: Final = (
         "List provider keys and models that are paused after a failure; end the pause.",
     ),
     (MAINTAIN, "trust", "trust:trust", "Trust a folder: let commands import its modules and connect to its server."),
+    (MAINTAIN, "withdraw", "agents:withdraw", "Remove the card of an agent that no worker has any more."),
     (MAINTAIN, "prune", "prune:prune", "Delete old runs and their events."),
     (MAINTAIN, "move", "move:move", "Move a workspace to another database while others work."),
     (MAINTAIN, "backup", "backup:backup", "Back up a SQLite store while it is in use."),

@@ -39,7 +39,7 @@ def agents(context: Any) -> list[Offer]:
     """Offer the agents that workers have published, and those of the team file."""
 
     async def look(workspace: Workspace) -> list[Offer]:
-        return [(card.name, card.role) for card, _ in await workspace.looks.cards()]
+        return [(one.card.name, one.card.role) for one in await workspace.looks.cards()]
 
     published = dict(_read(context, look))
     try:

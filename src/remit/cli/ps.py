@@ -148,15 +148,15 @@ async def _look(workspace: Workspace, which: TaskFilter, parent: str) -> tuple[T
     if parent:
         which["parent"] = (await workspace.looks.task(parent)).id
     look = await workspace.looks.tasks(**which)
-    return look, await without_worker(workspace, [line.record for line in look.tasks], look.crew)
+    return look, without_worker([line.record for line in look.tasks], look.crew)
 
 
-async def without_worker(workspace: Workspace, records: Iterable[Record], crew: Crew) -> str:
-    """Return a sentence about pending tasks for agents that no worker has, or "". Workers publish their agents."""
+def without_worker(records: Iterable[Record], crew: Crew) -> str:
+    """Return a sentence about pending tasks for agents that no worker has, or ""."""
     agents = {record.holder for record in records if record.state == "pending"} - {STAND_IN}
     if not agents or not any(worker.concurrency for worker in crew.workers):
         return ""
-    lacking = sorted(agents - {canonical(card.name) for card, _ in await workspace.looks.cards()})
+    lacking = sorted(name for name in agents if not crew.workers_of(name))
     if not lacking:
         return ""
     names = ", ".join(f"'{escaped(name, 64)}'" for name in lacking[:8])

@@ -48,7 +48,7 @@ def status(task: TaskId = "last", *, place: Where = HERE, json: AsJson = False) 
 async def _look(workspace: Workspace, task: str) -> tuple[DetailLook, str]:
     """Return a task, and why it stays pending."""
     seen = await workspace.looks.detail(task)
-    return seen, await without_worker(workspace, [seen.record], seen.crew)
+    return seen, without_worker([seen.record], seen.crew)
 
 
 def seen_data(seen: DetailLook) -> dict[str, Json]:

@@ -151,7 +151,7 @@ async def _wait(
         crew = await workspace.agents.workers()
         if not crew.workers:
             aside().print(Text(f"no worker is running; start one: `{typed_with_team('worker')}`", "yellow"))
-        elif lacking := await without_worker(workspace, records, crew):
+        elif lacking := without_worker(records, crew):
             aside().print(Text(lacking, "yellow"))
     until = None if seconds is None else asyncio.get_running_loop().time() + seconds
     found: list[DetailLook] = []

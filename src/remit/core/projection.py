@@ -19,6 +19,7 @@ from remit.core.kinds.workspace import (
     AccessMade,
     AccessRevoked,
     CardsPublished,
+    CardWithdrawn,
     HookAdded,
     HookRemoved,
     HookRotated,
@@ -450,6 +451,11 @@ def _cards_published(event: Event) -> list[Change]:
     ]
 
 
+def _card_withdrawn(event: Event) -> list[Change]:
+    name = read(event, CardWithdrawn)["name"]
+    return [Change("card", "drop", (name,), {"name": name})]
+
+
 def _entry_set(event: Event) -> list[Change]:
     data = read(event, EntrySet)
     value = data["value"]
@@ -579,6 +585,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "journal.cut": _journal_cut,
     "breaker.set": _breaker_set,
     "cards.published": _cards_published,
+    "card.withdrawn": _card_withdrawn,
     "schedule.set": _schedule_set,
     "schedule.removed": _schedule_removed,
     "schedule.fired": _schedule_fired,

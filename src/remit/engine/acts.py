@@ -9,11 +9,11 @@ from remit.core import breaker as breakers
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.checks import meant
 from remit.core.events import Place
-from remit.core.kinds.workspace import breaker_set, owner_acted
+from remit.core.kinds.workspace import breaker_set, card_withdrawn, owner_acted
 from remit.core.values import NAME_LIMIT, Json, canonical, digest, encode, plain, shown
 from remit.engine.ground import Ground
 from remit.errors import Conflict, NotFound
-from remit.ports import Decided, Decision, View
+from remit.ports import Decided, Decision, View, Which
 
 OP_LIMIT: Final = 200  # characters
 T = TypeVar("T")
@@ -133,3 +133,30 @@ class Breakers(NamedTuple):
 def _rests(breaker: Breaker) -> bool:
     """Whether the breaker is closed and has no failures to clear."""
     return breaker.state == "closed" and not breaker.failures
+
+
+async def withdraw(ground: Ground, agent: str, count_workers: Callable[[View, str], int], act: Act) -> None:
+    """Remove the card of an agent that no worker has. Raise `Conflict` if the card is still needed; `count_workers`
+    returns how many workers have the agent."""
+    name = canonical(agent)
+
+    def decide(view: View) -> Decision[None]:
+        if view.card(name) is None:
+            names = [card.name for card, _ in view.cards()]
+            raise NotFound(f"there is no card '{name}' in this workspace{meant(name, names)}")
+        if ground.directory.get(name) is not None or count_workers(view, name):
+            raise Conflict(f"a worker has '{name}': it would publish the card again; stop the worker first")
+        _must_be_unused(view, name)
+        return Decision(None, (card_withdrawn(name, act.by, ground.clock.now()),))
+
+    await act.perform(ground, ActContent("withdraw", name), decide)
+
+
+def _must_be_unused(view: View, name: str) -> None:
+    """Raise `Conflict` if something would ask an agent for which there is no card."""
+    if view.tasks(Which(agent=name, state="open", limit=1)):
+        raise Conflict(f"'{name}' has tasks that have not ended; wait for them or cancel them first")
+    if names := [one.name for one in view.schedules() if one.agent == name]:
+        raise Conflict(f"the schedule {shown(names[0])} starts runs of '{name}'; remove it first")
+    if names := [row.name for row, _ in view.accesses() if row.agent == name and row.revoked_at is None]:
+        raise Conflict(f"the access {shown(names[0])} asks in the name of '{name}'; revoke it first")

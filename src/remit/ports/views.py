@@ -41,7 +41,7 @@ class Beat(NamedTuple):
     """A heartbeat. `home` is the address of the process. `count` grows with each beat; 0 says that the process left.
     `hands` is the number of queued tasks that it runs at once; 0 for a process that runs only its own calls.
     `progress` is the latest that its tasks have reported, as JSON, or "". `seen_at` is when it was sent, by the clock
-    of the process.
+    of the process. `agents` are the names of the agents whose queued tasks it runs, as a JSON list, or "".
 
     A heartbeat is not history, so it is written without an event.
     """
@@ -52,6 +52,7 @@ class Beat(NamedTuple):
     hands: int = 0
     progress: str = ""
     seen_at: int = 0
+    agents: str = ""
 
 
 class ArtifactRow(NamedTuple):

@@ -41,7 +41,8 @@ Data: TypeAlias = dict[str, Json]
 
 class IsWorker(Protocol):
     """A process that has announced itself; `number` is its process id on this machine, or empty. `seen_at` is when it
-    sent its last heartbeat, in microseconds; 0 if that is unknown."""
+    sent its last heartbeat, in microseconds; 0 if that is unknown. `agents` are the agents whose queued tasks it
+    runs."""
 
     @property
     def id(self) -> str: ...
@@ -51,6 +52,8 @@ class IsWorker(Protocol):
     def concurrency(self) -> int: ...
     @property
     def seen_at(self) -> int: ...
+    @property
+    def agents(self) -> tuple[str, ...]: ...
 
 
 # -- tasks and runs ------------------------------------------------------------------------------------------
@@ -246,8 +249,10 @@ def announcement(message: Message) -> Data:
 # -- agents and processes ------------------------------------------------------------------------------------
 
 
-def card(card: Card, published_at: int | None = None) -> Data:
-    return card.data if published_at is None else {**card.data, "published_at": published_at}
+def card(card: Card, published_at: int | None = None, workers: int | None = None) -> Data:
+    """Return a card, when it was published, and how many workers have the agent, as far as they are given."""
+    known = {"published_at": published_at, "workers": workers}
+    return {**card.data, **{name: value for name, value in known.items() if value is not None}}
 
 
 def match(match: Match, *, chosen: bool) -> Data:
@@ -283,7 +288,7 @@ def resting(resting: Resting) -> Data:
 
 def worker(worker: IsWorker) -> Data:
     data: Data = {"id": worker.id, "process": worker.number, "concurrency": worker.concurrency}
-    return {**data, "seen_at": worker.seen_at or None}
+    return {**data, "seen_at": worker.seen_at or None, "agents": [*worker.agents]}
 
 
 # -- money ---------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from remit.core.card import Card
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.values import plain
-from remit.engine.acts import act_of
+from remit.engine.acts import act_of, withdraw
 from remit.engine.traces import OwnersFunctionFailed
+from remit.ports import View
 from remit.runtime.opening import Opening
 from remit.runtime.workers import Crew, crew_of
 
@@ -41,6 +42,15 @@ class WorkspaceAgents:
     async def reset(self, agent: str, why: str = "", *, op: str = "", by: str = "") -> bool:
         """Close an agent's breaker, so that it can be called at once. Return whether this changed anything."""
         return await self._opening.engine.breakers.reset(agent, why, act_of(op, by))
+
+    async def withdraw(self, agent: str, *, op: str = "", by: str = "") -> None:
+        """Remove the published card of an agent that no worker has any more: it is no longer listed, found or given
+        tasks. Raise `Conflict` while a worker has the agent, or an open task, a schedule or an access needs it."""
+
+        def count_workers(view: View, name: str) -> int:
+            return len(crew_of(view.workers(), self._opening.clock.now()).workers_of(name))
+
+        await withdraw(self._opening.ground, agent, count_workers, act_of(op, by))
 
     async def workers(self) -> Crew:
         """Return the processes with a heartbeat."""

@@ -156,6 +156,7 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "agents.breakers": RemoteCall("read", dict[str, Breaker]),
     "agents.trip": _ADMIN,
     "agents.reset": _ADMIN,
+    "agents.withdraw": _ADMIN,
     "money.account": RemoteCall("read", Account),
     "money.leases": RemoteCall("read", list[Lease]),
     "money.uncertain": RemoteCall("read", list[Hold]),

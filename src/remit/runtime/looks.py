@@ -116,10 +116,11 @@ class ReaderLook(NamedTuple):
 
 
 class PublishedCard(NamedTuple):
-    """The card of an agent that a worker has published, and when."""
+    """The card of an agent that a worker has published, when, and how many workers have the agent now."""
 
     card: Card
     published_at: int
+    workers: int = 0
 
 
 class WorkspaceLooks:
@@ -234,7 +235,13 @@ class WorkspaceLooks:
 
     async def cards(self) -> list[PublishedCard]:
         """Return the cards of the agents that workers have published, by name."""
-        return await self._read(lambda view: [PublishedCard(card, at) for card, at in view.cards()])
+        now = self._opening.clock.now()
+
+        def look(view: View) -> list[PublishedCard]:
+            crew = _crew(view, now)
+            return [PublishedCard(card, at, len(crew.workers_of(card.name))) for card, at in view.cards()]
+
+        return await self._read(look)
 
     async def uncertain(self, part: str) -> str:
         """Return the id of an uncertain call."""

@@ -20,12 +20,14 @@ _SHORT: Final = 6  # characters from the end of a worker's id, because its begin
 @dataclass(frozen=True, slots=True)
 class Peer:
     """A process with a heartbeat. `number` is its process id on this machine, or empty. `seen_at` is when it sent its
-    latest heartbeat, in microseconds since 1970, by its own clock."""
+    latest heartbeat, in microseconds since 1970, by its own clock. `agents` are the agents whose queued tasks it
+    runs."""
 
     id: str
     number: str
     concurrency: int
     seen_at: int = 0
+    agents: tuple[str, ...] = ()
 
     @property
     def called(self) -> str:
@@ -63,6 +65,12 @@ class Crew:
         stalled = bool(seen) and min(seen) < self.at - _SILENT
         return max(vitals.latest, *seen) if seen else vitals.latest, stalled
 
+    def workers_of(self, agent: str) -> list[Peer]:
+        """Return the workers that run the queued tasks of an agent; a worker that was not seen for 30 seconds does
+        not count."""
+        since = self.at - _SILENT
+        return [one for one in self.workers if one.concurrency and agent in one.agents and one.seen_at >= since]
+
     def lost(self, record: Record) -> bool:
         """Whether a task was started and no process is left that would end it."""
         return record.state in _AT_WORK and (record.until <= self.at or self.where(record.worker) == GONE)
@@ -75,8 +83,13 @@ class Crew:
 def crew_of(beats: Iterable[Beat], now: int) -> Crew:
     """Return the processes that are left of those with a heartbeat."""
     alive = [beat for beat in beats if not process_ended(beat.home)]
-    workers = [Peer(beat.worker, process_number(beat.home), beat.hands, beat.seen_at) for beat in alive]
+    workers = [_peer(beat) for beat in alive]
     return Crew(now, workers, {one.task: one for beat in alive if beat.progress for one in _progress_in(beat.progress)})
+
+
+def _peer(beat: Beat) -> Peer:
+    agents = tuple(cast("list[str]", decode(beat.agents))) if beat.agents else ()
+    return Peer(beat.worker, process_number(beat.home), beat.hands, beat.seen_at, agents)
 
 
 def _progress_in(text: str) -> list[Progress]:

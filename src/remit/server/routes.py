@@ -128,6 +128,7 @@ ROWS: Final = (
     # agents
     _get("/v1/agents", agents.listing, "List agents", rows_of("agents"), agents=True),
     _get("/v1/agents/find", agents.find, "Find agents", rows_of("matches"), query=agents.FindQuery, agents=True),
+    Row("DELETE", "/v1/agents/{agent}", ADMIN, agents.withdraw, "Withdraw an agent's card", answers=_DONE),
     _get("/v1/workers", agents.workers, "List workers", rows_of("workers")),
     _get("/v1/breakers", agents.breakers, "List breakers", rows_of("breakers")),
     Row(

@@ -143,6 +143,17 @@ def cards_published(cards: list[Card], now: int) -> Unsealed:
     return Unsealed("cards.published", now, {"cards": [card.data for card in cards]})
 
 
+class CardWithdrawn(TypedDict):
+    """The data of `card.withdrawn`: the card of an agent that no worker has was removed."""
+
+    name: str
+    by: str
+
+
+def card_withdrawn(name: str, by: str, now: int) -> Unsealed:
+    return Unsealed("card.withdrawn", now, {"name": name, "by": by})
+
+
 class KeySet(TypedDict):
     """The data of `key.set`: a provider key of the workspace was stored, or encrypted again. `key_id` identifies the
     master key. The provider key itself is in no event, not even encrypted. `mark` is a digest of the encrypted key;
@@ -424,6 +435,7 @@ SHAPES: Final[dict[str, type]] = {
     "step.ended": StepEnded,
     "breaker.set": BreakerSet,
     "cards.published": CardsPublished,
+    "card.withdrawn": CardWithdrawn,
     "key.set": KeySet,
     "key.removed": KeyRemoved,
     "schedule.set": ScheduleSet,

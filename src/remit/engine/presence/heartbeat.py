@@ -19,6 +19,7 @@ from typing import Final
 
 from remit.core.kinds.workspace import cards_published
 from remit.core.times import SECOND
+from remit.core.values import encode
 from remit.engine.ground import Ground
 from remit.engine.presence.peers import PATIENCE, process_address
 from remit.engine.system import USABLE, SystemClock
@@ -232,7 +233,7 @@ class Heartbeat:
         """Return the first heartbeat, to be written with this process's first transaction; None once it was written."""
         if not self.lasting or self._count:
             return None
-        return Beat(self.worker, process_address(), 1, self.hands, seen_at=self._ground.clock.now())
+        return Beat(self.worker, process_address(), 1, self.hands, "", self._ground.clock.now(), self._served())
 
     def beat_written(self) -> None:
         """Record that the first heartbeat has been written."""
@@ -345,7 +346,12 @@ class Heartbeat:
 
     def _next(self) -> Beat:
         self._count += 1
-        return Beat(self.worker, process_address(), self._count, self.hands, self.progress(), self._ground.clock.now())
+        now = self._ground.clock.now()
+        return Beat(self.worker, process_address(), self._count, self.hands, self.progress(), now, self._served())
+
+    def _served(self) -> str:
+        """Return the agents whose queued tasks this process runs, as JSON; "" if it runs none."""
+        return encode([*self._ground.directory.names()]) if self.hands else ""
 
     def _beat(self) -> None:
         assert self._loop is not None

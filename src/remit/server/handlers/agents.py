@@ -35,8 +35,10 @@ class ResetBody(BodyModel):
 
 
 async def listing(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
-    """List the cards of the agents."""
-    return HttpAnswer({"agents": [wire.card(one) for one in await _cards(call)]})
+    """List the cards of the agents, each with the number of workers that have it."""
+    crew = await call.workspace.agents.workers()
+    cards = await _cards(call)
+    return HttpAnswer({"agents": [wire.card(one, workers=len(crew.workers_of(one.name))) for one in cards]})
 
 
 async def _cards(call: HttpCall[NoQuery, NoBody] | HttpCall[FindQuery, NoBody]) -> list[Card]:
@@ -72,6 +74,12 @@ async def trip(call: HttpCall[NoQuery, TripBody]) -> HttpAnswer:
 async def reset(call: HttpCall[NoQuery, ResetBody]) -> HttpAnswer:
     """Let an agent be called again at once."""
     await call.workspace.agents.reset(call.agent, call.body.why, op=call.op, by=call.caller.by)
+    return HttpAnswer(None, 204)
+
+
+async def withdraw(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
+    """Remove the card of an agent that no worker has."""
+    await call.workspace.agents.withdraw(call.agent, op=call.op, by=call.caller.by)
     return HttpAnswer(None, 204)
 
 

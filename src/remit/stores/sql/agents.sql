@@ -21,6 +21,9 @@ VALUES (:workspace, :@card)
 ON CONFLICT (workspace, name) DO UPDATE SET
     @set.card;
 
+-- name: card_drop
+DELETE FROM card WHERE workspace = :workspace AND name = :name;
+
 -- name: card
 SELECT data FROM card WHERE workspace = :workspace AND name = :agent;
 

@@ -113,17 +113,17 @@ SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND state 
 
 -- name: worker_beat
 -- A heartbeat is not history, so it is no event.
-INSERT INTO worker (workspace, id, home, count, hands, progress, seen_at)
-VALUES (:workspace, :worker, :home, :count, :hands, :progress, :seen_at)
+INSERT INTO worker (workspace, id, home, count, hands, progress, seen_at, agents)
+VALUES (:workspace, :worker, :home, :count, :hands, :progress, :seen_at, :agents)
 ON CONFLICT (workspace, id) DO UPDATE
 SET home = excluded.home, count = excluded.count, hands = excluded.hands, progress = excluded.progress,
-    seen_at = excluded.seen_at;
+    seen_at = excluded.seen_at, agents = excluded.agents;
 
 -- name: worker_leave
 DELETE FROM worker WHERE workspace = :workspace AND id = :worker;
 
 -- name: workers
-SELECT id, home, count, hands, progress, seen_at FROM worker WHERE workspace = :workspace ORDER BY id;
+SELECT id, home, count, hands, progress, seen_at, agents FROM worker WHERE workspace = :workspace ORDER BY id;
 
 -- name: unseen
 -- Workers that hold tasks and have no heartbeat. Each state has its own index, so only open tasks are read.

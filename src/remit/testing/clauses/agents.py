@@ -14,6 +14,7 @@ from remit.core.kinds.workspace import (
     access_made,
     access_revoked,
     breaker_set,
+    card_withdrawn,
     cards_published,
     key_removed,
     key_set,
@@ -127,6 +128,11 @@ async def a_card_is_kept_as_it_was_last_published(database: Database) -> None:
     equal(await look(store, lambda view: view.cards()), expected, "the cards with the time they were published")
     within = await store.tx("look", lambda view: Decision([card.role for card, _ in view.cards()]))
     equal(within, ["", "another role", ""], "the cards, within a decision")
+    await append(store, "withdraw", card_withdrawn("zoe", "", NOW + 3), card_withdrawn("nobody", "", NOW + 3))
+    equal(await look(store, lambda view: view.card("zoe")), None, "a card that was withdrawn")
+    equal(await look(store, lambda view: view.cards()), expected[:2], "the cards that were not withdrawn")
+    await append(store, "back", cards_published([open_], NOW + 4))
+    equal(await look(store, lambda view: view.card("zoe")), open_, "a card that was published again")
     await sound(store)
 
 
