@@ -244,15 +244,15 @@ def commands_page() -> str:
             silent.append(f"`{name}`")
         rows = [_option(one) for one in arguments if not _PLACES & set(one.names)]
         table = f"{_table(('option', 'default', 'meaning'), rows)}\n" if rows else ""
-        details.append("\n".join([f"## remit {name}\n", f"{sentence}\n", *_more(app), table]))
+        details.append("\n".join([f"## remit {name}\n", *_about(app), table]))
     lists = "\n".join(f"## {name}\n\n{_table(('command', ''), rows)}\n" for name, rows in groups.items())
     codes = re.findall(r"(\d+) (.+?)[;.](?= \d|$)", commands.EXIT_CODES.removeprefix("Exit codes: "))
     return f"""# The command line
 
 `--store` is a SQLite file or a `postgresql://` URL, `--workspace` a workspace in it. REMIT_STORE and REMIT_WORKSPACE
 set them for all commands. `--server` or REMIT_SERVER is the address of a `remit serve` instead, and REMIT_KEY its key;
-on the same machine its token is found. The default is the store of the named runtime, else of the `remit.toml` in this
-folder, else the file `remit.db`. Every command has `--json`, except {", ".join(silent)}. {NOTE}
+on the same machine remit finds its token. The default is the store of the named runtime, else of the `remit.toml` in
+this folder, else the file `remit.db`. Every command has `--json`, except {", ".join(silent)}. {NOTE}
 {lists}
 ## Exit codes
 
@@ -266,10 +266,10 @@ def _sentence(app: Any) -> str:
     return app.help.partition("\n\n")[0].replace("\n", " ")
 
 
-def _more(app: Any) -> Iterator[str]:
-    """What a command's docstring says beyond its first sentence."""
+def _about(app: Any) -> Iterator[str]:
+    """Yield the paragraphs of a command's docstring, as its help shows them."""
     about = (inspect.getdoc(app.default_command) or "").partition("\nParameters\n")[0]
-    yield from (f"{_sections(paragraph)}\n" for paragraph in about.strip().split("\n\n")[1:])
+    yield from (f"{_sections(paragraph)}\n" for paragraph in about.strip().split("\n\n"))
 
 
 _PLACES = {"--store", "--workspace", "--server", "--json"}
@@ -281,9 +281,11 @@ def _option(argument: Any) -> tuple[str, str, str]:
     if argument.index is not None:
         name = name.removeprefix("--").upper()
     default = argument.field_info.default
-    told = "" if default in (inspect.Parameter.empty, None, "", False) else _code(_default(default))
-    meaning = (argument.parameter.help or "").strip()
-    return f"`{name}`", told, meaning
+    meaning = " ".join((argument.parameter.help or "").split())
+    if default in (inspect.Parameter.empty, None, "", False) or "[default: " in meaning:
+        return f"`{name}`", "", meaning
+    told = ", ".join(map(_default, default)) if isinstance(default, tuple) else _default(default)
+    return f"`{name}`", _code(told), meaning
 
 
 def file_page() -> str:

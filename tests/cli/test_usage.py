@@ -4,6 +4,7 @@ import pytest
 from cyclopts import CycloptsError
 
 from remit.cli.commands import app
+from remit.cli.main import main
 from remit.cli.usage import usage_error
 
 HELP = "`remit --help` lists its commands"
@@ -56,3 +57,21 @@ def test_an_unknown_command_is_looked_for_in_names_and_in_what_commands_do(words
 )
 def test_wrong_arguments_are_named_as_the_help_names_them(words: str, sentence: str):
     assert wrong(words) == sentence
+
+
+def test_the_help_of_a_command_is_its_whole_docstring(capsys: pytest.CaptureFixture[str]):
+    for flag in app.help_flags:
+        with pytest.raises(SystemExit) as ended:
+            main(["chat", flag])
+        text = " ".join(capsys.readouterr().out.split())
+        assert ended.value.code == 0
+        assert "Chat with an agent in one session. Ctrl-D or /quit ends the chat;" in text
+        assert "/undo takes back the last message" in text
+
+
+def test_lists_of_commands_have_one_sentence_for_each(capsys: pytest.CaptureFixture[str]):
+    for words in (["chat", "--help"], ["--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    text = " ".join(capsys.readouterr().out.rpartition("Run, watch and operate")[2].split())
+    assert "chat Chat with an agent in one session. │" in text

@@ -1,4 +1,4 @@
-"""`remit access`: the keys with which programs outside call a workspace. A key is printed once, when it is made."""
+"""`remit access`: access keys, with which other programs call a workspace. A key is printed once, at its creation."""
 
 import asyncio
 import sys
@@ -21,12 +21,12 @@ _STYLES: Final = {"active": "green", "expired": "yellow", "revoked": "dim"}
 
 
 def listing(*, all: Annotated[bool, Parameter(negative="")] = False, place: Where = HERE, json: AsJson = False) -> None:
-    """List the active accesses: what each may do, in whose name, when it expires, and when it was used last.
+    """List the active access keys: scopes, agent, expiry and last use. The keys themselves are not stored.
 
     Parameters
     ----------
     all
-        Also list those that are revoked or expired.
+        Also list revoked and expired keys.
     json
         Print JSON.
     """
@@ -55,25 +55,25 @@ def make(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Make an access and print its key. The key is shown only now: the store keeps a digest of it.
+    """Create an access key and print it. It is printed only now: the store keeps a digest of it.
 
     The instructions go to standard error, so `$(remit access make ci)` is the key alone.
 
     Parameters
     ----------
     name
-        Name of the access: who uses it, and for what.
+        Name of the key: who uses it, and for what.
     scope
         What the caller may do: read, run (includes read), approve (includes read) or admin (includes all); repeat the
         option for more.
     days
         Days until it expires. [default: it does not expire]
     agent
-        Agent in whose name the caller asks; its card must allow each request. [default: the owner]
+        Agent in whose name the caller asks: the caller may do what this agent's card allows. [default: the owner]
     bounds
         Limits of everything that the caller requests, as JSON, such as `{"depth": 2}`, or `@bounds.json`.
     json
-        Print the access and its key as JSON.
+        Print JSON, with the key.
     """
     expires = None if days is None else timedelta(microseconds=span_of_days(days, "--days"))
     limited = TOP if bounds is None else limits(typed_data(bounds, "--bounds", '{"depth": 2}'))
@@ -97,12 +97,12 @@ def make(
 
 
 def revoke(id: AccessId, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Refuse the key of an access from now on. Every server of this store does so within a second.
+    """Revoke an access key. Every server of this store refuses it within a second.
 
     Parameters
     ----------
     id
-        Id of the access, as `remit access ls` lists it.
+        Id of the access key, as `remit access ls` lists it.
     json
         Print JSON.
     """

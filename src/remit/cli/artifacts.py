@@ -27,7 +27,7 @@ FileOrPipe: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 
 def listing(*, run: str | None = None, place: Where = HERE, limit: int = 100, json: AsJson = False) -> None:
-    """List files that agents and people have saved, the latest first.
+    """List files that agents and people have stored, the latest first.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ def listing(*, run: str | None = None, place: Where = HERE, limit: int = 100, js
 
 
 def get(artifact: str, file: FileOrPipe = "", *, place: Where = HERE) -> None:
-    """Write a file to a new file, or to standard output.
+    """Write a stored file to a new file, or to standard output.
 
-    The command overwrites nothing, and it writes a complete file or none. A terminal gets only text.
+    The command overwrites nothing, and it writes a complete file or none. On a terminal, it prints only text.
 
     Parameters
     ----------
     artifact
-        Its digest, or the beginning of it as `remit artifacts ls` shows it.
+        Digest of the stored file, or the beginning of it as `remit artifacts ls` shows it.
     file
-        The new file; "-" for standard output. [default: its name, in this folder]
+        The new file; "-" for standard output. [default: the name of the stored file, in this folder]
     """
     with opened(place) as workspace:
         asyncio.run(_get(workspace, artifact, file))
@@ -75,7 +75,7 @@ def put(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Save a file, and print its digest.
+    """Store a file, and print its digest.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def put(
     media_type
         Its media type, such as text/plain. [default: by its name]
     untrusted
-        Mark it as coming from outside.
+        Label the file as untrusted: turns that read it become untrusted.
     json
         Print JSON.
     """

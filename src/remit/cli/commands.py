@@ -43,13 +43,13 @@ _COMMANDS: Final = (
     (RUN, "cancel", "cancel:cancel", "Cancel a task and its subtasks."),
     (RUN, "stop-all", "cancel:stop_all", "Cancel every open run and task of the workspace."),
     (RUN, "retry", "retry:retry", "Retry a failed, dead or cancelled task."),
-    (RUN, "fork", "fork:fork", "Start a new run from an event of another one."),
-    (RUN, "approve", "approvals:approve", "Approve an agent's request."),
-    (RUN, "reject", "approvals:reject", "Reject an agent's request."),
+    (RUN, "fork", "fork:fork", "Start a new run that continues another one from one of its events."),
+    (RUN, "approve", "approvals:approve", "Approve an agent's request or result."),
+    (RUN, "reject", "approvals:reject", "Reject an agent's request, or send its result back."),
     (RUN, "answer", "approvals:answer", "Answer an agent's question."),
     (INSPECT, "ps", "ps:ps", "List open tasks and their workers."),
     (INSPECT, "status", "status:status", "Show the state, attempts and result of a task."),
-    (INSPECT, "watch", "watch:watch", "Follow events of all processes live."),
+    (INSPECT, "watch", "watch:watch", "Follow a run, or all open runs, live."),
     (INSPECT, "agents", "agents:agents", "List the agents that workers have published."),
     (INSPECT, "find", "find:find", "Search agents by capability."),
     (INSPECT, "runs", "runs:runs", "List recent runs."),
@@ -57,9 +57,14 @@ _COMMANDS: Final = (
     (INSPECT, "flow", "flow:flow", "Draw a diagram of one run: as text, Mermaid or SVG."),
     (INSPECT, "history", "history:history", "Print journal events."),
     (INSPECT, "stats", "stats:stats", "Show statistics per agent: tasks, durations, handoffs, refusals."),
-    (INSPECT, "approvals", "approvals:approvals", "List open questions and requests, or past decisions."),
+    (INSPECT, "approvals", "approvals:approvals", "List open questions and requests for approval, or past decisions."),
     (INSPECT, "money", "money:app", "Show the account, spending and limits; grant money; reconcile uncertain calls."),
-    (INSPECT, "breakers", "breakers:breakers", "List agents with an open circuit breaker."),
+    (
+        INSPECT,
+        "breakers",
+        "breakers:breakers",
+        "List the circuit breakers of agents that fail or were tripped.",
+    ),
     (
         INSPECT,
         "cooling",
@@ -69,14 +74,14 @@ _COMMANDS: Final = (
     (MAINTAIN, "trust", "trust:trust", "Trust a folder: let commands import its modules and connect to its server."),
     (MAINTAIN, "withdraw", "agents:withdraw", "Remove the card of an agent that no worker has any more."),
     (MAINTAIN, "prune", "prune:prune", "Delete old runs and their events."),
-    (MAINTAIN, "move", "move:move", "Move a workspace to another database while others work."),
+    (MAINTAIN, "move", "move:move", "Move a workspace to another database while it is in use."),
     (MAINTAIN, "backup", "backup:backup", "Back up a SQLite store while it is in use."),
     (MAINTAIN, "doctor", "doctor:doctor", "Verify the integrity of a store."),
 )
 for group, name, where, sentence in _COMMANDS:
     app.command(f"remit.cli.{where}", name=name, help=sentence, group=group)
 
-schedule = App(name="schedule", help="Submit tasks again and again, by cron expressions.", group=RUN)
+schedule = App(name="schedule", help="Submit tasks at the times of cron expressions.", group=RUN)
 schedule.command("remit.cli.schedule:listing", name="ls", help="List the schedules.")
 schedule.command("remit.cli.schedule:add", name="add", help="Submit a task whenever a cron expression matches.")
 schedule.command("remit.cli.schedule:remove", name="rm", help="Remove a schedule.")
@@ -92,10 +97,10 @@ context.command("remit.cli.context:remove", name="rm", help="Remove an entry.")
 context.command("remit.cli.context:cleanup", name="cleanup", help="Remove expired entries.")
 app.command(context)
 
-artifacts = App(name="artifacts", help="List, save and fetch the files of agents.", group=MAINTAIN)
-artifacts.command("remit.cli.artifacts:listing", name="ls", help="List files, the latest first.")
-artifacts.command("remit.cli.artifacts:get", name="get", help="Write a file to a new file, or to standard output.")
-artifacts.command("remit.cli.artifacts:put", name="put", help="Save a file, and print its digest.")
+artifacts = App(name="artifacts", help="List, store and fetch files of agents.", group=MAINTAIN)
+artifacts.command("remit.cli.artifacts:listing", name="ls", help="List stored files, the latest first.")
+artifacts.command("remit.cli.artifacts:get", name="get", help="Write a stored file to a file or to standard output.")
+artifacts.command("remit.cli.artifacts:put", name="put", help="Store a file, and print its digest.")
 app.command(artifacts)
 
 breaker = App(name="breaker", help="Open or reset an agent's circuit breaker.", group=MAINTAIN)
@@ -104,31 +109,31 @@ breaker.command("remit.cli.breakers:reset", name="reset", help="Allow calls to a
 app.command(breaker)
 
 keys = App(name="keys", help="Manage the workspace's provider API keys (stored encrypted).", group=MAINTAIN)
-keys.command("remit.cli.keys:listing", name="ls", help="List the keys; none is decrypted.")
-keys.command("remit.cli.keys:put", name="set", help="Store a key, read from a pipe or prompted for without echo.")
-keys.command("remit.cli.keys:remove", name="rm", help="Delete a key.")
+keys.command("remit.cli.keys:listing", name="ls", help="List the provider keys; none is decrypted.")
+keys.command("remit.cli.keys:put", name="set", help="Store a provider key, encrypted.")
+keys.command("remit.cli.keys:remove", name="rm", help="Delete a provider key.")
 keys.command("remit.cli.keys:rotate", name="rotate", help="Encrypt all keys with the newest master key.")
 keys.command("remit.cli.keys:master", name="master", help="Print a new master key, and how to use it.")
 app.command(keys)
 
-access = App(name="access", help="Manage the keys with which programs outside call the workspace.", group=MAINTAIN)
-access.command("remit.cli.access:listing", name="ls", help="List the accesses: scopes, expiry, last use.")
-access.command("remit.cli.access:make", name="make", help="Make an access and print its key, once.")
-access.command("remit.cli.access:revoke", name="revoke", help="Refuse the key of an access from now on.")
+access = App(name="access", help="Manage access keys, with which other programs call the workspace.", group=MAINTAIN)
+access.command("remit.cli.access:listing", name="ls", help="List the access keys: scopes, expiry, last use.")
+access.command("remit.cli.access:make", name="make", help="Create an access key and print it, once.")
+access.command("remit.cli.access:revoke", name="revoke", help="Revoke an access key.")
 app.command(access)
 
-hooks = App(name="hooks", help="Send events to addresses outside, signed.", group=MAINTAIN)
-hooks.command("remit.cli.hooks:listing", name="ls", help="List the hooks, and whether they take what is sent.")
+hooks = App(name="hooks", help="Manage webhooks: addresses that remit sends signed events to.", group=MAINTAIN)
+hooks.command("remit.cli.hooks:listing", name="ls", help="List the hooks, and whether their deliveries succeed.")
 hooks.command("remit.cli.hooks:add", name="add", help="Send events to an address from now on.")
 hooks.command("remit.cli.hooks:remove", name="rm", help="Remove a hook.")
 hooks.command("remit.cli.hooks:rotate", name="rotate", help="Give a hook a new secret.")
-hooks.command("remit.cli.hooks:deliveries", name="deliveries", help="List what was sent to a hook.")
+hooks.command("remit.cli.hooks:deliveries", name="deliveries", help="List the deliveries of a hook.")
 hooks.command("remit.cli.hooks:replay", name="replay", help="Send a delivery again.")
 app.command(hooks)
 
 db = App(name="db", help="Create or migrate a store.", group=MAINTAIN)
 db.command("remit.cli.db:migrate", name="migrate", help="Create a store, or migrate an older one.")
-db.command("remit.cli.db:secure", name="secure", help="Let PostgreSQL itself keep workspaces apart.")
+db.command("remit.cli.db:secure", name="secure", help="Isolate workspaces with PostgreSQL's row-level security.")
 app.command(db)
 app.command(
     "remit.cli.completion:install", name="--install-completion", help="Install command completion for your shell."

@@ -48,7 +48,17 @@ def listing(
 
 
 def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
-    """Print the value of an entry. With --json, print the whole entry."""
+    """Print the value of an entry. With --json, print the whole entry.
+
+    Parameters
+    ----------
+    namespace
+        Namespace of the entry; `remit context ls` lists them.
+    key
+        Key of the entry; `remit context ls NAMESPACE` lists them.
+    json
+        Print the whole entry as JSON.
+    """
     entries.address(namespace, key)
     with opened(place) as workspace:
         entry = asyncio.run(workspace.looks.entry(namespace, key))
@@ -72,10 +82,16 @@ def put(
     as_json: Annotated[bool, Parameter(name="--as-json", negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Write an entry.
+    """Write an entry. An entry of the same namespace and key is replaced.
 
     Parameters
     ----------
+    namespace
+        Namespace of the entry.
+    key
+        Key of the entry.
+    value
+        New value: text, or JSON with `--as-json`.
     ttl
         Time to live in seconds. [default: no expiry]
     as_json
@@ -94,7 +110,15 @@ def put(
 
 
 def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Remove an entry."""
+    """Remove an entry.
+
+    Parameters
+    ----------
+    namespace
+        Namespace of the entry.
+    key
+        Key of the entry.
+    """
     with opened(place) as workspace:
         gone = asyncio.run(_remove(workspace, namespace, key, act))
     if not gone:

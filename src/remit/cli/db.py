@@ -47,15 +47,16 @@ def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
 
 
 def secure(role: str, *, store: OwnStore = None, json: AsJson = False) -> None:
-    """Turn on row-level security, and let a role serve the store.
+    """Isolate workspaces with PostgreSQL's row-level security, and let a role use the store.
 
-    Run it as the owner of the tables, and connect servers and workers as ROLE. In each transaction, ROLE sees and
-    changes only the rows of the workspaces that remit names there. The owner sees all, and migrates.
+    Run the command as the owner of the tables, and let servers and workers connect as ROLE. In each transaction, ROLE
+    sees and changes only the rows of the workspaces that remit names in it. The owner sees all rows; only the owner can
+    migrate.
 
     Parameters
     ----------
     role
-        Role that exists and owns nothing of the store: CREATE ROLE remit_app LOGIN PASSWORD '...'.
+        An existing role that owns no table of the store: CREATE ROLE remit_app LOGIN PASSWORD '...'.
     store
         postgresql:// URL of the store, as its owner. [default: from remit.toml]
     json

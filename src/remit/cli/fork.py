@@ -1,4 +1,4 @@
-"""`remit fork`: go on from an event of a run, in a new run."""
+"""`remit fork`: continue a run from one of its events, in a new run."""
 
 import asyncio
 from typing import Annotated, Final
@@ -40,23 +40,24 @@ def fork(
     act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
-    """Start a new run that has everything that another one had recorded up to an event, and goes on from there.
+    """Start a new run that continues another one from one of its events. The other run stays as it is.
 
-    Nothing before is asked, done or paid again, and the original is unchanged. A worker runs the new run. Agents that
-    had not ended at the event are named: their code runs again and gets what was recorded; a program runs as a whole.
+    The new run has everything that was recorded up to the event: remit repeats no finished task, model request, tool
+    call or payment of that part. A worker runs the rest. The command lists the agents that had not finished at the
+    event: their code starts again and gets the recorded answers. A program has no recorded answers and starts over.
 
     Parameters
     ----------
     run
         Id of a run, a unique prefix or suffix of it, or `last`.
     at
-        Number of the last event that counts; `remit history --run RUN` lists them. The default is all of them.
+        Number of the last event that the new run keeps; `remit history --run RUN` lists them. [default: all events]
     task
-        Another task text.
+        Text of the task, instead of the original.
     data
-        Other data of the task, as JSON; `null` for none.
+        Data of the task, instead of the original, as JSON; `null` for none.
     answer
-        Another result of the effect or tool that the event recorded, as JSON.
+        Result of the effect or tool that the event recorded, instead of the original, as JSON.
     json
         Print the id of the new run as JSON.
     """

@@ -1,4 +1,4 @@
-"""`remit hooks`: addresses outside that are sent events, and what was sent to them."""
+"""`remit hooks`: webhooks, which are sent events, and their deliveries."""
 
 import asyncio
 from typing import Literal
@@ -16,7 +16,7 @@ DeliveryState = Literal["open", "pending", "running", "waiting", "completed", "f
 
 
 def listing(*, place: Where = HERE, json: AsJson = False) -> None:
-    """List the hooks: their addresses, the events that they want, and whether they take what is sent. Times are UTC.
+    """List the hooks: address, kinds of events, deliveries that wait, and whether deliveries succeed. Times are UTC.
 
     Parameters
     ----------
@@ -39,16 +39,18 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
 
 
 def add(url: str, *kinds: str, run: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Send events to an address from now on, signed (standardwebhooks.com). Workers and `remit serve` do so.
+    """Send events to an address from now on, signed (standardwebhooks.com). Workers and `remit serve` send them.
 
-    The secret is printed once. It is derived from a key of the store, which needs a master key: `remit keys master`.
+    The command prints the secret that signs them, once. It is derived from a key in the store that a master key
+    encrypts: see `remit keys master`.
 
     Parameters
     ----------
     url
         Address: https:// and a public name, such as https://example.com/hook.
     kinds
-        Kinds of events: task.completed, or question.* for all that begin so. `remit history` shows kinds.
+        Kinds of events, such as task.completed, or question.* for all kinds that start with "question.". `remit
+        history` shows kinds.
     run
         Send events of this run only.
     json
@@ -79,7 +81,7 @@ def remove(hook: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson
 
 
 def rotate(hook: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
-    """Give a hook a new secret. For 24 hours, the secret before signs too.
+    """Give a hook a new secret. For 24 hours, deliveries are signed with the old secret too.
 
     Parameters
     ----------
@@ -102,18 +104,19 @@ def deliveries(
     place: Where = HERE,
     json: AsJson = False,
 ) -> None:
-    """List what was sent to a hook, or is to be sent, newest first. Times are UTC. The log keeps 30 days.
+    """List the deliveries of a hook, sent and waiting, newest first. Times are UTC. The log keeps 30 days.
 
     Parameters
     ----------
     hook
         Id of the hook.
     state
-        List deliveries in this state only: open (still tried), completed, dead (given up after a day), failed.
+        Only deliveries in this state: open (not ended), completed, dead (a day of retries has failed), failed, or
+        another state of a task.
     limit
         Maximum number of deliveries.
     before
-        List those before this delivery, the last one of the previous page.
+        Only deliveries older than this one: the id of the last delivery of the previous page.
     json
         Print JSON.
     """

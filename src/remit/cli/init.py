@@ -31,7 +31,7 @@ _SCHEMA: Final = "remit.schema.json"
 def init(folder: Path = Path(), *, template: Template = "support") -> int:
     """Create a team: remit.toml, a script that plays its models, and its tools.
 
-    The team runs without an API key. No existing file is overwritten.
+    The team runs without an API key. The command overwrites no file.
 
     Parameters
     ----------

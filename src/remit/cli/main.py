@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from remit import __version__
 from remit.errors import (
@@ -23,6 +24,9 @@ from remit.errors import (
     TooMany,
     Unauthorised,
 )
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 _UNWRITABLE: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
@@ -103,7 +107,8 @@ def _run(words: Sequence[str] | None) -> None:
         # What is imported by now stays to the end, so neither a collection nor the exit looks through it for garbage.
         gc.freeze()
     try:
-        code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
+        with _help(app, given):
+            code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
         from remit.cli.usage import usage_error
@@ -120,6 +125,14 @@ def _run(words: Sequence[str] | None) -> None:
     finally:
         forget_place()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _help(app: "App", given: Sequence[str]) -> AbstractContextManager[None]:
+    if {*app.help_flags}.isdisjoint(given):
+        return nullcontext()
+    from remit.cli.usage import whole_help
+
+    return whole_help(app, given)
 
 
 def _complete_streams() -> None:

@@ -49,7 +49,8 @@ def account(
     verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show the account: granted, available, reserved, spent, overrun, and whether it is frozen.
+    """Show the account: granted, available, reserved, spent, overrun, and whether it is frozen. The commands below show
+    spending and limits, grant money, and enter the cost of uncertain calls.
 
     Parameters
     ----------

@@ -23,10 +23,10 @@ def move(
 ) -> None:
     """Move a workspace to another database, with its journal, money, artifacts and open questions.
 
-    Other workspaces go on. This one can be read meanwhile; writes wait, or are refused with a sentence that says so.
-    Running tasks go on at the new place if their worker was given both databases; otherwise others take them over. If
-    the command is killed, run it again: it goes on, or starts over. To give a move up, move the workspace to where it
-    is.
+    Other workspaces are not affected. This one can be read meanwhile; writes wait for the end of the move, or are
+    refused with an error that names it. If a worker was started with both databases, its running tasks continue in the
+    new one; otherwise another worker takes them over. If the command is killed, run it again. To undo an unfinished
+    move, run it again with `--to` the database that the workspace is in.
 
     Parameters
     ----------

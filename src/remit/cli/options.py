@@ -87,7 +87,7 @@ class Where:
     """Workspace in the store. [default: from remit.toml, else "default"]"""
 
     server: AtServer = None
-    """Address of `remit serve`, instead of a store. REMIT_KEY is the key; on this machine its token is found."""
+    """Address of `remit serve`, instead of a store. REMIT_KEY is its key; on this machine remit finds the token."""
 
 
 HERE = Where()

@@ -20,10 +20,10 @@ def prune(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Delete old runs and their events. The journal keeps one line per run until that line is as old, and the
-    idempotency keys.
+    """Delete old runs and their events.
 
-    remit deletes nothing by default; workers prune every hour if `keep_days` is set.
+    The journal keeps one line for each deleted run, until the line itself is that many days old. It keeps idempotency
+    keys forever. By default remit deletes nothing; workers prune every hour if `keep_days` is set.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`remit schedule`: tasks that workers submit again and again, by a cron expression."""
+"""`remit schedule`: tasks that workers submit at the times of a cron expression."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -89,9 +89,9 @@ def add(
 
     CRON is one argument in quotes: minute, hour, day of month, month and day of week. '30 8 * * MON-FRI' is 8:30 on
     weekdays, '*/15 * * * *' every quarter of an hour, '0 0 L * *' the last day of a month. Each planned run is started
-    once, however many workers there are. An equal schedule of this name is left as it is.
+    once, however many workers there are. If an equal schedule of this name exists, the command changes nothing.
 
-    The task, or a plan or a goal for a team, is given as to `remit submit`.
+    Pass the task, the plan or the goal of a team as to `remit submit`.
 
     Parameters
     ----------

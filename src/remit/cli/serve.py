@@ -49,8 +49,9 @@ def serve(
 ) -> int:
     """Serve the store over HTTP. In a folder with a team, also run its queued tasks, like a worker.
 
-    On this machine a token is enough, which is printed at the start; other commands find it. To be reached from other
-    machines, the server needs keys: `remit access` makes them. The first SIGTERM or Ctrl-C ends it cleanly.
+    The server prints a token for callers on this machine; other `remit` commands find the token themselves. Callers on
+    other machines need an access key: `remit access make`. The first SIGTERM or Ctrl-C drains the server, like a
+    worker; the second stops it at once.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def trust(
     listing: Annotated[bool, Parameter(name="--list", negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Trust a folder with its present remit.toml, and show what that permits.
+    """Trust a folder with its present remit.toml, and list what commands may then do.
 
     If a folder is not trusted, commands that only read do not connect to the server that its remit.toml names, import
     its modules or start its MCP servers. `remit run`, `chat`, `submit` and `worker` do all of this and trust the

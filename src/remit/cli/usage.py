@@ -1,8 +1,10 @@
-"""What is wrong with the words of a command, in a sentence."""
+"""The help of a command, and the sentences about wrong words in a call of it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from inspect import getdoc
 from typing import Final, get_args
 
 from cyclopts import (
@@ -38,6 +40,20 @@ def usage_error(error: CycloptsError) -> str:
         case _:
             text = str(error)
             return _ITSELF if _NO_SERVER in text else text
+
+
+@contextmanager
+def whole_help(app: App, given: Sequence[str]) -> Generator[None]:
+    """Let the help of the command in these words show its whole docstring. The sentence with which a command is
+    registered is for lists of commands, which are shown without importing the commands."""
+    command = app.parse_commands([word for word in given if word not in app.help_flags])[1][-1]
+    short = command.help
+    if command.default_command is not None:
+        command.help = getdoc(command.default_command)
+    try:
+        yield
+    finally:
+        command.help = short
 
 
 def _called(error: CycloptsError) -> str:
