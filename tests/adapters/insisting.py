@@ -67,12 +67,13 @@ async def played(
     names = list(team)
 
     def script(request: ModelRequest) -> ModelReply:
-        said = json.dumps(request.messages)
+        said = json.dumps(request.body)
         return plays(next(name for name in names if f"You are {name}." in said), request)
 
     policy = Policy() if loops is None else Policy(loops=loops)
     async with model_server(script) as server, Runtime(policy=policy) as rt:
-        how: Any = {"model": "openai-chat:gpt-5", "keys": ["KEY_A"], "base_url": f"{server.url}/v1"}
+        # Of all clients Anthropic's takes the least time for a long conversation, and the same is held of each dialect.
+        how: Any = {"model": "anthropic:claude-x", "keys": ["KEY_A"], "base_url": server.url}
         for name, asks in team.items():
             own: Any = {"tools": list(tools), "deny": list(deny)} if tools else {}
             rt.model_agent(name, instructions=f"You are {name}.", asks=list(asks), iterations=iterations, **own, **how)
@@ -93,6 +94,15 @@ async def until_nothing_is_open(rt: Runtime) -> list[Event]:
         if not open_:
             break
     return events
+
+
+def results(request: ModelRequest) -> list[str]:
+    """What came of the tools so far, as the model of one of these agents is told."""
+    parts = [
+        part for message in request.messages if isinstance(message["content"], list) for part in message["content"]
+    ]
+    came = [part["content"] for part in parts if part["type"] == "tool_result"]
+    return [one if isinstance(one, str) else "".join(piece["text"] for piece in one) for one in came]
 
 
 def asks(verb: str, whom: Mapping[str, str], text: Callable[[], str]) -> Plays:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adapters.insisting import LONG, NUMBERS, Played, Plays, asks, hands, played, star
+from adapters.insisting import LONG, NUMBERS, Played, Plays, asks, hands, played, results, star
 from remit import Runtime, Turn
 from remit.settings import Loops
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says
@@ -102,7 +102,7 @@ def in_vain(text: Text) -> Plays:
     def plays(me: str, request: ModelRequest) -> ModelReply:
         if me == "a":
             return Calls("call_agent", {"agent": "b", "task": text()})
-        looked = any(message.get("role") == "tool" for message in request.messages)
+        looked = bool(results(request))
         return Says(f"I looked, in other words {next(NUMBERS)}, and found nothing") if looked else Calls("look", {})
 
     return plays
@@ -233,10 +233,10 @@ def asks_how_far(_text: Text) -> Plays:
     def plays(me: str, request: ModelRequest) -> ModelReply:
         if me != "a":
             return Says("it is done, and here is what came of it")
-        results = [message["content"] for message in request.messages if message.get("role") == "tool"]
-        if not results:
+        came = results(request)
+        if not came:
             return Calls("call_agent_async", {"agent": "b", "task": "go"})
-        return Calls("check_delegation_status", {"task": results[0].split('"task":"')[1].split('"')[0]})
+        return Calls("check_delegation_status", {"task": came[0].split('"task":"')[1].split('"')[0]})
 
     return plays
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adapters.insisting import LONG, Played, Plays, played
+from adapters.insisting import LONG, Played, Plays, played, results
 from adapters.places import KEY, KEY_NAME, KINDS, join, priced, served, told
 from remit import Runtime, Turn
 from remit.adapters.program_tools import program_tool
@@ -230,7 +230,7 @@ async def mapped(answers: Any, verb: str = "call_agent", size: int = 1, uses: An
     def plays(me: str, request: ModelRequest) -> ModelReply:
         if me == "a":
             return next(left, Says("all are reviewed"))
-        if uses is not None and not any(message.get("role") == "tool" for message in request.messages):
+        if uses is not None and not results(request):
             return Calls("look", {"at": request.text[-40:]})
         return Says(next(said))
 
@@ -339,8 +339,7 @@ async def test_a_coder_and_a_reviewer_may_say_the_same_two_sentences_for_eight_r
     def plays(me: str, request: ModelRequest) -> ModelReply:
         if me == "a":
             return next(calls, Says("it is good now"))
-        used = any(message.get("role") == "tool" for message in request.messages)
-        if not used:
+        if not results(request):
             return Calls("edit" if me == "b" else "read", {})
         return Says("I have changed it as the reviewer wanted" if me == "b" else "there is something left to change")
 
