@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Annotated, Final
 
@@ -13,6 +13,7 @@ from rich.text import Text
 from remit.cli.completing import TaskId
 from remit.cli.drawing import summed_up
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, typed_with_team
+from remit.cli.outages import Outages
 from remit.cli.ps import without_worker
 from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import seen_data
@@ -20,12 +21,17 @@ from remit.cli.terminal import Rows, outcome_text, state_text
 from remit.core.lifecycle import TERMINAL, Record
 from remit.core.times import SECOND, span
 from remit.engine.system import SystemClock
+from remit.errors import StoreError
 from remit.report.printable import escaped
 from remit.runtime.looks import DetailLook
 from remit.runtime.workspace import Workspace
 
 TIMED_OUT: Final = 124  # as in timeout(1)
 _PROGRESS_SECONDS: Final = 1.0  # between two reads of the heartbeats
+
+
+class StoreAway(Exception):
+    """The time to wait is up, and the store cannot be asked for the state of this task."""
 
 
 def watch(
@@ -66,26 +72,26 @@ async def _until_end(workspace: Workspace, typed: str) -> None:
 
 async def _one(workspace: Workspace, typed: str, console: Console) -> None:
     record = await workspace.looks.run(typed)
-    screen = Screen(record.id if record.parent else "")
+    screen, outages = Screen(record.id if record.parent else ""), Outages()
     async with workspace.journal.follow(after=0, run=record.run) as follow, _with_progress(workspace, screen, console):
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
                 # Checked before the last read, so that the end is on the screen.
-                ended = await workspace.looks.has_ended(record.id, run=not record.parent)
-                show(screen, console, await follow.next())
-    print_end(console, await workspace.looks.detail(record.id), screen)
+                ended = await outages.read(lambda: workspace.looks.has_ended(record.id, run=not record.parent))
+                show(screen, console, await outages.read(follow.next))
+    print_end(console, await outages.read(lambda: workspace.looks.detail(record.id)), screen)
 
 
 async def _all(workspace: Workspace, console: Console) -> None:
-    screen = Screen()
+    screen, outages = Screen(), Outages()
     events = await workspace.looks.open_events()
     screen.add(events)
     follow = workspace.journal.follow(after=events[-1].seq if events else 0)
     async with follow, _with_progress(workspace, screen, console):
         with on_screen(screen, console):
             while not console.quiet:  # or until the reader has gone
-                show(screen, console, await follow.next())
+                show(screen, console, await outages.read(follow.next))
 
 
 @asynccontextmanager
@@ -94,8 +100,8 @@ async def _with_progress(workspace: Workspace, screen: Screen, console: Console 
 
     async def poll() -> None:
         while True:
-            crew = await workspace.agents.workers()
-            screen.progress = partial(dict, crew.progress)
+            with suppress(StoreError):  # the command itself says that the store is away
+                screen.progress = partial(dict, (await workspace.agents.workers()).progress)
             await asyncio.sleep(_PROGRESS_SECONDS)
 
     polling = asyncio.create_task(poll()) if console is not None and console.is_terminal else None
@@ -123,7 +129,14 @@ def wait(*tasks: TaskId, place: Where = HERE, timeout: float | None = None, json
     """
     limit = None if timeout is None else span(timeout, "timeout") / SECOND
     with opened(place) as workspace:
-        found = asyncio.run(_wait(workspace, tasks or ("last",), limit, None if json else out()))
+        try:
+            found = asyncio.run(_wait(workspace, tasks or ("last",), limit, None if json else out()))
+        except StoreAway as away:
+            line = (
+                f"the store could not be reached for the last part of {timeout:g} s, so the state of {away} is unknown"
+            )
+            aside().print(Text(line, "yellow"))
+            return TIMED_OUT
     if len(tasks) <= 1:
         return print_outcome(found[0], as_json=json, seconds=timeout)
     if json:
@@ -164,8 +177,9 @@ async def _wait(
 async def wait_for_end(
     workspace: Workspace, record: Record, seconds: float | None, console: Console | None
 ) -> tuple[DetailLook, Screen]:
-    """Wait until the task has ended or the time is up. Return its details; a terminal shows it meanwhile."""
-    screen = Screen(record.id)
+    """Wait until the task has ended or the time is up. Return its details; a terminal shows it meanwhile. Raise
+    `StoreAway` if the time is up during an outage."""
+    screen, outages = Screen(record.id), Outages()
     drawing = console if console is not None and console.is_terminal else None
     try:
         async with (
@@ -174,11 +188,13 @@ async def wait_for_end(
             _with_progress(workspace, screen, drawing),
         ):
             with on_screen(screen, drawing):
-                while not await workspace.looks.has_ended(record.id):
-                    screen.add(await follow.next())
-                screen.add(await follow.next(0))
+                while not await outages.read(lambda: workspace.looks.has_ended(record.id)):
+                    screen.add(await outages.read(follow.next))
+                screen.add(await outages.read(lambda: follow.next(0)))
+                return await outages.read(lambda: workspace.looks.detail(record.id)), screen
     except TimeoutError:
-        pass
+        if outages.is_away:
+            raise StoreAway(record.id) from None
     return await workspace.looks.detail(record.id), screen
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from typing import Any, Final
 
 from starlette.responses import Response
 
+from remit.errors import StoreError
 from remit.server.calls import HttpAnswer, HttpCall
 from remit.server.openapi import RouteRows, as_page, describe
 
+_READY: Final = 1.5  # seconds; a load balancer gives up soon, and the store waits ten for a lost server
 _PAGE: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
@@ -20,7 +23,13 @@ async def alive(_call: HttpCall[Any, Any]) -> HttpAnswer:
 
 async def ready(call: HttpCall[Any, Any]) -> HttpAnswer:
     """Say whether the store answers: one read."""
-    await call.workspace.journal.read(lambda view: view.head().seq)
+    try:
+        async with asyncio.timeout(_READY):
+            await call.workspace.journal.read(lambda view: view.head().seq)
+    except TimeoutError:
+        away = StoreError(f"the store has not answered for {_READY:g} s")
+        away.retryable = True
+        raise away from None
     return HttpAnswer({"ok": True})
 
 

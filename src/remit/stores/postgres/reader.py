@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _LONG: Final = 6  # factor on the timeout, for statements that read whole tables
 AT_ONCE: Final = 2  # concurrent long reads; further ones wait
+_STEP: Final = 0.5  # seconds between two looks whether the asker still waits for a free connection
 _FOR_GOOD: Final = 600.0  # lifetime of an idle connection for short reads
 _IDLE_SECONDS: Final = 5.0  # lifetime of an idle connection for long reads
 
@@ -144,17 +145,17 @@ class Reader:
             must_be_wanted()  # otherwise the read may have mistaken the interruption for damage
             return answer
 
-        return self._retried(use, _LONG if self._long else 1)
+        return self._retried(use, _LONG if self._long else 1, asker)
 
-    def _retried(self, use: Callable[[Connection], T], longer: int = 1) -> T:
+    def _retried(self, use: Callable[[Connection], T], longer: int = 1, asker: "_Asker | None" = None) -> T:
         """Use a connection, and another if that one is lost; `longer` is a factor on the timeout, for slow
-        statements."""
-        until = time.monotonic() + self._patience
+        statements. While no connection is free, stop as soon as the asker has gone."""
+        until = free_by = time.monotonic() + self._patience
         while True:
             self._must_be_open()
             try:
                 self._pool.open()  # opened on first use
-                with self._pool.connection() as connection:
+                with self._pool.connection(min(_STEP, self._patience)) as connection:
                     connection.patience = self._patience * longer
                     try:
                         with quick_switching():
@@ -163,10 +164,14 @@ class Reader:
                         if not (broke(error) or lost(error, connection)) or time.monotonic() > until:
                             raise
                         connection.close()  # so that the pool does not reuse it
+                        free_by = time.monotonic() + self._patience
             except PoolClosed:
                 raise StoreError(self._closed) from None
             except PoolTimeout as error:
-                raise self._unanswered() from error
+                if asker is not None and not asker.is_there:
+                    raise StoreError(self._closed) from None
+                if time.monotonic() >= free_by:
+                    raise self._unanswered() from error
             except psycopg.Error as error:
                 raise self._address.translated(reason(error)) from error
 
