@@ -16,7 +16,14 @@ from coverage import Coverage
 FLOORED = ("core", "report", "engine", "stores")  # the packages that have a floor, and the folders of their tests
 
 # What only models make the engine do, and workers the stores.
-TOO = frozenset(("test_sessions", "test_restarted_talks", "test_conversations", "test_words_elsewhere"))
+TOO = frozenset(("adapters/test_sessions", "adapters/test_restarted_talks", "workers/test_words_elsewhere"))
+
+# What others reach as well, with less: all lines but one in two hundred.
+LESS = {
+    "engine": ("breakers", "forgetting", "gaps", "lineage", "lines", "parked", "queue", "threads"),
+    "report": ("fold",),
+    "stores": ("connections", "crash", "files", "plans", "queries", "unwritten"),
+}
 AGAIN = ("file", "postgres")
 
 
@@ -58,14 +65,14 @@ def import_all(package: ModuleType) -> None:
 
 def is_traced(item: pytest.Item, folder: str) -> bool:
     """Whether a test is there to reach lines: not one of random teams, kills, commands or pages, nor the second time on
-    a file or a server, nor what is tried with a hundred examples. Of the contract of stores, a file and a server reach
-    what memory does."""
-    again = (folder == "engine" and is_on_a_disk(item)) or (
-        item.path.stem == "test_contract" and not is_on_a_disk(item)
-    )
+    a file or a server, nor what is tried with a hundred examples. Of the contract of stores, a file reaches what memory
+    and a server do."""
+    stem = item.path.stem
+    again = (folder == "engine" and is_on_a_disk(item)) or (stem == "test_contract" and "[file" not in item.name)
     tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     left_out = any(item.get_closest_marker(name) for name in ("long", "deep", "untraced"))
-    return (folder in FLOORED or item.path.stem in TOO) and not (again or tried_often or left_out)
+    less = stem.removeprefix("test_") in LESS.get(folder, ())
+    return (folder in FLOORED or f"{folder}/{stem}" in TOO) and not (again or tried_often or left_out or less)
 
 
 def is_on_a_disk(item: pytest.Item) -> bool:
