@@ -41,7 +41,9 @@ from remit.server.serve import listening
 
 W, C, F = TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_FAILED
 R, Q, X = TaskState.TASK_STATE_REJECTED, TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_CANCELED
-ENDS = {"fail": F, "reject": R, "ask": Q}
+A = TaskState.TASK_STATE_AUTH_REQUIRED
+ENDS = {"fail": F, "reject": R, "ask": Q, "login": A}
+SAYS = {"fail": "no ink", "reject": "not on Sundays", "ask": "Which?", "login": "May I?"}
 
 
 class Stranger(RequestHandler):
@@ -101,7 +103,7 @@ class Stranger(RequestHandler):
             parts = [Part(text=said)] if said else []
             task.artifacts.append(Artifact(artifact_id="a", parts=[*parts, *self.gives]))
             yield TaskArtifactUpdateEvent(task_id=task.id, context_id="c", artifact=task.artifacts[0])
-        yield self._now(task, state, {"fail": "no ink", "reject": "not on Sundays", "ask": "Which?"}.get(text, ""))
+        yield self._now(task, state, SAYS.get(text, ""))
 
     def _now(self, task: Task, state: Any, text: str = "") -> TaskStatusUpdateEvent:
         status = TaskStatus(state=state)

@@ -205,6 +205,8 @@ async def test_a_question_of_a_remote_agent_goes_to_a_person_and_the_answer_back
             assert await rt.run("lead", "ask", on_question=person) == "did the red one"
             assert asked == ["The agent 'stranger' at 127.0.0.1 asks: Which?"]
             assert [one.task_id for one in remote.sent] == ["", "t1"]
+            assert await rt.run("lead", "login", on_question=person) == "did the red one"
+            assert asked[1:] == ["The agent 'stranger' at 127.0.0.1 wants to be authorised: May I?"]
 
 
 @pytest.mark.rule("peer.cancel")

@@ -22,7 +22,7 @@ from a2a.types.a2a_pb2 import (
 )
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from adapters.a2a_served import key_pair
@@ -128,7 +128,8 @@ async def test_an_approval_is_asked_only_of_a_key_that_may_approve():
                 assert look.status.state == TaskState.TASK_STATE_WORKING
             async with asking(both, "boss") as a2a:
                 look = await a2a.get_task(GetTaskRequest(id=task.id))
-                assert look.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+                assert look.status.state == TaskState.TASK_STATE_AUTH_REQUIRED
+                assert look.status.message.parts[0].text.endswith("\n- approve\n- reject")
                 done = await last(a2a, says("approve", task_id=task.id))
                 assert done.status.state == TaskState.TASK_STATE_COMPLETED
 
@@ -185,7 +186,8 @@ async def test_a_task_is_cancelled_and_followed_on_another_server(binding: str):
         async def slow(turn: Turn) -> str:
             return await turn.ask_human("When?")
 
-        one, other = app_of(rt), app_of(rt)
+        keys = Watching(caller())
+        one, other = app_of(rt), app_of(rt, keys=keys)
         async with rt.serving(), asking(one, "slow", binding) as a2a, asking(other, "slow", binding) as second:
             task = await last(a2a, says("x"))
             cancelled = await second.cancel_task(CancelTaskRequest(id=task.id))
@@ -193,12 +195,105 @@ async def test_a_task_is_cancelled_and_followed_on_another_server(binding: str):
             with pytest.raises(TaskNotCancelableError):
                 await a2a.cancel_task(CancelTaskRequest(id=task.id))
             again = await last(a2a, says("y"))
-            async with _answering(rt):
+            async with _answering(rt, keys):
                 events = [event async for event in second.subscribe(SubscribeToTaskRequest(id=again.id))]
             assert kinds(events)[0] == "task"
             assert events[0].task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
             assert kinds(events)[-2:] == ["artifact_update", "status_update"]
             assert events[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
+
+
+@BINDINGS
+@pytest.mark.rule("peer.stream")
+async def test_all_who_follow_a_task_hear_the_same_even_one_who_is_late(binding: str):
+    with team() as rt:
+
+        @rt.agent
+        async def curious(turn: Turn) -> str:
+            return " ".join([await turn.ask_human(f"Question {number}?") for number in range(3)])
+
+        keys = Watching(caller())
+        keys.callers["key-slow"] = keys.callers["key-ann"]
+        app = app_of(rt, keys=keys)
+        heard: dict[str, list[StreamResponse]] = {}
+        async with (
+            rt.serving(),
+            asking(app, "curious", binding) as a2a,
+            asking(app, "curious", binding, "slow") as slow,
+        ):
+            task = await last(a2a, says("x"))
+
+            async def follow(name: str, who: Client) -> None:
+                heard[name] = [event async for event in who.subscribe(SubscribeToTaskRequest(id=task.id))]
+
+            keys.watch("slow")
+            async with anyio.create_task_group() as group:
+                group.start_soon(follow, "quick", a2a)
+                group.start_soon(follow, "slow", slow)
+                await keys.has_begun.wait()
+                for _ in range(3):
+                    await last(a2a, says("yes", task_id=task.id))
+                keys.gate.set()
+        assert kinds(heard["quick"]) == ["task", *["status_update"] * 5, "artifact_update", "status_update"]
+        assert [MessageToDict(one) for one in heard["slow"][1:]] == [MessageToDict(one) for one in heard["quick"][1:]]
+
+
+class Watching(Keys):
+    """Keys that tell when the next stream of an access has begun. Its reader then waits for the gate."""
+
+    def __init__(self, *callers: Caller) -> None:
+        super().__init__(*callers)
+        self.has_begun, self.gate = anyio.Event(), anyio.Event()
+        self._watched, self._times = "", 0
+
+    def watch(self, access: str) -> None:
+        self._watched, self._times = f"key-{access}", 0
+
+    async def caller(self, key: str) -> Caller:
+        if key == self._watched:
+            self._times += 1
+            if self._times > 1:  # the first time is for the request itself
+                self.has_begun.set()
+                await self.gate.wait()
+        return await super().caller(key)
+
+
+@pytest.mark.rule("peer.question")
+async def test_a_stream_goes_on_while_a_task_waits_for_an_approval_and_a_blocking_request_returns():
+    with team() as rt:
+
+        @rt.agent
+        async def careful(turn: Turn) -> str:
+            await turn.ask_approval("delete everything", {})
+            return "deleted"
+
+        keys = Watching(caller())
+        app = app_of(rt, keys=keys)
+        async with rt.serving(), asking(app, "careful") as a2a:
+            async with client(app, **{"A2A-Version": "1.0"}) as http:
+                got = (await http.post("/a2a/careful/rest/message:send", json=_sent("x"))).json()["task"]
+                assert got["status"]["state"] == "TASK_STATE_AUTH_REQUIRED"
+            events: list[StreamResponse] = []
+            async with anyio.create_task_group() as group:
+                keys.watch("ann")
+                keys.gate.set()
+                group.start_soon(_approving, rt, keys, got["id"])
+                events = [event async for event in a2a.send_message(says("y"))]
+        told = [event.status_update if event.HasField("status_update") else event.task for event in events]
+        assert [one.status.state for one in told if one.HasField("status")][-3:] == [
+            TaskState.TASK_STATE_AUTH_REQUIRED,
+            TaskState.TASK_STATE_WORKING,
+            TaskState.TASK_STATE_COMPLETED,
+        ]
+
+
+async def _approving(rt: Runtime, keys: Watching, but: str) -> None:
+    """A person who approves elsewhere what is asked, but for one task, once somebody follows."""
+    await keys.has_begun.wait()
+    async for question in rt.workspace.questions.asked():
+        if question.task != but:
+            await question.approve()
+            return
 
 
 @BINDINGS
@@ -230,13 +325,16 @@ class UsedUp(Keys):
 
 
 @asynccontextmanager
-async def _answering(rt: Runtime) -> AsyncGenerator[None]:
+async def _answering(rt: Runtime, keys: "Watching") -> AsyncGenerator[None]:
     """A person who answers what is open, once somebody follows."""
 
     async def answer() -> None:
+        await keys.has_begun.wait()
         (question,) = await rt.workspace.questions.list()
         await rt.workspace.questions.answer(question.id, "now")
 
+    keys.watch("ann")
+    keys.gate.set()
     async with anyio.create_task_group() as group:
         group.start_soon(answer)
         yield

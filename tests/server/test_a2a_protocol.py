@@ -84,7 +84,7 @@ async def test_errors_have_the_codes_of_the_protocol():
             ("GetTask", {"id": "nothing"}, -32001),
             ("CancelTask", {"id": done["id"]}, -32002),
             ("SubscribeToTask", {"id": done["id"]}, -32004),
-            ("GetExtendedAgentCard", {}, -32007),
+            ("GetExtendedAgentCard", {}, -32004),
             ("NoSuchMethod", {}, -32601),
             ("GetTask", {"id": 5}, -32602),
             ("GetTask", {}, -32602),
@@ -130,3 +130,67 @@ async def test_pages_have_every_task_once_and_histories_the_wanted_length():
         assert [one["id"] for one in by_context["tasks"]] == [task["id"]]
         open_ = await sent(http, "x", "asks", returnImmediately=True)
         assert open_["status"]["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_INPUT_REQUIRED")
+
+
+@pytest.mark.rule("peer.tour")
+@pytest.mark.parametrize(
+    "context", ["short", "0b0e7f4e-5f3c-4b7e-9d55-0d8a4b8f1c11", "ADK$app$user$" + "7" * 150, "=" * 25]
+)
+async def test_a_context_may_have_any_name_that_clients_give(context: str):
+    with team() as rt:
+        rt.agent("echo")(echo)
+        app = app_of(rt, caller("a" * 16), caller("b" * 16))
+        async with rt.serving(), app.running():
+            async with client(app, "a" * 16, **HEADERS) as http:
+                said = {
+                    "messageId": "of-the-client",
+                    "role": "ROLE_USER",
+                    "parts": [{"text": "x"}],
+                    "contextId": context,
+                }
+                made = (await rpc(http, "SendMessage", {"message": said}))["result"]["task"]
+                assert (made["contextId"], made["history"][0]["messageId"]) == (context, "of-the-client")
+                listed = (await rpc(http, "ListTasks", {"contextId": context}))["result"]["tasks"]
+                assert [(one["id"], one["contextId"]) for one in listed] == [(made["id"], context)]
+                wrong = await rpc(http, "SendMessage", {"message": said | {"contextId": f"{context} "}})
+                assert wrong["error"]["code"] == -32602
+            async with client(app, "b" * 16, **HEADERS) as http:
+                assert not (await rpc(http, "ListTasks", {"contextId": context}))["result"]["tasks"]
+
+
+@pytest.mark.rule("peer.wire")
+async def test_the_task_that_changed_last_is_listed_first():
+    async with served() as http:
+        first = await sent(http, "x", "asks")
+        second = await sent(http, "y", "asks")
+        answer = message("now") | {"configuration": {"historyLength": 0}}
+        answer["message"]["taskId"] = first["id"]
+        done = (await rpc(http, "SendMessage", answer, "asks"))["result"]["task"]
+        assert done["status"]["state"] == "TASK_STATE_COMPLETED"
+
+        async def ids(**which: Any) -> list[str]:
+            listed = (await rpc(http, "ListTasks", which, "asks"))["result"]["tasks"]
+            stamps = [one["status"]["timestamp"] for one in listed]
+            assert stamps == sorted(stamps, reverse=True)
+            return [one["id"] for one in listed]
+
+        assert await ids() == [first["id"], second["id"]]
+        assert await ids(statusTimestampAfter=done["status"]["timestamp"]) == [first["id"]]
+        assert await ids(statusTimestampAfter=second["status"]["timestamp"]) == [first["id"], second["id"]]
+        assert await ids(status="TASK_STATE_INPUT_REQUIRED") == [second["id"]]
+
+
+@pytest.mark.rule("peer.wire")
+async def test_the_history_of_a_task_has_its_questions_and_the_answers_of_the_caller():
+    async with served() as http:
+        task = await sent(http, "x", "asks")
+        answer = message("now")
+        answer["message"]["taskId"] = task["id"]
+        await rpc(http, "SendMessage", answer, "asks")
+        for length, said in ((0, []), (1, ["now"]), (2, ["when?", "now"]), (9, ["x", "when?", "now"])):
+            got = (await rpc(http, "GetTask", {"id": task["id"], "historyLength": length}, "asks"))["result"]
+            history = got.get("history", [])
+            assert [one["parts"][0]["text"] for one in history] == said
+        assert [one["role"] for one in history] == ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"]
+        assert history[1]["messageId"] == task["status"]["message"]["messageId"]
+        assert len({one["messageId"] for one in history}) == 3

@@ -1,15 +1,23 @@
 """A request of A2A: who makes it, in which workspace, and for which agent."""
 
+import re
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Final, NamedTuple, Protocol
 
 from a2a.server.context import ServerCallContext
 
 from remit.core.bounds import Bounds
+from remit.core.values import SESSION_LIMIT
 from remit.runtime.tasks import Status
 from remit.runtime.workspace import Workspace
 
+CONTEXT: Final = "a2a.context"  # the metadata of a run whose context is too long for the name of a session
+MESSAGE: Final = "a2a.message"  # the metadata of a run: the id of the message that began it
 _PREFIX: Final = "a2a-"
+_SHORT: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
+_DIGEST: Final = "="  # in no short name
+_DIGITS: Final = 24
 
 
 class A2ACaller(Protocol):
@@ -40,9 +48,20 @@ class A2ACall(NamedTuple):
         """What the names of its sessions begin with: no request reaches the session of another key."""
         return f"{_PREFIX}{self.caller.access or 'token'}-"
 
+    def session_of(self, context: str) -> str:
+        """Return the session of a context: its name, or a digest of it if that is too long for a session."""
+        if self.is_long(context):
+            context = f"{_DIGEST}{sha256(context.encode()).hexdigest()[:_DIGITS]}"
+        return f"{self.sessions}{context}"
+
+    def is_long(self, context: str) -> bool:
+        """Whether the name of a context cannot be that of a session."""
+        return not _SHORT.fullmatch(context) or len(self.sessions) + len(context) > SESSION_LIMIT
+
     def context_of(self, status: Status) -> str:
         """Return the context of a task: its session, without what tells keys apart."""
-        return status.session.removeprefix(self.sessions)
+        name = status.session.removeprefix(self.sessions)
+        return str(status.meta.get(CONTEXT, name)) if name.startswith(_DIGEST) else name
 
     def key(self, given: str) -> str:
         """Return the key of a request, which only requests with the same access share."""

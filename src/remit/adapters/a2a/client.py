@@ -253,6 +253,7 @@ class RemoteWork:
         self._context = ""
         self._open = False  # whether the remote task may still work
         self._is_new = False  # whether the latest stop was seen by this attempt
+        self._is_approval = False  # whether it wants to be authorised, which somebody may do there as well
         self._stream: AsyncGenerator[StreamResponse] | None = None
         self._artifacts: dict[str, Artifact] = {}
 
@@ -306,13 +307,13 @@ class RemoteWork:
         for step in count():
             self._is_new = False
             stop = cast("dict[str, Any]", await turn.once("a2a.follow", self._follow, number, step))
-            if stop["state"] == "auth_required":
-                raise RemoteFailed(f"{host} wants a login that remit cannot give: {stop['text']}")
-            if stop["state"] != "input_required":
+            if stop["state"] not in _ASKS:
                 return stop
+            self._is_approval = stop["state"] == "auth_required"
             asked = stop["text"] or "It asks for more, and does not say what."
             turn.mark_untrusted(f"question of {host}"[:NAME_LIMIT], asked)
-            said = await turn.ask_human(f"The agent '{turn.agent}' at {host} asks: {asked}")
+            wants = "wants to be authorised" if self._is_approval else "asks"
+            said = await turn.ask_human(f"The agent '{turn.agent}' at {host} {wants}: {asked}")
             await turn.once("a2a.answer", self._reply, number, step, said)
         raise AssertionError  # count() has no end
 
@@ -352,7 +353,11 @@ class RemoteWork:
         message.parts.append(text_part(said))
         self._about(message, idempotency_key)
         with told_apart(self._remote):
-            await self._begin(message)
+            try:
+                await self._begin(message)
+            except UnsupportedOperationError:
+                if not self._is_approval:  # somebody may have given one there: then it goes on, and is followed
+                    raise
 
     async def _begin(self, message: Message) -> dict[str, Json]:
         """Send a message, and return what comes first: the task, or an answer at once. The rest of the stream is for

@@ -10,7 +10,7 @@ from a2a.types.a2a_pb2 import StreamResponse, TaskStatusUpdateEvent
 from google.protobuf.json_format import MessageToJson
 
 from remit.adapters.a2a.call import A2ACall
-from remit.adapters.a2a.server import looked_at, status_of, task_of
+from remit.adapters.a2a.looks import looked_at, status_of, task_of
 from remit.core.bounds import TOP, Bounds
 from remit.runtime.opening import Opening
 from remit.runtime.pushes import PushTarget
@@ -58,7 +58,7 @@ async def pushed(opening: Opening, task: str, target: PushTarget) -> PushMessage
     call = A2ACall(_Client(target), Workspace(opening), target.agent, _counts)
     look = await looked_at(call, task)
     if look.is_over:
-        said = StreamResponse(task=await task_of(call, look, history=False))
+        said = StreamResponse(task=await task_of(call, look, history=0))
     else:
         where = call.context_of(look.status)
         update = TaskStatusUpdateEvent(task_id=task, context_id=where, status=status_of(call, look))

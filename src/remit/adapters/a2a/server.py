@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from secrets import token_hex
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
 import anyio
 from a2a.server.context import ServerCallContext
@@ -19,7 +19,6 @@ from a2a.server.request_handlers.request_handler import (
 )
 from a2a.types.a2a_pb2 import (
     AgentCard,
-    Artifact,
     CancelTaskRequest,
     DeleteTaskPushNotificationConfigRequest,
     GetTaskPushNotificationConfigRequest,
@@ -33,15 +32,12 @@ from a2a.types.a2a_pb2 import (
     SendMessageRequest,
     SubscribeToTaskRequest,
     Task,
-    TaskArtifactUpdateEvent,
     TaskPushNotificationConfig,
     TaskState,
     TaskStatus,
-    TaskStatusUpdateEvent,
 )
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
-    ExtendedAgentCardNotConfiguredError,
     InternalError,
     InvalidParamsError,
     TaskNotCancelableError,
@@ -49,9 +45,22 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from remit.adapters.a2a.call import A2ACall, call_of
+from remit.adapters.a2a.call import CONTEXT, MESSAGE, A2ACall, call_of
 from remit.adapters.a2a.configs import check_config, configs_of, remove_config, set_config
-from remit.adapters.a2a.files import files_of, named_file
+from remit.adapters.a2a.files import named_file
+from remit.adapters.a2a.looks import (
+    ALL,
+    CHANNEL,
+    NOT_NOW,
+    Seen,
+    asks,
+    asks_input,
+    looked_at,
+    never,
+    seen,
+    task_of,
+    watched,
+)
 from remit.adapters.a2a.parts import (
     ABOVE,
     HANDLE,
@@ -59,67 +68,20 @@ from remit.adapters.a2a.parts import (
     ChainData,
     chain_in,
     data_in,
-    parts_of,
     text_part,
     texts_in,
 )
 from remit.core.bounds import Bounds
-from remit.core.lifecycle import TERMINAL
-from remit.core.question import Inquiry
-from remit.core.times import aware
 from remit.core.values import Json
-from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError, Unauthorised
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
 from remit.runtime.handles import held
-from remit.runtime.tasks import Status
 
 HOLD: Final = 300.0  # seconds that a request waits for the end of its task
-CHECK: Final = 0.3  # seconds between two looks whether the key still counts: with its cache, less than a second
-LOOK: Final = 6  # checks between two looks at a task of which nothing is heard
 STOP: Final = 5.0  # seconds to wait for a cancelled task
 PAGE, MOST = 50, 100  # tasks on a page
 _LISTED: Final = 1_000
-_ID: Final = re.compile(r"[a-z2-7]{16}", re.ASCII)
-_CONTEXT: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
-
-_STATES: Final[dict[str, int]] = {
-    "pending": TaskState.TASK_STATE_SUBMITTED,
-    "running": TaskState.TASK_STATE_WORKING,
-    "waiting": TaskState.TASK_STATE_WORKING,
-    "cancelling": TaskState.TASK_STATE_WORKING,
-    "completed": TaskState.TASK_STATE_COMPLETED,
-    "failed": TaskState.TASK_STATE_FAILED,
-    "dead": TaskState.TASK_STATE_FAILED,
-    "cancelled": TaskState.TASK_STATE_CANCELED,
-}
-
-
-class Seen(NamedTuple):
-    """A task at one moment, and what it asks of the caller."""
-
-    status: Status
-    question: Inquiry | None = None
-    progress: str = ""
-
-    @property
-    def state(self) -> int:
-        asks = self.question is not None
-        return TaskState.TASK_STATE_INPUT_REQUIRED if asks else _STATES[self.status.state]
-
-    @property
-    def is_over(self) -> bool:
-        return self.status.state in TERMINAL
-
-    @property
-    def said(self) -> str:
-        """What the task says: its question, why it has no result, or how far it is."""
-        if self.question is not None:
-            choices = "".join(f"\n- {one}" for one in _choices(self.question))
-            return f"{self.question.text}{choices}"
-        return self.status.error if self.is_over else self.progress
-
-
-def _choices(question: Inquiry) -> tuple[str, ...]:
-    return question.choices if question.kind == "ask" else ("approve", "reject")
+_TOKEN: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
+_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)  # of a context, or a message
 
 
 class AgentRequests(RequestHandler):
@@ -137,20 +99,12 @@ class AgentRequests(RequestHandler):
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
         call = call_of(context)
         size, before = _page(params)
-        which: dict[str, Any] = {"agent": call.agent, "by": call.caller.by, "limit": _LISTED}
-        if params.context_id:
-            which["session"] = _session(call, params.context_id)
-        if params.HasField("status_timestamp_after"):
-            which["since"] = aware(max(0, params.status_timestamp_after.ToMicroseconds()))
-        found = await call.workspace.tasks.list(**which)
-        looks = [Seen(one, await _question(call, one)) for one in found]
-        if params.status:
-            looks = [one for one in looks if one.state == params.status]
-        rest = [one for one in looks if before is None or one.status.began < before]
+        history, result = _history(params), "data" if params.include_artifacts else ""
+        looks = await _listed(call, params)
+        rest = [one for one in looks if before is None or _place(one) < before]
         shown = rest[:size]
-        result = "data" if params.include_artifacts else ""
-        tasks = [await task_of(call, one, _history(params), result=result) for one in shown]
-        following = str(shown[-1].status.began) if len(rest) > size else ""
+        tasks = [await task_of(call, one, history, result=result) for one in shown]
+        following = "-".join(map(str, _place(shown[-1]))) if len(rest) > size else ""
         return ListTasksResponse(tasks=tasks, next_page_token=following, page_size=size, total_size=len(looks))
 
     @validate_request_params
@@ -173,7 +127,7 @@ class AgentRequests(RequestHandler):
             return taken
         if not params.configuration.return_immediately:
             with anyio.move_on_after(self._hold):
-                async with aclosing(_watched(call, taken)) as events:
+                async with aclosing(watched(call, taken, asks, 0)) as events:
                     async for _ in events:
                         pass
         return await task_of(call, await looked_at(call, taken), _history(params.configuration))
@@ -187,7 +141,7 @@ class AgentRequests(RequestHandler):
         if isinstance(taken, Task):
             yield taken
             return
-        async with aclosing(_watched(call, taken, _history(params.configuration))) as events:
+        async with aclosing(watched(call, taken, asks_input, _history(params.configuration))) as events:
             async for event in events:
                 yield event
 
@@ -198,7 +152,7 @@ class AgentRequests(RequestHandler):
         call = call_of(context)
         if (await looked_at(call, params.id)).is_over:
             raise UnsupportedOperationError("the task has ended; get it instead")
-        async with aclosing(_watched(call, params.id, stays=True)) as events:
+        async with aclosing(watched(call, params.id, never)) as events:
             async for event in events:
                 yield event
 
@@ -236,137 +190,51 @@ class AgentRequests(RequestHandler):
         await remove_config(call, (await looked_at(call, params.task_id)).status, params.id)
 
     async def on_get_extended_agent_card(self, params: Any, context: ServerCallContext) -> AgentCard:
-        raise ExtendedAgentCardNotConfiguredError
+        raise UnsupportedOperationError("this agent has no extended card; every caller sees the same one")
 
 
-def _history(params: Any) -> bool:
-    """Whether a task is wanted with its messages. Raise `InvalidParamsError` for a number below zero."""
+def _history(params: Any) -> int:
+    """Return how many messages of a task are wanted. Raise `InvalidParamsError` for a number below zero."""
     if not params.HasField("history_length"):
-        return True
+        return ALL
     if params.history_length < 0:
         raise InvalidParamsError("historyLength is a number from 0")
-    return params.history_length > 0
+    return params.history_length
 
 
-def _page(params: ListTasksRequest) -> tuple[int, int | None]:
+# -- pages ----------------------------------------------------------------------------------------------------------
+
+
+async def _listed(call: A2ACall, params: ListTasksRequest) -> list[Seen]:
+    """Return the tasks that match, the one that changed last first."""
+    which: dict[str, Any] = {"agent": call.agent, "by": call.caller.by, "limit": _LISTED}
+    if params.context_id:
+        which["session"] = _session(call, params.context_id)
+    looks = [await seen(call, one) for one in await call.workspace.tasks.list(**which)]
+    if params.status:
+        looks = [one for one in looks if one.state == params.status]
+    if params.HasField("status_timestamp_after"):
+        since = params.status_timestamp_after.ToMicroseconds()
+        looks = [one for one in looks if one.at >= since]
+    return sorted(looks, key=_place, reverse=True)
+
+
+def _place(look: Seen) -> tuple[int, int]:
+    """Return the place of a task in a list."""
+    return look.at, look.status.began
+
+
+def _page(params: ListTasksRequest) -> tuple[int, tuple[int, int] | None]:
+    """Return how many tasks are wanted, and the place after which they begin."""
     size = params.page_size if params.HasField("page_size") else PAGE
     if not 1 <= size <= MOST:
         raise InvalidParamsError(f"pageSize is a number from 1 to {MOST}")
-    token = params.page_token
-    if token and not (token.isascii() and token.isdigit() and len(token) <= 18):
+    if not params.page_token:
+        return size, None
+    found = _TOKEN.fullmatch(params.page_token)
+    if found is None:
         raise InvalidParamsError("pageToken is the nextPageToken of the page before")
-    return size, int(token) if token else None
-
-
-# -- looking --------------------------------------------------------------------------------------------------------
-
-
-async def looked_at(call: A2ACall, task: str) -> Seen:
-    """Return a task of the caller as it is now. An unknown one, one of somebody else and an impossible id look the
-    same."""
-    status = None
-    if _ID.fullmatch(task):
-        try:
-            status = await call.workspace.tasks.get(task).status()
-        except NotFound:
-            status = None
-        except StoreError:
-            raise InternalError(_STORE) from None
-    if status is None or status.by != call.caller.by:
-        raise TaskNotFoundError
-    return Seen(status, await _question(call, status))
-
-
-async def _question(call: A2ACall, status: Status) -> Inquiry | None:
-    """Return the open question of a task, or of its run, that the caller may answer: an agent's question, and with the
-    scope `approve` also what needs an approval."""
-    if status.state != "waiting":
-        return None
-    for one in await call.workspace.questions.list(limit=_LISTED):
-        is_its_own = one.task == status.id or (not status.parent and one.run == status.run)
-        if is_its_own and (one.kind == "ask" or call.caller.may("approve")):
-            return one
-    return None
-
-
-async def _watched(
-    call: A2ACall, task: str, history: bool = True, *, stays: bool = False
-) -> AsyncGenerator[Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
-    """Yield a task, and then what happens to it, until it ends or the key does not count any more; unless `stays`,
-    until it asks something."""
-    run = (await looked_at(call, task)).status.run
-    async with call.workspace.journal.follow(run=run) as follow:
-        look = await looked_at(call, task)
-        yield await task_of(call, look, history)
-        checks = 0
-        while not look.is_over and (stays or look.question is None):
-            heard = await follow.next(CHECK)
-            try:
-                await call.check()
-            except Unauthorised:
-                return
-            checks = 0 if heard else checks + 1
-            if checks % LOOK:
-                continue
-            before, look = look, await looked_at(call, task)
-            if not look.is_over and look.question is None:
-                look = look._replace(progress=await _progress(call, task, before.progress))
-            if look.status.state == "completed":
-                made = await _artifact(call, look)
-                yield TaskArtifactUpdateEvent(
-                    task_id=task, context_id=call.context_of(look.status), artifact=made, last_chunk=True
-                )
-            if (look.state, look.said) != (before.state, before.said):
-                yield TaskStatusUpdateEvent(
-                    task_id=task, context_id=call.context_of(look.status), status=status_of(call, look)
-                )
-
-
-async def _progress(call: A2ACall, task: str, before: str) -> str:
-    found = (await call.workspace.tasks.progress()).get(task)
-    return before if found is None else found.text
-
-
-async def task_of(call: A2ACall, look: Seen, history: bool = True, *, result: str = "files") -> Task:
-    """Return a task as A2A has it; `result` says how: with the files that it names, only as "data", or not at all."""
-    status = look.status
-    task = Task(id=status.id, context_id=call.context_of(status), status=status_of(call, look))
-    if result and status.state == "completed":
-        task.artifacts.append(await _artifact(call, look, with_files=result == "files"))
-    if history:
-        said = Message(
-            message_id=f"{status.id}-1",
-            role=Role.ROLE_USER,
-            task_id=status.id,
-            context_id=task.context_id,
-            parts=[text_part(status.task)],
-        )
-        task.history.append(said)
-    return task
-
-
-def status_of(call: A2ACall, look: Seen) -> TaskStatus:
-    made = TaskStatus(state=cast("Any", look.state))
-    status = look.status
-    made.timestamp.FromMicroseconds(status.ended_at or status.claimed_at or status.asked_at)
-    if look.said:
-        made.message.CopyFrom(
-            Message(
-                message_id=f"{status.id}-{status.state}-{status.attempt}",
-                role=Role.ROLE_AGENT,
-                task_id=status.id,
-                context_id=call.context_of(status),
-                parts=[text_part(look.said)],
-            )
-        )
-    return made
-
-
-async def _artifact(call: A2ACall, look: Seen, *, with_files: bool = True) -> Artifact:
-    parts, status = parts_of(look.status.result), look.status
-    if with_files:
-        parts += await files_of(call.workspace, status.id, status.result)
-    return Artifact(artifact_id=f"{status.id}-result", name="result", parts=parts)
+    return size, (int(found[1]), int(found[2]))
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------
@@ -385,13 +253,13 @@ async def _taken(call: A2ACall, params: SendMessageRequest) -> str | Task:
     try:
         task = await (_answered if message.task_id else _submitted)(call, message)
     except (Refused, NotFound) as no:
-        context = message.context_id if _CONTEXT.fullmatch(message.context_id) else token_hex(8)
+        context = message.context_id if _NAME.fullmatch(message.context_id) else token_hex(8)
         sentence = str(no) if isinstance(no, Refused) else "there is no such agent that this key may ask"
         return _rejected(sentence, context)
     except Conflict:
         raise InvalidParamsError("this was asked or answered differently before; look at the task again") from None
     except StoreError:
-        raise InternalError(_STORE) from None
+        raise InternalError(NOT_NOW) from None
     except RemitError:  # bad input: its sentence may repeat what was sent
         raise InvalidParamsError(
             "the message cannot be taken: a text or a value is too long, empty or too deep"
@@ -425,10 +293,21 @@ async def _submitted(call: A2ACall, message: Message) -> str:
     if caller.agent:
         how |= {"asker": caller.agent, "under": under, "trust": await _trust(call)}
     if not under:
-        how["session"] = _session(call, message.context_id or chain.key or token_hex(8))
-        if handles := " ".join(one for one in (chain.handle, *chain.above) if one).split()[:MOST_ABOVE]:
-            how["meta"] = {ABOVE: " ".join(handles)}
+        context = message.context_id or chain.key or token_hex(8)
+        how["session"] = _session(call, context)
+        how["meta"] = _kept(call, message, context, chain)
     return (await call.workspace.submit(call.agent, text, **how)).id
+
+
+def _kept(call: A2ACall, message: Message, context: str, chain: ChainData) -> dict[str, str]:
+    """Return what is kept with a run: the tasks of other servers that it is for, and the names that its client gave."""
+    handles = " ".join(one for one in (chain.handle, *chain.above) if one).split()[:MOST_ABOVE]
+    kept = {ABOVE: " ".join(handles)} if handles else {}
+    if call.is_long(context):
+        kept[CONTEXT] = context
+    if _NAME.fullmatch(message.message_id):
+        kept[MESSAGE] = message.message_id
+    return kept
 
 
 async def _saved(call: A2ACall, message: Message, key: str) -> list[str]:
@@ -488,7 +367,7 @@ async def _answered(call: A2ACall, message: Message) -> str:
         raise UnsupportedOperationError("the task has ended" if look.is_over else "the task does not ask anything now")
     said, questions = texts_in(message.parts) or _value_of(data_in(message.parts)), call.workspace.questions
     key = chain_in(message).key
-    how = {"by": call.caller.by, "channel": "a2a", "op": call.key(key) if key else ""}
+    how = {"by": call.caller.by, "channel": CHANNEL, "op": call.key(key) if key else ""}
     if question.kind == "ask":
         await questions.answer(question.id, said, **how)
     elif said.strip().lower() == "approve":
@@ -505,9 +384,6 @@ def _value_of(values: list[Json]) -> str:
 
 
 def _session(call: A2ACall, context: str) -> str:
-    if not _CONTEXT.fullmatch(context):
-        raise InvalidParamsError("contextId has 1 to 64 characters: letters, digits, and . _ : -")
-    return f"{call.sessions}{context}"
-
-
-_STORE: Final = "the store does not answer; try again later"
+    if not _NAME.fullmatch(context):
+        raise InvalidParamsError("contextId has 1 to 200 characters: printable ASCII, without spaces")
+    return call.session_of(context)

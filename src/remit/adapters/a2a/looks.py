@@ -1,0 +1,316 @@
+"""Tasks as A2A shows them: a task at one moment, its messages, and what happens to it."""
+
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, cast
+
+from a2a.types.a2a_pb2 import (
+    Artifact,
+    Message,
+    Role,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+from a2a.utils.errors import InternalError, TaskNotFoundError
+
+from remit.adapters.a2a.call import MESSAGE, A2ACall
+from remit.adapters.a2a.files import files_of
+from remit.adapters.a2a.parts import as_text, parts_of, text_part
+from remit.core.events import Event
+from remit.core.lifecycle import MOVES, TERMINAL, lands
+from remit.core.question import Inquiry
+from remit.errors import NotFound, StoreError, Unauthorised
+from remit.runtime.journal import Follow
+from remit.runtime.tasks import Status
+
+CHECK: Final = 0.3  # seconds between two looks whether the key still counts: with its cache, less than a second
+LOOK: Final = 6  # checks between two looks at a task of which nothing is heard
+CHANNEL: Final = "a2a"  # of the answers that clients give
+NOT_NOW: Final = "the store does not answer; try again later"
+ALL: Final = 1_000  # messages of a history, if no number is asked for
+_LISTED: Final = 1_000
+_ID: Final = re.compile(r"[a-z2-7]{16}", re.ASCII)
+
+Update = TaskStatusUpdateEvent | TaskArtifactUpdateEvent
+
+_STATES: Final[dict[str, int]] = {
+    "pending": TaskState.TASK_STATE_SUBMITTED,
+    "running": TaskState.TASK_STATE_WORKING,
+    "waiting": TaskState.TASK_STATE_WORKING,
+    "cancelling": TaskState.TASK_STATE_WORKING,
+    "completed": TaskState.TASK_STATE_COMPLETED,
+    "failed": TaskState.TASK_STATE_FAILED,
+    "dead": TaskState.TASK_STATE_FAILED,
+    "cancelled": TaskState.TASK_STATE_CANCELED,
+}
+
+
+class Seen(NamedTuple):
+    """A task at one moment, what it asks of the caller, how far it is, and since when it stands so."""
+
+    status: Status
+    question: Inquiry | None = None
+    progress: str = ""
+    at: int = 0
+
+    @property
+    def state(self) -> int:
+        """Its state: a question asks for input, an approval for an authorisation."""
+        if self.question is None:
+            return _STATES[self.status.state]
+        asks = self.question.kind == "ask"
+        return TaskState.TASK_STATE_INPUT_REQUIRED if asks else TaskState.TASK_STATE_AUTH_REQUIRED
+
+    @property
+    def is_over(self) -> bool:
+        return self.status.state in TERMINAL
+
+    @property
+    def said(self) -> str:
+        """What the task says: its question, why it has no result, or how far it is."""
+        if self.question is not None:
+            return _asked(self.question)
+        return self.status.error if self.is_over else self.progress
+
+
+def _asked(question: Inquiry) -> str:
+    choices = question.choices if question.kind == "ask" else ("approve", "reject")
+    return question.text + "".join(f"\n- {one}" for one in choices)
+
+
+# -- one moment -----------------------------------------------------------------------------------------------------
+
+
+async def looked_at(call: A2ACall, task: str) -> Seen:
+    """Return a task of the caller as it is now. An unknown one, one of somebody else and an impossible id look the
+    same."""
+    status = None
+    if _ID.fullmatch(task):
+        try:
+            status = await call.workspace.tasks.get(task).status()
+        except NotFound:
+            status = None
+        except StoreError:
+            raise InternalError(NOT_NOW) from None
+    if status is None or status.by != call.caller.by:
+        raise TaskNotFoundError
+    return await seen(call, status)
+
+
+async def seen(call: A2ACall, status: Status) -> Seen:
+    """Return a task with what it asks, and since when it stands so."""
+    if status.ended_at is not None or status.claimed_at is None:
+        return Seen(status, at=status.ended_at or status.asked_at)
+    asked = await _open(call, status) if status.state == "waiting" else []
+    if asked:
+        return Seen(status, asked[0], at=asked[0].asked_at)
+    answered = [one.answered_at or 0 for one in await _questions(call, status, decided=True)]
+    return Seen(status, at=max(status.claimed_at, *answered, 0))
+
+
+async def _open(call: A2ACall, status: Status) -> list[Inquiry]:
+    """Return the open questions of a task, or of its run, that the caller may answer."""
+    return await _questions(call, status, decided=False)
+
+
+async def _questions(call: A2ACall, status: Status, *, decided: bool) -> list[Inquiry]:
+    found = await call.workspace.questions.list(decided=decided, run=status.run, limit=_LISTED)
+    return [one for one in found if _is_for(call, status, one.task, one.kind)]
+
+
+def _is_for(call: A2ACall, status: Status, task: str, kind: str) -> bool:
+    """Whether a question is one of a task, or of the run that it began, and one that the caller may answer: that of an
+    agent, and with the scope `approve` also what needs an approval."""
+    return (task == status.id or not status.parent) and (kind == "ask" or call.caller.may("approve"))
+
+
+# -- what happens ---------------------------------------------------------------------------------------------------
+
+
+class TaskStory:
+    """A task as its events tell it, so that all who follow it hear the same, however fast it is."""
+
+    def __init__(self, call: A2ACall, look: Seen, asked: Iterable[Inquiry]) -> None:
+        self._call = call
+        self._asked = {one.id: one for one in asked}
+        self.look = look
+
+    async def hear(self, event: Event) -> None:
+        """Take what happened in the run of the task."""
+        status, data = self.look.status, cast("dict[str, Any]", event.data)
+        if event.kind == "question.asked":
+            if _is_for(self._call, status, event.task, data["kind"]):
+                self._asked[data["question"]] = _inquiry(event, data)
+        elif event.kind == "question.answered":
+            self._asked.pop(data["question"], None)
+        elif event.kind in MOVES and event.task == status.id:
+            state = lands(event.kind)
+            if state in TERMINAL:
+                await self.look_again()
+                return
+            status = replace(status, state=state)
+        else:
+            return
+        asked = sorted(self._asked.values(), key=lambda one: one.until) if status.state == "waiting" else []
+        now = self.look._replace(status=status, question=asked[0] if asked else None)
+        is_same = (now.state, now.question) == (self.look.state, self.look.question)
+        self.look = now if is_same else now._replace(progress="", at=asked[0].asked_at if asked else event.at)
+
+    async def look_again(self) -> None:
+        """Look at the task in the store."""
+        look = await looked_at(self._call, self.look.status.id)
+        self.look = look._replace(progress=self.look.progress)
+
+    async def see_progress(self) -> None:
+        """See how far the task is, if it is at work."""
+        if not self.look.is_over and self.look.question is None:
+            found = (await self._call.workspace.tasks.progress()).get(self.look.status.id)
+            if found is not None:
+                self.look = self.look._replace(progress=found.text)
+
+    async def since(self, before: Seen) -> AsyncGenerator[Update]:
+        """Yield what a client is told, if the task stands otherwise than before."""
+        call, look = self._call, self.look
+        task, context = look.status.id, call.context_of(look.status)
+        if look.status.state == "completed":
+            made = await _artifact(call, look)
+            yield TaskArtifactUpdateEvent(task_id=task, context_id=context, artifact=made, last_chunk=True)
+        if (look.state, look.said) != (before.state, before.said):
+            yield TaskStatusUpdateEvent(task_id=task, context_id=context, status=status_of(call, look))
+
+
+def _inquiry(event: Event, data: dict[str, Any]) -> Inquiry:
+    asked, where = (data["question"], data["kind"], data["text"]), (event.agent, event.task, event.run, event.session)
+    return Inquiry(*asked, *where, event.at, data["until"], "open", tuple(data["choices"]))
+
+
+def never(look: Seen) -> bool:
+    """Follow a task to its end."""
+    del look
+    return False
+
+
+def asks(look: Seen) -> bool:
+    """Follow a task until it asks something."""
+    return look.question is not None
+
+
+def asks_input(look: Seen) -> bool:
+    """Follow a task until it needs an answer of its client. An approval may come from somebody else."""
+    return look.state == TaskState.TASK_STATE_INPUT_REQUIRED
+
+
+async def watched(
+    call: A2ACall, task: str, stops: Callable[[Seen], bool], history: int = ALL
+) -> AsyncGenerator[Task | Update]:
+    """Yield a task, and then what happens to it, until it ends, `stops`, or the key does not count any more."""
+    head = await call.workspace.journal.read(lambda view: view.head().seq)
+    look = await looked_at(call, task)
+    async with call.workspace.journal.follow(run=look.status.run, after=head) as follow:
+        told = await _beginning(call, look, follow)
+        yield await task_of(call, told.look, history)
+        quiet = 0
+        while not told.look.is_over and not stops(told.look):
+            heard = await follow.next(CHECK)
+            try:
+                await call.check()
+            except Unauthorised:
+                return
+            quiet = 0 if heard else quiet + 1
+            async with aclosing(_updates(told, heard, stops, looks=quiet % LOOK == 0)) as updates:
+                async for update in updates:
+                    yield update
+
+
+async def _beginning(call: A2ACall, look: Seen, follow: Follow[Event]) -> TaskStory:
+    """Return a task as it is before the events that are heard next: nothing has happened to it meanwhile."""
+    task = look.status.id
+    while True:
+        asked = [] if look.is_over else await _open(call, look.status)
+        if look.is_over or not any(_matters(task, event) for event in await follow.next(0)):
+            return TaskStory(call, look, asked)
+        look = await looked_at(call, task)
+
+
+def _matters(task: str, event: Event) -> bool:
+    return event.kind.startswith("question.") or (event.kind in MOVES and event.task == task)
+
+
+async def _updates(
+    told: TaskStory, heard: list[Event], stops: Callable[[Seen], bool], *, looks: bool
+) -> AsyncGenerator[Update]:
+    for event in heard:
+        before = told.look
+        await told.hear(event)
+        async for update in told.since(before):
+            yield update
+        if told.look.is_over or stops(told.look):
+            return
+    if looks:
+        before = told.look
+        if not heard:  # it may have been removed
+            await told.look_again()
+        await told.see_progress()
+        async for update in told.since(before):
+            yield update
+
+
+# -- as messages of the protocol ------------------------------------------------------------------------------------
+
+
+async def task_of(call: A2ACall, look: Seen, history: int = ALL, *, result: str = "files") -> Task:
+    """Return a task as A2A has it, with its latest messages; `result` says how: with the files that it names, only as
+    "data", or not at all."""
+    status = look.status
+    task = Task(id=status.id, context_id=call.context_of(status), status=status_of(call, look))
+    if result and status.state == "completed":
+        task.artifacts.append(await _artifact(call, look, with_files=result == "files"))
+    if history:
+        task.history.extend((await _exchanged(call, status))[-history:])
+    return task
+
+
+def status_of(call: A2ACall, look: Seen) -> TaskStatus:
+    made = TaskStatus(state=cast("Any", look.state))
+    made.timestamp.FromMicroseconds(look.at)
+    if look.said:
+        status, asked = look.status, look.question
+        name = f"{status.id}-{status.state}-{status.attempt}" if asked is None else asked.id
+        made.message.CopyFrom(_message(call, status, name, look.said, Role.ROLE_AGENT))
+    return made
+
+
+async def _exchanged(call: A2ACall, status: Status) -> list[Message]:
+    """Return the messages of a task, the first one first: what was asked of it, its questions, and the answers that the
+    caller gave."""
+    first = str(status.meta.get(MESSAGE, "")) or f"{status.id}-1"
+    said = [_message(call, status, first, status.task)]
+    for one in sorted(await _questions(call, status, decided=True), key=lambda one: one.asked_at):
+        said.append(_message(call, status, one.id, _asked(one), Role.ROLE_AGENT))
+        if one.channel == CHANNEL and one.by == call.caller.by:
+            said.append(_message(call, status, f"{one.id}-answer", _answer(one)))
+    return said
+
+
+def _answer(question: Inquiry) -> str:
+    if question.kind == "ask":
+        return as_text(question.value)
+    word = "approve" if question.state == "approved" else "reject"
+    return f"{word}: {question.why}" if question.why else word
+
+
+def _message(call: A2ACall, status: Status, name: str, text: str, role: Any = Role.ROLE_USER) -> Message:
+    where = call.context_of(status)
+    return Message(message_id=name, role=role, task_id=status.id, context_id=where, parts=[text_part(text)])
+
+
+async def _artifact(call: A2ACall, look: Seen, *, with_files: bool = True) -> Artifact:
+    parts, status = parts_of(look.status.result), look.status
+    if with_files:
+        parts += await files_of(call.workspace, status.id, status.result)
+    return Artifact(artifact_id=f"{status.id}-result", name="result", parts=parts)
