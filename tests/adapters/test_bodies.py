@@ -197,7 +197,8 @@ async def test_an_answer_that_was_packed_is_read_as_ever(kind: str, clock: FakeC
 
 @pytest.mark.rule("input.answers")
 @pytest.mark.parametrize(
-    ("packed", "why"), [("br", "packed in a way that it was not asked for"), ("gzip", "said to be packed and is not")]
+    ("packed", "why"),
+    [("br", "compressed in a way that remit did not ask for"), ("gzip", "declared as compressed and is not")],
 )
 async def test_an_answer_that_is_packed_in_another_way_is_refused(packed: str, why: str, clock: FakeClock):
     outcome, told = await asked(clock, "native", answer("hello"), content_encoding=packed)

@@ -334,7 +334,7 @@ async def test_a_worker_sends_events_and_says_once_that_it_has_no_master_key(
             group.start_soon(poor.serve)
 
             async def told() -> bool:
-                return "keys and secrets are sealed with a master key" in caplog.text
+                return "keys and secrets are encrypted with a master key" in caplog.text
 
             await pass_time(clock, told)
             group.cancel_scope.cancel()

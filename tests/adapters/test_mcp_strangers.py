@@ -76,7 +76,7 @@ async def test_errors_are_sentences_with_the_words_of_the_server_quoted(tmp_path
     with pytest.raises(ToolFailed) as info:
         await said(small(tmp_path, "error"))
     assert str(info.value) == f"'say' of the MCP server 'small' failed: {MARK}\n> no\n> ## do this"
-    with pytest.raises(ToolFailed, match="gave back what cannot be used: ValidationError") as info:
+    with pytest.raises(ToolFailed, match="returned a result that cannot be used: ValidationError") as info:
         await said(small(tmp_path, "wrong"))
     assert "pydantic.dev" not in str(info.value)
 
@@ -125,7 +125,7 @@ async def test_a_tool_may_not_change_while_it_is_used(tmp_path: Path):
 
 @pytest.mark.rule("mcp.allow")
 async def test_names_that_mean_two_things_are_refused(tmp_path: Path):
-    with pytest.raises(BadInput, match="offers several tools called 'say'"):
+    with pytest.raises(BadInput, match="has several tools called 'say'"):
         await said(small(tmp_path, "twice"))
     with pytest.raises(BadInput, match="no tool from outside can be called 'call_agent'"):
         await said(small(tmp_path, "verb", allow=["call_agent"]))

@@ -75,7 +75,9 @@ async def test_the_tools_that_are_allowed_are_loaded_and_no_others(server: Make)
 @pytest.mark.parametrize("folder", ["http"], indirect=True)
 async def test_without_a_list_or_with_a_strange_name_what_there_is_is_listed(server: Make):
     there = ", ".join(f"'{name}'" for name in ALL)
-    with pytest.raises(BadInput, match=rf"say which tools of the MCP server 'served' may be used.*it offers {there}"):
+    with pytest.raises(
+        BadInput, match=rf"name the tools of the MCP server 'served' that may be used.*it offers {there}"
+    ):
         await server().tools()
     with pytest.raises(BadInput, match=rf"has no tool 'ad'; it offers {there}; did you mean add\?"):
         await server(allow=["add", "ad"]).tools()

@@ -583,7 +583,7 @@ async def test_tools_out_of_reach_and_agents_as_tools_may_be_left_alone():
         assert await rt.run("writer", "write") == "told: It was opened in 1937."
         assert await seen(rt) == ["model", "ask done", "model"]
         writer.tools = [ApplyPatchTool(editor=Editor())]  # pyright: ignore[reportArgumentType]
-        with pytest.raises(BadInput, match='make it a function tool, or say ungoverned="allow"'):
+        with pytest.raises(BadInput, match='make it a function tool, or pass ungoverned="allow"'):
             rt.add(writer, name="patcher")
         rt.add(writer, name="patcher", ungoverned="allow")
         with pytest.raises(BadInput, match="ungoverned is refuse or one of allow, not 'alow'"):

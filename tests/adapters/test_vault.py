@@ -64,16 +64,19 @@ MIDDLE = SEALED.text.index(".")
 @pytest.mark.parametrize(
     ("open_", "sentence"),
     [
-        (lambda: vault().open("other", "openai", SEALED), "was sealed for another workspace"),
-        (lambda: vault().open("acme", "anthropic", SEALED), "was sealed as the key 'openai'"),
-        (lambda: vault().open("acmeo", "penai", SEALED), "was sealed for another workspace"),
-        (lambda: vault().open("acme", "openai", changed(SEALED, MIDDLE + 1)), "was changed since it was sealed"),
-        (lambda: vault().open("acme", "openai", changed(SEALED, MIDDLE + 30)), "was changed since it was sealed"),
-        (lambda: vault().open("acme", "openai", Sealed(OLD_ID, "")), "was changed since it was sealed"),
-        (lambda: vault().open("acme", "openai", Sealed(OLD_ID, "ü.%")), "was changed since it was sealed"),
-        (lambda: vault().open("acme", "openai", Sealed(OLD_ID, "////.////")), "was changed since it was sealed"),
-        (lambda: vault(NEW, OLD).open("acme", "openai", SEALED._replace(key_id=NEW_ID)), "was changed since"),
-        (lambda: vault(NEW).open("acme", "openai", SEALED), f"master key '{OLD_ID}', and given are {NEW_ID}"),
+        (lambda: vault().open("other", "openai", SEALED), "was encrypted for another workspace"),
+        (lambda: vault().open("acme", "anthropic", SEALED), "was encrypted as the key 'openai'"),
+        (lambda: vault().open("acmeo", "penai", SEALED), "was encrypted for another workspace"),
+        (lambda: vault().open("acme", "openai", changed(SEALED, MIDDLE + 1)), "has been changed in the store"),
+        (lambda: vault().open("acme", "openai", changed(SEALED, MIDDLE + 30)), "has been changed in the store"),
+        (lambda: vault().open("acme", "openai", Sealed(OLD_ID, "")), "has been changed in the store"),
+        (lambda: vault().open("acme", "openai", Sealed(OLD_ID, "ü.%")), "has been changed in the store"),
+        (lambda: vault().open("acme", "openai", Sealed(OLD_ID, "////.////")), "has been changed in the store"),
+        (lambda: vault(NEW, OLD).open("acme", "openai", SEALED._replace(key_id=NEW_ID)), "has been changed"),
+        (
+            lambda: vault(NEW).open("acme", "openai", SEALED),
+            f"master key '{OLD_ID}', and the given master keys are {NEW_ID}",
+        ),
     ],
 )
 def test_what_does_not_belong_here_is_refused(open_, sentence):
@@ -90,7 +93,7 @@ def test_a_head_that_lies_opens_nothing():
     elsewhere = vault().seal("other", "openai", Secret(CANARY))
     forged = Sealed(OLD_ID, SEALED.text.split(".")[0] + "." + elsewhere.text.split(".")[1])
 
-    with pytest.raises(StoreError, match="was changed since it was sealed"):
+    with pytest.raises(StoreError, match="has been changed in the store"):
         vault().open("acme", "openai", forged)
 
 
@@ -132,7 +135,7 @@ def test_master_keys_come_from_the_environment_or_from_a_file(key_file: Path, mo
     monkeypatch.delenv("REMIT_MASTER_KEY_FILE")
     assert from_environment().newest == OLD_ID
     monkeypatch.setenv("REMIT_MASTER_KEY", "")
-    with pytest.raises(BadInput, match="there is none: set REMIT_MASTER_KEY to what `remit keys master` prints"):
+    with pytest.raises(BadInput, match="none is set: set REMIT_MASTER_KEY to what `remit keys master` prints"):
         from_environment()
 
 
@@ -140,7 +143,7 @@ def test_master_keys_come_from_the_environment_or_from_a_file(key_file: Path, mo
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o610, 0o601])
 def test_a_file_that_others_can_use_is_refused(key_file: Path, mode: int):
     key_file.chmod(mode)
-    with pytest.raises(BadInput, match="can be used by others on this machine; first say: chmod 600"):
+    with pytest.raises(BadInput, match="can be used by others on this machine; run: chmod 600"):
         from_environment()
     key_file.chmod(0o400)
     assert from_environment().newest == NEW_ID

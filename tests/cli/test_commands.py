@@ -289,8 +289,8 @@ def test_run_as_json_is_one_document(folder: Path):
         (["history", "--limit", "-5"], 2, "limit is a whole number from 1"),
         (["run", "team:rt", "lead", "x", "--tier", "huge"], 2, ""),
         (["stats"], 4, "there is no store at remit.db"),
-        (["stats", "--since", "yesterday"], 2, "--since is so long ago, as 30m, 1h or 2d, or a date"),
-        (["stats", "--until", "2026-13-01"], 2, "--until is so long ago"),
+        (["stats", "--since", "yesterday"], 2, "--since is a time ago such as 30m, 1h or 2d, or a date"),
+        (["stats", "--until", "2026-13-01"], 2, "--until is a time ago"),
         (["stats", "--since", "1h", "--until", "2h"], 2, "--since must be before --until"),
         (["stats", "--since", "9999-01-01"], 2, "--since must be before --until"),
         (["stats", "--agent", "!"], 2, "an agent's name needs"),
@@ -423,7 +423,7 @@ def test_doctor_says_what_is_wrong(folder: Path):
     done = remit(folder, "doctor")
     assert done.returncode == 1
     assert "entry 'notes/seen' differs from the journal in value" in done.stdout
-    assert "event 2 (entry.set) does not follow from event 1: it was changed after it was sealed" in done.stdout
+    assert "event 2 (entry.set) does not follow from event 1: it was changed after it was written" in done.stdout
     found = json.loads(remit(folder, "doctor", "--json").stdout)
     assert found["sound"] is False
 

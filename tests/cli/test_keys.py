@@ -74,7 +74,7 @@ def test_a_key_is_no_argument(tmp_path: Path):
     [
         ("", OLD, "a secret is not empty"),
         (CANARY * 1_000, OLD, "at most 8,192 bytes"),
-        (CANARY, "", "there is none: set REMIT_MASTER_KEY to what `remit keys master` prints"),
+        (CANARY, "", "none is set: set REMIT_MASTER_KEY to what `remit keys master` prints"),
         (CANARY, "nonsense", "master key 1 of 1 is not 32 bytes in base64"),
     ],
 )

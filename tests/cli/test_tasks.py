@@ -302,9 +302,9 @@ def test_a_task_is_submitted_for_a_moment(cli, module: str, at: str, utc: str):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--after", "soon"), "--after is a duration, as 90s, 10m, 2h or 1d, not 'soon'"),
+        (("--after", "soon"), "--after is a duration such as 90s, 10m, 2h or 1d, not 'soon'"),
         (("--after", "0"), "--after must be a positive number of seconds, got 0.0"),
-        (("--at", "tomorrow"), "--at is a date and time, as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00"),
+        (("--at", "tomorrow"), "--at is a date and time such as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00"),
         (
             ("--after", "1m", "--at", "2999-12-01"),
             "--after and --at both say when the task may start; pass one of them",

@@ -217,7 +217,7 @@ def test_a_file_that_does_not_say_where_its_store_is_is_told_and_not_guessed(tex
     (tmp_path / "remit.toml").write_text(text)
     done = remit(tmp_path, "runs")
     assert done.returncode == 2
-    assert "or say --store" in done.stderr
+    assert "or pass --store" in done.stderr
 
 
 @pytest.mark.rule("file.lazy")

@@ -210,7 +210,7 @@ def test_a_form_that_cannot_be_used_is_told_with_its_line(tmp_path: Path):
         '"calc.json"': "calc.json is not JSON: ",
         '"list.json"': "a JSON Schema is an object, not [1]",
         '{ type = "objet" }': "that is not a JSON Schema: ",
-        '"Refund"': "say where it is as module:name, such as tools:read_file",
+        '"Refund"': "write it as module:name, such as tools:read_file",
     }.items():
         written(tmp_path, f"{DESK}output = {given}\n", '[[desk]]\nsay = "x"\n')
         (tmp_path / "calc.json").write_text("no")
@@ -237,7 +237,7 @@ def test_what_is_wrong_with_a_server_is_told_with_its_line(tmp_path: Path):
     wrong = {
         SERVER.replace('"add"', '"ad"'): "6: mcp.calc.allow: the MCP server 'calc' has no tool 'ad'; it offers",
         SERVER.replace("allow", "alow"): "6: mcp.calc.alow: there is no such setting; did you mean 'allow'?",
-        f'{SERVER}url = "https://example.com"\n': "7: mcp.calc.url: there is command already; say only one of command",
+        f'{SERVER}url = "https://example.com"\n': "7: mcp.calc.url: there is command already; set only one of command",
         f"{SERVER}headers = {{ a = 'b' }}\n": "7: mcp.calc.headers: this is for a server with a url, and this one has",
         f'{SERVER}pins = {{ add = "sha256:1" }}\n': "4: mcp.calc: the pin of 'add' is 'sha256:' and 64 digits",
         SERVER.replace(
@@ -317,7 +317,7 @@ CHANNELS: Mapping[str, str] = {
     'slack = "${S}"\nsecret = "${W}"\nbase_url = "https://a.example.com"\n': "",
     'answers = 8642\nsecret = "${W}"\n': "",
     'telegram = "123:abc"\nchat = 1\nallow = [2]\n': "2: channels.ops.telegram: a secret does not belong in a file",
-    'telegram = "${T}"\nallow = [2]\n': "1: channels.ops: say chat, which is missing: a whole number",
+    'telegram = "${T}"\nallow = [2]\n': "1: channels.ops: chat is missing: a whole number",
     'telegram = "${T}"\nchat = 1\nallow = ["ann"]\n': (
         "4: channels.ops.allow: this is a list of whole numbers, such as [4711, 4712], not ['ann']"
     ),
@@ -435,7 +435,7 @@ def test_a_coordinator_follows_the_plan_of_the_file(tmp_path: Path):
 PLANS: Mapping[str, str] = {
     STEPS.replace('"finder"', '"findr"'): "22: plan.steps.0.agent: there is no agent 'findr'; did you mean 'finder'?",
     STEPS.replace('["taste"]', '["tast"]'): "14: plan: step 'label' waits for 'tast'",
-    STEPS.replace('id = "taste"\n', ""): "19: plan.steps.0: say id, which is missing: text in quotes",
+    STEPS.replace('id = "taste"\n', ""): "19: plan.steps.0: id is missing: text in quotes",
     STEPS.replace("capability", "capabilty"): "27: plan.steps.1.capabilty: there is no such setting; did you mean",
     f'{STEPS}[run]\ncoordinator = "leed"\n': "30: run.coordinator: there is no agent 'leed'; did you mean 'lead'?",
     f'{STEPS}[run]\nagent = "lead"\ncoordinator = "lead"\n': "31: run.coordinator: there is agent already",
@@ -443,7 +443,7 @@ PLANS: Mapping[str, str] = {
     f"{STEPS}[loops]\nstale = true\n": "30: loops.stale: this is a whole number, or false, not True",
     f"{STEPS}[loops]\nstal = 3\n": "30: loops.stal: there is no such setting; did you mean 'stale'?",
     f"{STEPS}[loops]\nsame_ask = 1\n": "30: loops.same_ask: same_ask is a whole number of at least 2 or None, not 1",
-    f'{STEPS}[policy]\nclassify = "rule"\n': "30: policy.classify: say where it is as module:name",
+    f'{STEPS}[policy]\nclassify = "rule"\n': "30: policy.classify: write it as module:name",
 }
 
 

@@ -105,14 +105,14 @@ async def test_a_schedule_uses_the_coordinator_and_the_plan_of_the_file_as_remit
 
 CRON = "cron = '0 9 * * *'\n"
 WRONG = {
-    "[schedules.x]\ntask = 'y'\n": "19: schedules.x: say cron, which is missing: text in quotes",
+    "[schedules.x]\ntask = 'y'\n": "19: schedules.x: cron is missing: text in quotes",
     "[schedules.x]\ncron = 'often'\ntask = 'y'\n": "20: schedules.x.cron: ",
     f"[schedules.x]\n{CRON}zone = 'Mars/Base'\ntask = 'y'\n": "20: schedules.x.cron: ",
     f"[schedules.x]\n{CRON}agent = 'writr'\ntask = 'y'\n": (
         "21: schedules.x.agent: there is no agent 'writr'; did you mean 'writer'?"
     ),
-    f"[schedules.x]\n{CRON}agent = 'writer'\n": "19: schedules.x: say task: what the agent is to do",
-    f"[schedules.x]\n{CRON}agent = 'writer'\ncoordinator = 'lead'\n": "say only one of agent and coordinator",
+    f"[schedules.x]\n{CRON}agent = 'writer'\n": "19: schedules.x: set task: what the agent is to do",
+    f"[schedules.x]\n{CRON}agent = 'writer'\ncoordinator = 'lead'\n": "set only one of agent and coordinator",
     f"[schedules.x]\n{CRON}catch_up = 'al'\n": "21: schedules.x.catch_up: this is ",
     f"[schedules.x]\n{CRON}task = 'y'\npriority = 1000\n": "19: schedules.x: priority is a whole number from -100",
     f"[schedules.x]\n{CRON}remembers = true\n": "19: schedules.x: schedules.add_plan takes no remembers",
@@ -132,7 +132,7 @@ def test_without_a_plan_a_schedule_needs_a_task(tmp_path: Path):
     file = tmp_path / "remit.toml"
     file.write_text(f"[agents.a]\nprogram = ['cat']\n[agents.b]\nprogram = ['cat']\n[schedules.x]\n{CRON}")
     (problem,) = check_team(file)[1]
-    assert "say agent and task; without a task, a schedule runs the [plan] of the file" in str(problem)
+    assert "set agent and task; without a task, a schedule runs the [plan] of the file" in str(problem)
     file.write_text(f"[agents.a]\nprogram = ['cat']\n[schedules.x]\n{CRON}coordinator = 'a'\n")
     (problem,) = check_team(file)[1]
-    assert "say task: the goal of the team" in str(problem)
+    assert "set task: the goal of the team" in str(problem)

@@ -366,7 +366,7 @@ def test_a_tool_may_have_another_name_than_its_function(write: Callable[..., Pat
 def test_a_file_says_what_a_model_costs(write: Callable[..., Path]):
     text = '[agents.desk]\nmodel = "openai:house-model"\nkeys = ["PATH"]\n[prices."openai:house-model"]\n'
     assert team(write(f'{text}input = "$1"\noutput = "$2"\n')).warnings == ()
-    missing = 'say output, which is missing: an amount with its unit, such as "$0.50"'
+    missing = 'output is missing: an amount with its unit, such as "$0.50"'
     assert said(write(f'{text}input = "$1"\n')) == [f'remit.toml:4: prices."openai:house-model": {missing}']
 
 
@@ -404,12 +404,11 @@ WRONG = {
     f"{AGENT}iterations = 0": "3: agents.coder.iterations: iterations is a whole number of at least 1 or None, not 0",
     f"{AGENT}asks = 3": ('3: agents.coder.asks: this is a list of texts, such as ["a", "b"], or one text, not 3'),
     f"{AGENT}function = 'a:b'": (
-        "3: agents.coder.function: there is model already; say only one of model or function or guest or program or "
+        "3: agents.coder.function: there is model already; set only one of model or function or guest or program or "
         "claude_code or codex or gemini_cli or a2a"
     ),
     "[agents.coder]\ncan = 'code'": (
-        "1: agents.coder: say model or function or guest or program or claude_code or codex or gemini_cli or a2a, "
-        "which is missing"
+        "1: agents.coder: set one of model or function or guest or program or claude_code or codex or gemini_cli or a2a"
     ),
     "[agents.coder]\nprogram = ['cat']\nkeys = ['PATH']": (
         "2: agents.coder.program: keys is for the models that a program asks; name them: gateway=['openai:gpt-5']"
@@ -438,7 +437,7 @@ WRONG = {
     ),
     f"{AGENT}[policy]\nguards = 'MODULE:timing'": "4: policy.guards: a guard is a plain function, not an async one",
     f"{AGENT}[policy]\nguards = ['only_oncall']": (
-        "4: policy.guards: say where it is as module:name, such as tools:read_file"
+        "4: policy.guards: write it as module:name, such as tools:read_file"
     ),
     f"around = ['MODULE:timing']\n{AGENT}": "1: around: there is no such table; it belongs below [policy]",
     f"{AGENT}guards = ['MODULE:only_oncall']": (
@@ -449,7 +448,7 @@ WRONG = {
         "2: agents.coder.function: module 'no_such_module' cannot be imported: No module named 'no_such_module'"
     ),
     "[agents.coder]\nfunction = 'hello'": (
-        "2: agents.coder.function: say where it is as module:name, such as tools:read_file"
+        "2: agents.coder.function: write it as module:name, such as tools:read_file"
     ),
     "[agents.coder]\nmodel = 'nobody:big'": "1: agents.coder: model 'nobody:big': there is no provider 'nobody'",
     "[agents.plan]\nmodel = 'test'": "1: agents.plan: no agent can be called 'plan'",
@@ -467,13 +466,13 @@ WRONG = {
     f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write its settings below [store], not 'team.db'"),
     "[agents]\ncoder = 'gpt'": ("2: agents.coder: this is a table; write its settings below [agents.coder], not 'gpt'"),
     f"{AGENT}[store]\npath = 'postgresql://a/b'": (
-        "4: store.path: this is the address of a server; say address = ... instead"
+        "4: store.path: this is the address of a server; write address = ... instead"
     ),
     f"{AGENT}[store]\naddress = 'team.db'": (
-        "4: store.address: an address begins with postgresql://; for a file say path = ..."
+        "4: store.address: an address begins with postgresql://; for a file write path = ..."
     ),
     f"{AGENT}[store]\npath = 'team.db'\naddress = 'postgresql://a/b'": (
-        "5: store.address: there is a path already; say only one of path and address"
+        "5: store.address: there is a path already; set only one of path and address"
     ),
     f"{AGENT}[policy]\non_no_answer = 'maybe'": '4: policy.on_no_answer: this is "reject" or "approve", not \'maybe\'',
     f"{AGENT}repeat = 'agian'": "3: agents.coder.repeat: repeat of 'every tool' is one of again, key, ask, tell, not",
@@ -493,9 +492,7 @@ WRONG = {
     f"{AGENT}[[limits]]\nper = 'day'\ncredits = '$1'\nagent = 'codr'": (
         "6: limits.0.agent: there is no agent 'codr'; did you mean 'coder'?"
     ),
-    f"{AGENT}[[limits]]\ncredits = '$1'": (
-        '3: limits.0: say per, which is missing: "hour" or "day" or "week" or "month"'
-    ),
+    f"{AGENT}[[limits]]\ncredits = '$1'": ('3: limits.0: per is missing: "hour" or "day" or "week" or "month"'),
     f"limits = [1]\n{AGENT}": "1: limits.0: this is a table; write its settings below [limits.0], not 1",
     f"{AGENT}[breaker]\nfailures = 0": "3: breaker: failures is a whole number of at least 1 or None, not 0",
     f"{AGENT}[breaker]\nfailure = 1": "4: breaker.failure: there is no such setting; did you mean 'failures'?",
@@ -504,16 +501,14 @@ WRONG = {
         "4: agents.coder.retry.attempt: there is no such setting; did you mean 'attempts'?"
     ),
     f"{AGENT}[retry]\nattempts = 0": "3: retry: attempts is a whole number from 1 to 1,000, not 0",
-    f"{AGENT}before = ['nothing']": ("3: agents.coder.before: say where it is as module:name, such as tools:read_file"),
+    f"{AGENT}before = ['nothing']": ("3: agents.coder.before: write it as module:name, such as tools:read_file"),
     f"{AGENT}after = ['MODULE:nothing']": "3: agents.coder.after: module 'MODULE' has no 'nothing'",
     f"{AGENT}[policy]\nneeds_approval = 'MODULE:nothing'": "4: policy.needs_approval: module 'MODULE' has no 'nothing'",
     f"{AGENT}[policy]\nclassify = 'MODULE:thing'": "3: policy: classify is a function from a task to a tier's name",
     f"{AGENT}[channels]\nown = 'MODULE:thing'": (
         "3: channels: channels is a list of channels, such as Webhook(...), each with `tell` or `listen`"
     ),
-    f"{AGENT}[mcp.files]\ncommand = ['x']": (
-        '3: mcp.files: say allow, which is missing: a list of texts, such as ["a", "b"]'
-    ),
+    f"{AGENT}[mcp.files]\ncommand = ['x']": ('3: mcp.files: allow is missing: a list of texts, such as ["a", "b"]'),
     f"{AGENT}[certainty]\nmargin = 2": "3: certainty: certainty: margin is a number from 0 to 1, not 2",
     f"{AGENT}[groups]\nfs = ['cat']": (
         "4: groups.fs: group:fs comes with remit; give your group a name of its own, which may contain it"
@@ -549,7 +544,7 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file(write
     ("script", "sentence"),
     [
         ("[[desk]]\nsay = 'a'\n[[desk]]\nsya = 'b'", "4: desk.1.sya: there is no such setting; did you mean 'say'?"),
-        ("[[desk]]\nsay = 'a'\ncall = 'b'", "3: desk.0.call: there is say already; say only one of say or call"),
+        ("[[desk]]\nsay = 'a'\ncall = 'b'", "3: desk.0.call: there is say already; set only one of say or call"),
         ("[desk]\nsay = 'a'", "1: desk: a script has a list of lines for each agent; write [[desk]]"),
         ("[[desk]]\nsay = 3", "2: desk.0.say: this is text in quotes, not 3"),
         ("[[desk]\n", "1: this is not TOML: Expected ']]' at the end of an array declaration"),

@@ -37,7 +37,7 @@ def test_an_empty_list_allows_no_one(written):
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        (None, r"asks is None; say \(\) for nothing or '\*' for everything"),
+        (None, r"asks is None; pass \(\) for nothing or '\*' for everything"),
         (["coder", "*"], r"asks: '\*' stands alone"),
         (["*"], r"asks: '\*' stands alone"),
         ([ANY], "named by text, not Unbounded"),

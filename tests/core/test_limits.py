@@ -34,7 +34,7 @@ def test_a_limit_is_read_as_people_write_it():
         ({"per": "day"}, "a limit says how much: credits, tokens or tasks"),
         (
             {"per": "day", "credits": "$1", "agent": "a", "session": "s"},
-            "a limit is of an agent, of a session or of a person; say one limit for each",
+            "a limit is of an agent, of a session or of a person; set one limit for each",
         ),
         (
             {"per": "day", "credits": 1},
@@ -47,7 +47,7 @@ def test_a_limit_is_read_as_people_write_it():
         ({"per": "day", "tokens": 1, "by": "a\nb"}, "by"),
         (
             {"per": "day", "credits": "$1", "agent": "a", "by": "ann"},
-            "a limit is of an agent, of a session or of a person; say one limit for each",
+            "a limit is of an agent, of a session or of a person; set one limit for each",
         ),
         ({"per": "day", "tokens": 1, "agent": "///"}, "an agent's name needs at least one letter"),
     ],

@@ -443,7 +443,7 @@ def test_whatever_a_model_writes_no_step_sees_more_than_a_caller_s_step_would(mo
         ({}, 'must be a JSON object with a list "steps"'),
         ({"steps": {}}, 'must be a JSON object with a list "steps"'),
         ({"steps": "a"}, 'must be a JSON object with a list "steps"'),
-        ({"steps": [], "team": []}, "the plan has no 'team'; it has only steps"),
+        ({"steps": [], "team": []}, "the plan takes no 'team', only steps"),
         ({"steps": ["a"]}, "step 1 is an object, not 'a'"),
         ({"steps": [draft()["steps"][0], None]}, "step 2 is an object, not None"),
         ({"steps": [{"title": "Do it"}]}, "step 1 has no id"),
@@ -599,7 +599,7 @@ def test_a_plan_that_its_caller_wrote_has_every_word_that_a_step_has():
     [
         ([], 'a plan is a JSON object with a list "steps"'),
         ({"steps": {}}, 'a plan is a JSON object with a list "steps"'),
-        ({"steps": [], "name": "x"}, "a plan has steps and a goal, and no 'name'"),
+        ({"steps": [], "name": "x"}, "a plan takes steps and a goal, and no 'name'"),
         ({"steps": [], "goal": 3}, "a goal"),
         ({"steps": ["a"]}, "step 1 is an object, not 'a'"),
         ({"steps": [{"id": "a"}]}, "step 1 has no title"),

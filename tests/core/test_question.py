@@ -51,7 +51,7 @@ def test_what_an_agent_asks_is_a_text_with_choices_and_a_default():
         ("Which?", ["red", 1], None, "a choice must be text, not int: 1"),
         ("Which?", ["x" * 201], None, "a choice has at most 200 characters, got 201"),
         ("Which?", [str(n) for n in range(CHOICES + 1)], None, "a question has at most 20 choices, got 21"),
-        ("Which?", ["a", "a"], None, "two choices of a question are the same; each has to be one of its own"),
+        ("Which?", ["a", "a"], None, "two choices of a question are the same; each must be different"),
         ("Which?", ["red"], "rde", "the default 'rde' is none of the choices; did you mean red?"),
         ("Which?", ["red"], "blue", "the default 'blue' is none of the choices"),
         ("Which?", None, "", "the default answer must not be empty"),
@@ -92,7 +92,7 @@ def test_an_answer_is_a_text_and_one_of_the_choices_if_there_are_any():
 @pytest.mark.parametrize(
     ("choices", "value", "sentence"),
     [
-        ([], None, "an answer has to say something"),
+        ([], None, "an answer must not be empty"),
         ([], "", "an answer must not be empty"),
         ([], 5, "an answer must be text, not int: 5"),
         ([], "x" * 8_001, "an answer has at most 8,000 characters, got 8,001"),

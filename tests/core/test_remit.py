@@ -100,7 +100,7 @@ def test_within_takes_bounds_and_nothing_else(given_):
 @pytest.mark.rule("money.three-words")
 def test_what_is_set_aside_is_not_more_than_may_be_spent():
     with pytest.raises(
-        BadInput, match=r"credits=\$0.50 is to be set aside, and within allows \$0.20; say one of the two"
+        BadInput, match=r"credits=\$0.50 is to be set aside, and within allows \$0.20; pass one of the two"
     ):
         Pass("coder", "code it", credits="$0.50", within=Bounds(credits="$0.20"))
 

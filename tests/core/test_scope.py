@@ -275,13 +275,13 @@ def test_a_star_inside_a_name_is_a_star():
     "written", ["board:s2", Scope("board:s2"), Scope("board:s2", key="k"), Scope("board:", key="k")]
 )
 def test_no_one_names_a_session_s_board_by_hand(written):
-    with pytest.raises(BadInput, match=r"is a session's board; say remit.BOARD"):
+    with pytest.raises(BadInput, match=r"is a session's board; use remit.BOARD"):
         scope.scopes([written])
 
 
 @pytest.mark.parametrize(
     ("written", "reason"),
-    [(None, r"sees is None; say \(\) for nothing"), ([7], "must be text"), (["a", "*"], "alone")],
+    [(None, r"sees is None; pass \(\) for nothing"), ([7], "must be text"), (["a", "*"], "alone")],
 )
 def test_scopes_that_cannot_be_meant_are_refused(written, reason):
     with pytest.raises(BadInput, match=reason):

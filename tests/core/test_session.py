@@ -31,7 +31,7 @@ def test_an_agent_has_one_of_two_memories_or_none():
 def test_a_task_that_an_agent_passes_on_cannot_remember():
     run = begin(Origin("r", "w", "s"), Pass("lead", "x", remembers=True), TOP)
     assert run.remembers == "session"
-    with pytest.raises(BadInput, match="a task that an agent passes on"):
+    with pytest.raises(BadInput, match="a task that an agent delegates"):
         derive(run, Pass("coder", "y", remembers=True), "c", Rights())
     assert derive(run, Pass("coder", "y"), "c", Rights()).remembers == ""
 

@@ -100,7 +100,7 @@ def test_microseconds_since_1970_are_taken_as_they_are(at):
 
 
 def test_a_moment_without_a_time_zone_is_refused_and_told_what_to_say():
-    with pytest.raises(BadInput, match=r"deadline needs a time zone; say datetime.now\(UTC\)"):
+    with pytest.raises(BadInput, match=r"deadline needs a time zone; pass datetime.now\(UTC\)"):
         moment(datetime(2026, 1, 1), "deadline")  # noqa: DTZ001 - that is the point
 
 

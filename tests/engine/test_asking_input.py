@@ -90,7 +90,7 @@ async def test_what_is_no_answer_leaves_the_question_open(rt: Runtime):
             (workspace.questions.answer(ask, 5), "an answer must be text, not int: 5"),  # pyright: ignore[reportArgumentType]
             (
                 workspace.questions.approve(ask),
-                f"question {ask} asks for an answer, not for an approval; say `remit answer`",
+                f"question {ask} asks for an answer, not for an approval; run `remit answer`",
             ),
             (workspace.questions.answer(ask, "red", by="two\nlines"), "by must be one line of printable characters"),
             (workspace.questions.reject(ask, why="x" * 501), "why has at most 500 characters, got 501"),
@@ -106,7 +106,7 @@ async def test_what_is_no_answer_leaves_the_question_open(rt: Runtime):
         await workspace.questions.answer(ask, "red")
         tool = (await the_question(rt)).id
         for bad, sentence in (
-            (workspace.questions.answer(tool, "yes"), f"question {tool} asks for an approval; say `remit approve` or"),
+            (workspace.questions.answer(tool, "yes"), f"question {tool} asks for an approval; run `remit approve` or"),
             (
                 workspace.questions.approve(tool, value="prod"),
                 "the arguments of a tool, as they are approved, are a JSON object",

@@ -245,7 +245,7 @@ async def test_a_request_cannot_say_in_whose_name_it_is_made():
         build(rt)
         who = ActsFor("a1", "access:a1", "lead", Bounds(depth=3), "a1/{}".format)
         for name in ("asker", "under", "ceiling", "told", "trace"):
-            with pytest.raises(BadInput, match="is not taken from a request"):
+            with pytest.raises(BadInput, match="cannot be set in a request"):
                 await perform(rt.workspace, "submit", {"agent": "worker", name: "x"}, who)
         client = remote(rt, who._replace(agent="", bounds=ActsFor().bounds))
         task = await client.submit("worker", "x", by="boss", key="k")

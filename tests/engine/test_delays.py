@@ -248,7 +248,7 @@ async def test_an_agent_that_is_rerun_delays_a_task_once(rt: Runtime, clock: Fak
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"at": datetime(2026, 12, 1, 8)}, "at needs a time zone; say"),  # noqa: DTZ001 - that is the mistake
+        ({"at": datetime(2026, 12, 1, 8)}, "at needs a time zone; pass"),  # noqa: DTZ001 - that is the mistake
         ({"at": 1_800_000_000}, "at is a datetime with a time zone, not 1800000000; pass after= for a number"),
         ({"at": "2026-12-01"}, "at is a datetime with a time zone, not '2026-12-01'"),
         ({"after": -1}, "after must be a positive number of seconds, got -1"),

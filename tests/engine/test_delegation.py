@@ -304,8 +304,8 @@ async def test_the_holder_works_with_its_own_card_and_what_was_passed(rt: Runtim
     ("bad", "sentence"),
     [
         ({"to": "coder"}, "a task must not be empty"),
-        ({"task": "x"}, "say whom to ask"),
-        ({"to": "coder", "capability": "code", "task": "x"}, "one of the two"),
+        ({"task": "x"}, "pass either an agent or a capability"),
+        ({"to": "coder", "capability": "code", "task": "x"}, "pass either an agent or a capability"),
         ({"to": 7, "task": "x"}, "named by text"),
         ({"to": "…", "task": "x"}, "at least one letter"),
         ({"to": "coder", "task": b"x"}, "must be text"),

@@ -83,7 +83,7 @@ def test_a_pruned_journal_is_sound(pruned: Path):
 
 MISSING = "are missing, and no event states that they were removed"
 SAID = "are said to be removed, and there is no such gap"
-NOT_SEALED = "it was changed after it was sealed"
+NOT_SEALED = "it was changed after it was written"
 
 
 @pytest.mark.rule("doctor.pruned")
@@ -194,7 +194,7 @@ def test_the_doctor_keeps_few_rows_in_memory_and_finds_what_differs_all_the_same
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
-        ("UPDATE blob SET text = text || ' '", "the answer of event 1 (entry.set) was changed after it was sealed"),
+        ("UPDATE blob SET text = text || ' '", "the answer of event 1 (entry.set) was changed after it was written"),
         ("DELETE FROM blob", "the answer of event 1 (entry.set) is missing"),
         ("INSERT INTO blob VALUES ('default', 2, '1')", "1 long answers belong to no event"),
     ],
@@ -214,7 +214,7 @@ def test_what_an_operation_answered_is_missed_with_a_sentence(tmp_path: Path):
         store = database.store("default")
         asyncio.run(store.tx("long", putting(Draft("notes", "a", 1), answer="x" * 100_000)))
         change(path, "DELETE FROM blob")
-        with pytest.raises(StoreError, match="what operation 'long' answered is not there any more; run"):
+        with pytest.raises(StoreError, match="the recorded answer of operation 'long' is missing; run"):
             asyncio.run(store.read(lambda view: view.done("long")))
 
 
@@ -245,20 +245,20 @@ def test_a_journal_is_sealed_with_a_key_from_when_it_is_given(tmp_path: Path):
     path = tmp_path / "team.db"
     with keyed(path, "") as rt:
         remit.run(rt, "echo", "before")
-    assert "no event is sealed with the key yet" in sentences(examined(path, KEY), "notice")
+    assert "no event is signed with the key yet" in sentences(examined(path, KEY), "notice")
     with keyed(path, KEY) as rt:
         remit.run(rt, "echo", "after")
 
     assert examined(path, KEY).findings == []
     without = examined(path)
     assert without.sound
-    assert "2 events are sealed with a key that was not given" in sentences(without, "notice")
-    assert "sealed with another key" in sentences(examined(path, "another secret of some length"))
+    assert "2 events are signed with a key that was not given" in sentences(without, "notice")
+    assert "signed with another key" in sentences(examined(path, "another secret of some length"))
     with keyed(path, "") as rt:
         assert len(asyncio.run(rt.workspace.tasks.runs())) == 2, "it can be read without"
-        with pytest.raises(StoreError, match="is sealed with a key and no key was given"):
+        with pytest.raises(StoreError, match="is signed with a key and none was given"):
             remit.run(rt, "echo", "more")
-    with keyed(path, "another secret of some length") as rt, pytest.raises(StoreError, match="this is another one"):
+    with keyed(path, "another secret of some length") as rt, pytest.raises(StoreError, match="another one was given"):
         remit.run(rt, "echo", "more")
 
 
@@ -272,7 +272,7 @@ def test_who_does_not_have_the_key_cannot_go_on_with_the_journal(tmp_path: Path)
         for text in ("sealed", "forged"):
             remit.run(rt, "echo", text)
     change(path, f"ATTACH '{other}' AS other", "INSERT INTO event SELECT * FROM other.event WHERE seq > 2")
-    assert "is not sealed with the key that the events before it were" in sentences(examined(path, KEY))
+    assert "is not signed with the key of the events before it" in sentences(examined(path, KEY))
 
 
 @pytest.mark.rule("journal.key")

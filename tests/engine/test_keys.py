@@ -166,8 +166,8 @@ async def test_a_row_that_is_moved_or_changed_does_not_open(tmp_path: Path, monk
     database.close()
     with team(path) as rt, team(path, workspace="other") as other:
         for ask, sentence in (
-            (opened_key(other, "openai"), "was sealed for another workspace"),
-            (opened_key(rt, "anthropic"), "was sealed as the key 'openai'"),
+            (opened_key(other, "openai"), "was encrypted for another workspace"),
+            (opened_key(rt, "anthropic"), "was encrypted as the key 'openai'"),
             (rt.workspace.keys.rotate(), ""),
         ):
             if not sentence:  # nothing is stale, so nothing is opened
@@ -176,11 +176,11 @@ async def test_a_row_that_is_moved_or_changed_does_not_open(tmp_path: Path, monk
             with pytest.raises(StoreError, match=sentence):
                 await ask
         monkeypatch.setenv("REMIT_MASTER_KEY", f"{NEW},{OLD}")
-        with pytest.raises(StoreError, match="was sealed as the key 'openai'"):
+        with pytest.raises(StoreError, match="was encrypted as the key 'openai'"):
             await rt.workspace.keys.rotate()
         assert [key.key_id for key in await rt.workspace.keys.names()] == [OLD_ID, OLD_ID], "all of them, or none"
         monkeypatch.setenv("REMIT_MASTER_KEY", NEW)
-        with pytest.raises(StoreError, match=f"is sealed with master key '{OLD_ID}'"):
+        with pytest.raises(StoreError, match=f"is encrypted with master key '{OLD_ID}'"):
             await opened_key(rt, "openai")
 
 

@@ -101,7 +101,7 @@ async def test_a_database_signs_its_journals_with_the_key_that_opened_it(tmp_pat
         assert (await workspace.check()).sound
     with open_database(tmp_path / "plain.db") as database:
         workspace = Workspace(database, system=System(journal_key=KEY))
-        with pytest.raises(BadInput, match="opened without a journal key; say open_database"):
+        with pytest.raises(BadInput, match="opened without a journal key; call open_database"):
             await workspace.context().set("notes", "k", "v")
 
 

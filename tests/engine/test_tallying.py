@@ -426,7 +426,7 @@ async def test_a_series_by_hour_has_a_month_at_most(rt: remit.Runtime, clock: Fa
     assert [point.stats.tasks for point in await looks.stats()] == [1]
     assert [point.stats.tasks for point in await looks.stats(since=now - timedelta(days=5))] == [1, 1]
     assert [point.stats.tasks for point in await looks.stats("day")] == [1, 1]
-    with pytest.raises(BadInput, match="covers at most 31 days; give a later since, or say by='day'"):
+    with pytest.raises(BadInput, match="covers at most 31 days; give a later since, or pass by='day'"):
         await looks.stats(since=now - timedelta(days=32))
     with pytest.raises(BadInput, match="by"):
         await looks.stats("week")  # pyright: ignore[reportArgumentType]

@@ -75,7 +75,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("team.planned", ": the plan is accepted: 2 steps"),
         ("step.ended", ": step a skipped: stop"),
         ("breaker.set", ": half-open after 3 failures: it broke (by ann)"),
-        ("key.set", ": openai, sealed with master key 1a2b3c4d (by ann)"),
+        ("key.set", ": openai, encrypted with master key 1a2b3c4d (by ann)"),
         ("schedule.set", ": nightly, '0 3 * * *' Europe/Berlin, paused: tidy up"),
         ("schedule.removed", ": nightly"),
         ("card.withdrawn", ": lead"),

@@ -350,7 +350,7 @@ async def test_a_key_with_bounds_goes_on_from_its_own_runs_only_and_bounds_its_s
             theirs = await rt.workspace.submit("echo", "theirs")
             await theirs.wait(10)
             for go_on in (client.fork, client.tasks.retry):
-                with pytest.raises(Forbidden, match="only from what it has started itself"):
+                with pytest.raises(Forbidden, match="only what it has started itself"):
                     await go_on(theirs.id)
             mine = await client.submit("echo", "mine")
             await mine.wait(10)

@@ -67,7 +67,7 @@ def test_a_schema_that_a_stranger_made_first_is_refused(address: str, role: Role
     mallory, worker = role("mallory"), role("worker")
     run(address, "DROP SCHEMA remit CASCADE", f"CREATE SCHEMA remit AUTHORIZATION {user(mallory)}")
     for who in (worker, address):  # a superuser has most to lose
-        with pytest.raises(NotAStore, match=f"others could put what we would run: {user(mallory)}"):
+        with pytest.raises(NotAStore, match=f"other users can create code that remit would run: {user(mallory)}"):
             PostgresDatabase(who, migrate=migrate)
 
 

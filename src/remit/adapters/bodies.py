@@ -89,7 +89,7 @@ async def _count(response: Any) -> None:
         return
     packed = response.headers.get("content-encoding", "identity").strip().lower()
     if packed not in ("identity", "gzip", ""):
-        raise UnreadableBody("its answer is packed in a way that it was not asked for")
+        raise UnreadableBody("its answer is compressed in a way that remit did not ask for")
     response.headers.pop("content-encoding", None)
     streamed = response.headers.get("content-type", "").startswith("text/event-stream")
     most = _STREAMED if streamed else MOST_BYTES
@@ -191,7 +191,7 @@ def _pieces(chunk: bytes, unpacked: Any) -> Iterator[bytes]:
             yield unpacked.decompress(chunk, _PIECE)
             chunk = unpacked.unconsumed_tail
     except zlib.error:
-        raise UnreadableBody("its answer is said to be packed and is not") from None
+        raise UnreadableBody("its answer is declared as compressed and is not") from None
 
 
 async def _check_form(body: bytes) -> None:

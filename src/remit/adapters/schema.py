@@ -59,5 +59,5 @@ def _check_reference(reference: str, resolver: Any) -> None:
     except (Unresolvable, ValueError) as error:
         raise BadInput(
             f"the schema refers to {shown(reference)}, which is not in it; "
-            "nothing is fetched from elsewhere: put it under $defs and say '#/$defs/...'"
+            "nothing is fetched from elsewhere: put it under $defs and write '#/$defs/...'"
         ) from error

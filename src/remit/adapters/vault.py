@@ -69,8 +69,8 @@ class MasterVault:
         master = self._masters.get(sealed.key_id)
         if master is None:
             raise StoreError(
-                f"the key {shown(name)} is sealed with master key {shown(sealed.key_id)}, and given are "
-                f"{', '.join(self._masters)}; add that one behind the first of {VARIABLE}, or set the key again"
+                f"the key {shown(name)} is encrypted with master key {shown(sealed.key_id)}, and the given master keys "
+                f"are {', '.join(self._masters)}; add that one after the first in {VARIABLE}, or set the key again"
             )
         head, text = _taken_apart(sealed.text)
         _must_be_bound(head, workspace, name)
@@ -79,7 +79,7 @@ class MasterVault:
             return Secret(master.decrypt(text[:_NONCE], text[_NONCE:], bound).decode())
         except (_cryptography("exceptions").InvalidTag, ValueError):
             raise StoreError(
-                f"the sealed key {shown(name)} was changed since it was sealed, so it is not used; set it again"
+                f"the encrypted key {shown(name)} has been changed in the store, so it is not used; set it again"
             ) from None
 
 
@@ -87,14 +87,14 @@ def from_environment() -> MasterVault:
     """Return the vault of the master keys in the environment."""
     text, path = bool(os.environ.get(VARIABLE)), os.environ.get(FILE_VARIABLE, "")
     if text and path:
-        raise BadInput(f"{VARIABLE} and {FILE_VARIABLE} are both set; say which by leaving one out")
+        raise BadInput(f"{VARIABLE} and {FILE_VARIABLE} are both set; unset one of them")
     if text:
         return MasterVault(Secret(os.environ[VARIABLE]))
     if path:
         return MasterVault(_read(path))
     raise BadInput(
-        f"keys and secrets are sealed with a master key, and there is none: set {VARIABLE} to what `remit keys master` "
-        f"prints, or {FILE_VARIABLE} to a file that has it"
+        f"keys and secrets are encrypted with a master key, and none is set: set {VARIABLE} to what `remit keys "
+        f"master` prints, or {FILE_VARIABLE} to a file that has it"
     )
 
 
@@ -133,9 +133,9 @@ def _read(path: str) -> Secret:
         if not stat.S_ISREG(status.st_mode):
             raise BadInput(f"{FILE_VARIABLE} names {shown(path)}, which is not a file")
         if _POSIX and status.st_uid != os.geteuid():
-            raise BadInput(f"{shown(path)} belongs to another user, who knows what is in it; make a file of your own")
+            raise BadInput(f"{shown(path)} belongs to another user, who can read the key; create your own file")
         if _POSIX and status.st_mode & _OTHERS:
-            raise BadInput(f"{shown(path)} can be used by others on this machine; first say: chmod 600 {path}")
+            raise BadInput(f"{shown(path)} can be used by others on this machine; run: chmod 600 {path}")
         return Secret(os.read(file, LONGEST + 1).decode(errors="replace"))
     finally:
         os.close(file)
@@ -150,7 +150,7 @@ def _cryptography(part: str) -> Any:
     try:
         return import_module(f"cryptography.{part}")
     except ImportError:
-        raise BadInput("sealing keys needs the cryptography package: pip install 'remit[keys]'") from None
+        raise BadInput("encrypting keys needs the cryptography package: pip install 'remit[keys]'") from None
 
 
 # -- the purpose of a secret ---------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def _must_be_bound(head: list[str], workspace: str, name: str) -> None:
     if len(head) < 3 or head[0] != _FORM:
         return
     if head[1] != workspace:
-        raise StoreError(f"the sealed key {shown(name)} was sealed for another workspace, and opens in that one only")
+        raise StoreError(f"the key {shown(name)} was encrypted for another workspace, and can be decrypted only there")
     if head[2] != name:
         raise StoreError(
-            f"what is kept under {shown(name)} was sealed as the key {shown(head[2])}, and opens under that name only"
+            f"the secret {shown(name)} was encrypted as the key {shown(head[2])}, and can be decrypted only as that"
         )

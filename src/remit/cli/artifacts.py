@@ -107,7 +107,7 @@ async def _get(workspace: Workspace, artifact: str, file: str) -> None:
         return
     name = opened_.artifact.name
     if not file and name.startswith("."):
-        raise BadInput(f"{shown(name)} is a hidden file; say where to write it: remit artifacts get {artifact} FILE")
+        raise BadInput(f"{shown(name)} is a hidden file; name the file to write: remit artifacts get {artifact} FILE")
     written = await opened_.save_to(file or name)
     out().print(Text(f"{escaped(str(written), 200)}: {count(opened_.artifact.size, 'byte')}"))
 

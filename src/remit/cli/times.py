@@ -36,13 +36,13 @@ def typed_delay(after: str, at: str) -> dict[str, float | datetime]:
     if after:
         bare = after.strip()[-1:].isdecimal()
         if (seconds := typed_span(f"{after.strip()}s" if bare else after)) is None:
-            raise BadInput(f"--after is a duration, as 90s, 10m, 2h or 1d, not {shown(after)}")
+            raise BadInput(f"--after is a duration such as 90s, 10m, 2h or 1d, not {shown(after)}")
         span(seconds, "--after")
         return {"after": seconds}
     if at:
         if (when := typed_moment(at, "--at")) is None:
             raise BadInput(
-                f"--at is a date and time, as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00, not {shown(at)}"
+                f"--at is a date and time such as 2026-12-01T08:00 (UTC) or 2026-12-01T08:00+01:00, not {shown(at)}"
             )
         return {"at": aware(when)}
     return {}
@@ -63,5 +63,5 @@ def _when(typed: str, option: str, now: int) -> int | None:
     if (ago := typed_span(typed)) is not None:
         return max(0, now - round(ago * SECOND))
     if (when := typed_moment(typed, option)) is None:
-        raise BadInput(f"{option} is so long ago, as 30m, 1h or 2d, or a date, as 2026-11-15, not {shown(typed)}")
+        raise BadInput(f"{option} is a time ago such as 30m, 1h or 2d, or a date as 2026-11-15, not {shown(typed)}")
     return when

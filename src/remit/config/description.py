@@ -85,7 +85,7 @@ def _seconds(value: object) -> None:
 def _place(value: str) -> None:
     module, _, name = value.partition(":")
     if not module or not name:
-        raise BadInput("say where it is as module:name, such as tools:read_file")
+        raise BadInput("write it as module:name, such as tools:read_file")
 
 
 def _script_or_model(value: str) -> None:
@@ -102,13 +102,13 @@ def _models(value: list[str]) -> None:
 def _file(value: str | list[str]) -> None:
     for one in [value] if isinstance(value, str) else value:
         if is_server(one):
-            raise BadInput("this is the address of a server; say address = ... instead")
+            raise BadInput("this is the address of a server; write address = ... instead")
 
 
 def _server(value: str | list[str]) -> None:
     for one in [value] if isinstance(value, str) else value:
         if not is_server(one):
-            raise BadInput("an address begins with postgresql://; for a file say path = ...")
+            raise BadInput("an address begins with postgresql://; for a file write path = ...")
 
 
 def _classify(value: str) -> None:
@@ -159,7 +159,7 @@ def _channel(table: dict[str, Any]) -> None:
     way = next(way for way in _CHANNEL_NEEDS if way in table)
     for name in _CHANNEL_NEEDS[way]:
         if name not in table:
-            raise BadInput(f"say {name}, which is missing: {kind_name(CHANNEL.settings[name])}")
+            raise BadInput(f"{name} is missing: {kind_name(CHANNEL.settings[name])}")
 
 
 def _step(table: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
         said = cast("dict[str, Any]", run)
         _known_in(read.problems, ("run",), said, names)
         if "agent" in said and "coordinator" in said:
-            read.problems.add(("run", "coordinator"), "there is agent already; say only one of agent or coordinator")
+            read.problems.add(("run", "coordinator"), "there is agent already; set only one of agent or coordinator")
     plan = read.tables.get("plan")
     for number, step in enumerate(_listed(cast("dict[str, Any]", plan), "steps") if isinstance(plan, dict) else ()):
         for asked in texts(step.get("agent")):
@@ -183,7 +183,7 @@ def _variables(read: Document) -> None:
 def _store(read: Document) -> None:
     store = read.tables.get("store")
     if isinstance(store, dict) and "path" in store and "address" in store:
-        read.problems.add(("store", "address"), "there is a path already; say only one of path and address")
+        read.problems.add(("store", "address"), "there is a path already; set only one of path and address")
 
 
 def _scripts(folder: Path, agents: Mapping[str, dict[str, Any]], problems: Problems) -> dict[str, Script]:

@@ -216,7 +216,7 @@ def placeholders(names: list[str]) -> list[Tool]:
     """Return tools that have only a name, for a team that is inspected and does not run."""
 
     async def call(_arguments: dict[str, Any]) -> object:
-        raise ToolFailed("this team was made to be looked at, and its servers were not started")
+        raise ToolFailed("this team was loaded only for reading, so its servers were not started")
 
     return [Tool(name, "", {"type": "object"}, call, untrusted=True) for name in names]
 

@@ -90,11 +90,11 @@ def place_of(file: Path) -> TeamPlace:
     try:
         found: object = tables_in(file).get("store", {})
     except BadInput as error:
-        raise BadInput(f"there is no finding the store: {error}; `remit check`, or say --store") from error
+        raise BadInput(f"the store cannot be found: {error}; run `remit check`, or pass --store") from error
     table = cast("dict[str, object]", found) if isinstance(found, dict) else {"path": found}
     said = [table.get(name, "") for name in ("address", "path")]
     places = [each for one in said for each in (cast("list[object]", one) if isinstance(one, list) else [one])]
     workspace = table.get("workspace", "")
     if not all(isinstance(one, str) for one in (*places, workspace)):
-        raise BadInput(f"{file} does not say in [store] where its store is: `remit check` says why, or say --store")
+        raise BadInput(f"{file} does not say in [store] where its store is: `remit check` says why; or pass --store")
     return TeamPlace(store_in(table, file.parent), str(workspace))

@@ -365,7 +365,7 @@ def _one(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> N
         _setting(problems, (*path, name), table[name], kind.settings[name])
     for name in kind.needs:
         if name not in table:
-            problems.add(path, f"say {name}, which is missing: {kind_name(kind.settings[name])}")
+            problems.add(path, f"{name} is missing: {kind_name(kind.settings[name])}")
     if kind.one_of:
         _exactly_one(problems, path, table, kind)
     if kind.judge is not None and len(problems.found) == before:
@@ -414,9 +414,9 @@ def _exactly_one(problems: Problems, path: KeyPath, given: dict[str, object], ki
     said = [name for name in kind.one_of if name in given]
     words = " or ".join(kind.one_of)
     if not said and not any(problems.near(name, kind.one_of) for name in given if name not in kind.settings):
-        problems.add(path, f"say {words}, which is missing")
+        problems.add(path, f"set one of {words}")
     for more in said[1:]:
-        problems.add((*path, more), f"there is {said[0]} already; say only one of {words}")
+        problems.add((*path, more), f"there is {said[0]} already; set only one of {words}")
     way = said[0] if said else ""
     for name, setting in kind.settings.items():
         if name in given and way and setting.ways and way not in setting.ways:

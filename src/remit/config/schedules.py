@@ -64,7 +64,7 @@ def file_schedule(name: str, table: Mapping[str, Any], defaults: FileDefaults) -
     agent, coordinator, task = (str(table.get(key, "")) for key in _WHAT)
     lead, plan = defaults.lead, defaults.lead.plan
     if agent and coordinator:
-        raise BadInput("say only one of agent and coordinator")
+        raise BadInput("set only one of agent and coordinator")
     if not agent and not coordinator:
         if task and defaults.agent:
             agent = defaults.agent
@@ -74,14 +74,14 @@ def file_schedule(name: str, table: Mapping[str, Any], defaults: FileDefaults) -
     times = {key: table[key] for key in ("zone", "catch_up") if key in table}
     if agent:
         if not task:
-            raise BadInput("say task: what the agent is to do")
+            raise BadInput("set task: what the agent is to do")
         asking.scheduled(agent, task, how)
         return FileSchedule(name, table["cron"], agent, task, None, times, how)
     goal = task or (plan.goal if plan is not None else "")
     if coordinator and not goal:
-        raise BadInput("say task: the goal of the team")
+        raise BadInput("set task: the goal of the team")
     if not coordinator and plan is None:
-        raise BadInput("say agent and task; without a task, a schedule runs the [plan] of the file")
+        raise BadInput("set agent and task; without a task, a schedule runs the [plan] of the file")
     how |= {"concurrency": lead.concurrency, "reveal": lead.reveal}
     if plan is not None and not coordinator:
         plan = replace(plan, goal=goal)

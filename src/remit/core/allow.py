@@ -30,12 +30,12 @@ def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T
     if given is ANY or given == "*":
         return ANY
     if given is None:
-        raise BadInput(f"{what} is None; say () for nothing or '*' for everything")
+        raise BadInput(f"{what} is None; pass () for nothing or '*' for everything")
     if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
         return frozenset((read(cast("object", given)),))
     items = list(cast("Iterable[object]", given))
     if "*" in items:
-        raise BadInput(f"{what}: '*' stands alone; say '*' for everything, or list names")
+        raise BadInput(f"{what}: '*' stands alone; pass '*' for everything, or list names")
     return frozenset(read(item) for item in items)
 
 

@@ -132,7 +132,7 @@ def restored(data: dict[str, Json]) -> Card:
 def must_be_free(name: str) -> None:
     """Raise `BadInput` for a name that remit itself uses in the journal in the place of an agent."""
     if name in RESERVED:
-        raise BadInput(f"no agent can be called '{name}': that is how what a {name} does is shown; pick another name")
+        raise BadInput(f"no agent can be called '{name}': the journal uses that for a {name}; pick another name")
 
 
 def _capabilities(given: object) -> tuple[str, ...]:

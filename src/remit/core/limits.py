@@ -81,7 +81,7 @@ class Limit:
         if self.credits is None and self.tokens is None and self.tasks is None:
             raise BadInput("a limit says how much: credits, tokens or tasks, or several of them")
         if sum(one != "" for one in (self.agent, self.session, self.by)) > 1:
-            raise BadInput("a limit is of an agent, of a session or of a person; say one limit for each")
+            raise BadInput("a limit is of an agent, of a session or of a person; set one limit for each")
         if self.agent not in ("", EACH):
             put(self, "agent", canonical(self.agent))
         if self.session not in ("", EACH):

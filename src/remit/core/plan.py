@@ -206,7 +206,7 @@ def drafted(data: Json, *, goal: str) -> Plan:
         raise BadInput('the answer must be a JSON object with a list "steps"')
     steps = cast("list[Json]", data["steps"])
     if strange := sorted(data.keys() - {"steps", "goal"}):
-        raise BadInput(f"the plan has no {shown(strange[0])}; it has only steps")
+        raise BadInput(f"the plan takes no {shown(strange[0])}, only steps")
     if len(steps) > DRAFT_LIMIT:
         raise BadInput(f"the plan has {len(steps):,} steps and at most {DRAFT_LIMIT} are allowed")
     return Plan(tuple(read_step(step, number, _DRAFTED, _NOT_ITS_OWN) for number, step in enumerate(steps, 1)), goal)
@@ -429,7 +429,7 @@ def written(data: Json) -> Plan:
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('a plan is a JSON object with a list "steps"')
     if strange := sorted(data.keys() - PlanWhole.__annotations__.keys()):
-        raise BadInput(f"a plan has steps and a goal, and no {shown(strange[0])}")
+        raise BadInput(f"a plan takes steps and a goal, and no {shown(strange[0])}")
     steps = enumerate(cast("list[Json]", data["steps"]), 1)
     return Plan(tuple(read_step(step, number, _PARTS) for number, step in steps), cast("str", data.get("goal", "")))
 

@@ -150,7 +150,7 @@ def asked_by_agent(text: object, choices: object, default: object) -> QuestionDr
         raise BadInput(f"a question has at most {CHOICES} choices, got {len(given)}")
     words = tuple(plain(choice, "a choice", CHOICE_LIMIT) for choice in given)
     if len(set(words)) != len(words):
-        raise BadInput("two choices of a question are the same; each has to be one of its own")
+        raise BadInput("two choices of a question are the same; each must be different")
     if default is not None:
         plain(default, "the default answer", TEXT_LIMIT)
         if words and default not in words:
@@ -169,7 +169,7 @@ def _listed(choices: object) -> list[Any]:
 def accepted(question: Question, choices: list[str], value: object) -> Json:
     """Return a person's answer. Raise `BadInput` if it is empty, too long, or none of the choices."""
     if value is None:
-        raise BadInput("an answer has to say something")
+        raise BadInput("an answer must not be empty")
     text = plain(value, "an answer", TEXT_LIMIT)
     if choices and text not in choices:
         raise BadInput(

@@ -189,7 +189,7 @@ def _ceiling(within: object) -> None:
 def _aside_fits(aside: int, within: int | None) -> None:
     if within is not None and aside > within:
         raise BadInput(
-            f"credits={dollars(aside)} is to be set aside, and within allows {dollars(within)}; say one of the two: "
+            f"credits={dollars(aside)} is to be set aside, and within allows {dollars(within)}; pass one of the two: "
             "credits= sets an amount aside, within=Bounds(credits=) only limits what is shared"
         )
 
@@ -384,7 +384,7 @@ def derive(
     """Return a child's remit: never wider than the parent's, and only with rights that the asker has itself (`own`).
     `trust` is the label of the asker's text."""
     if wish.remembers and parent.id:
-        raise BadInput("remembers= is for a run that begins; a task that an agent passes on is told its text alone")
+        raise BadInput("remembers= is for new runs; a task that an agent delegates gets only its text")
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)

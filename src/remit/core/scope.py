@@ -37,7 +37,7 @@ class Scope:
         if self.version is not None:
             whole(self.version, "a version", least=1)
             if self.key is None:
-                raise BadInput("a version belongs to one key; say key= as well")
+                raise BadInput("a version belongs to one key; pass key= as well")
 
     def covers(self, namespace: str, key: str, version: int | None = None) -> bool:
         """Whether the scope includes that entry at that version; without a version, at any."""
@@ -128,7 +128,7 @@ def _scope(item: object) -> Scope:
     scope = item if isinstance(item, Scope) else Scope(plain(item, "a namespace", NAMESPACE_LIMIT))
     if scope.namespace.startswith(BOARD_PREFIX) and scope != BOARD:
         raise BadInput(
-            f"namespace {shown(scope.namespace)} is a session's board; say remit.BOARD for your own session's"
+            f"namespace {shown(scope.namespace)} is a session's board; use remit.BOARD for your own session's"
         )
     return scope
 

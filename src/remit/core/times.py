@@ -56,7 +56,7 @@ def moment(when: object, what: str) -> int:
     """Return a moment in microseconds since 1970, from an aware datetime or from microseconds."""
     if isinstance(when, datetime):
         if when.utcoffset() is None:
-            raise BadInput(f"{what} needs a time zone; say datetime.now(UTC) + timedelta(...)")
+            raise BadInput(f"{what} needs a time zone; pass datetime.now(UTC) + timedelta(...)")
         return (when - _EPOCH) // timedelta(microseconds=1)
     if isinstance(when, bool) or not isinstance(when, int) or abs(when) > INT_LIMIT:
         raise BadInput(f"{what} is an aware datetime, not {shown(when)}")

@@ -246,7 +246,7 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
         who, trace = rest.pop("by", ""), rest.pop("trace", "")
         labels = labels_of(who, rest.pop("tags", ()), rest.pop("meta", ()), trace)
     if session == "" and remembers(rest.get("remembers")) in ("session", "whole"):
-        raise BadInput("remembers= needs session=: name the session whose earlier runs this one is to be told")
+        raise BadInput("remembers= needs session=: name the session whose earlier runs the prompt is to contain")
     name, handoffs = rest.pop("tier", ""), rest.pop("handoffs", True)
     within = of_type(rest.pop("within", TOP), Bounds, "within takes Bounds(...)")
     if name != "":

@@ -553,7 +553,7 @@ class Context:
     async def query_many(self, namespaces: Iterable[str], limit: int = 100) -> list[Entry]:
         """Return the entries of several namespaces together, most recently updated first."""
         if isinstance(namespaces, str):
-            raise BadInput("query_many takes a list of namespaces; for one, say query(namespace)")
+            raise BadInput("query_many takes a list of namespaces; for one, call query(namespace)")
         given = items(namespaces, "query_many takes a list of namespaces")
         wanted = dict.fromkeys(Scope(_own(cast("str", one))) for one in given)
         return await self._access.recent([*wanted], limit)

@@ -565,7 +565,7 @@ def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: s
     """Return the bill of an agent's payment."""
     line(why, "why", WHY_LIMIT)
     if credits is None and not tokens:
-        raise BadInput('say how much: an amount such as "$0.05", a number of tokens, or the usage of a model')
+        raise BadInput('pass an amount such as "$0.05", a number of tokens, or the usage of a model')
     between(tokens, "tokens", 0, MOST_TOKENS)
     found: dict[Unit, int] = {"credits": amount(credits, "what is paid")} if credits is not None else {}
     if tokens:
@@ -661,7 +661,7 @@ class MoneyVerbs:
         if usage is None:
             return paying.call(self._live, billed(amount, tokens, why, model, provider), start=start)
         if amount is not None or tokens:
-            raise BadInput("say how much a call may cost, or the usage of its model: one of the two")
+            raise BadInput("pass either the maximum cost of the call or the usage of its model")
         worst = costs_of(of_type(usage, Usage, "usage takes Usage(...)"), model, paying.tariff)
         named = billed(None, 1, why, model, provider)
         return paying.call(self._live, named._replace(amounts=worst), start=start)

@@ -134,12 +134,12 @@ def _value(view: View, question: Question, reply: Reply) -> Json:
         if reply.state == "rejected":
             return None
         if reply.state == "approved":
-            raise BadInput(f"question {question.id} asks for an answer, not for an approval; say `remit answer`")
+            raise BadInput(f"question {question.id} asks for an answer, not for an approval; run `remit answer`")
         return accepted(question, asked["choices"], reply.value)
     if question.kind == "money":
         return None if reply.state == "rejected" else reply.value
     if reply.state == "answered":
-        raise BadInput(f"question {question.id} asks for an approval; say `remit approve` or `remit reject`")
+        raise BadInput(f"question {question.id} asks for an approval; run `remit approve` or `remit reject`")
     if reply.state == "rejected" or reply.value is None:
         return None
     return _changed(question, asked.get("shows", {}), reply.value)

@@ -138,7 +138,7 @@ async def together(do: Callable[[int], Coroutine[Any, Any, None]], count: int) -
     async with asyncio.TaskGroup() as group:
         tasks.extend(group.create_task(one(number)) for number in range(count))
     if errors:
-        raise ExceptionGroup("unhandled errors of what ran together", errors)
+        raise ExceptionGroup("unhandled errors of concurrent tasks", errors)
 
 
 class While:

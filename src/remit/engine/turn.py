@@ -498,7 +498,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
     async def _chosen(self, to: str | None, capability: str, ops: Callable[[str], list[str]]) -> str:
         """Return the agent for a capability; `ops` returns the operations of asking an agent."""
         if (to is None) == (not capability):
-            raise BadInput("say whom to ask, or which capability is needed: one of the two")
+            raise BadInput("pass either an agent or a capability")
         plain(capability, "a capability", 1_000)
         with self._live.verb():
             return await self._services.finder.choose(capability, self._live, ops)

@@ -235,9 +235,9 @@ def _breaker(event: Event) -> str:
 
 
 def _key_set(event: Event) -> str:
-    """Return text such as ": openai, sealed with master key 1a2b3c4d"."""
+    """Return text such as ": openai, encrypted with master key 1a2b3c4d"."""
     data = read(event, KeySet)
-    return f": {data['name']}, sealed with master key {data['key_id']}"
+    return f": {data['name']}, encrypted with master key {data['key_id']}"
 
 
 def _key_removed(event: Event) -> str:

@@ -157,7 +157,7 @@ def which_series(by: str, given: StatsFilter, now: int) -> tuple[Window, str | N
         stop = now if window.until is None else window.until
         since = stop - DAY if window.since is None else window.since
         if stop - since > _HOURS:
-            raise BadInput("a series by hour covers at most 31 days; give a later since, or say by='day'")
+            raise BadInput("a series by hour covers at most 31 days; give a later since, or pass by='day'")
         window = Window(since, window.until)
     return window, agent
 

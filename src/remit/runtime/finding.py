@@ -25,7 +25,7 @@ def task_of(view: View, given: str) -> Record:
     if given == LAST:
         newest = view.runs(1)
         if not newest:
-            raise NotFound("there are no runs yet; `remit run` and `remit submit` make one")
+            raise NotFound("there are no runs yet; `remit run` and `remit submit` start one")
         return newest[0].record
     record = view.record(_some(given)) or view.record(_only("task", given, _fitting(view, given, runs=False)))
     assert record is not None  # its id has just been read
@@ -73,11 +73,11 @@ def _only(what: str, given: str, fits: Sequence[str]) -> str:
         raise NotFound(f"there is no {_CALLED.get(what, what)} {shown(given)} in this workspace; {_LISTED[what]}")
     if len(fits) > 1:
         several = f"more than {_NAMED}" if len(fits) > _NAMED else str(len(fits))
-        raise NotFound(f"{several} {what}s fit {shown(given)}; say more of the id: {', '.join(fits[:_NAMED])}")
+        raise NotFound(f"{several} {what}s fit {shown(given)}; write more of the id: {', '.join(fits[:_NAMED])}")
     return fits[0]
 
 
 def _some(given: str) -> str:
     if not given:
-        raise BadInput("say which: an id, its beginning or its end, or `last`")
+        raise BadInput("pass an id, its beginning or its end, or `last`")
     return given

@@ -253,8 +253,8 @@ def guest_agent(guest: Any, about: Said) -> Registered:
     """Return a guest: an agent of another framework."""
     if brought := [name for name in _BROUGHT if name in about]:
         raise BadInput(
-            f"add takes no '{brought[0]}' for an agent of another framework, which brings its own; say it where the "
-            "agent is made"
+            f"add takes no '{brought[0]}' for an agent of another framework, which brings its own; set it where the "
+            "agent is created"
         )
     name = about.get("name") or getattr(guest, "name", None) or ""
     if not name:
@@ -326,7 +326,7 @@ def _settings(about: Said) -> Said:
     if "temperature" not in about:
         return given
     if "temperature" in given:
-        raise BadInput("temperature is said twice: as temperature=... and in settings; say it once")
+        raise BadInput("temperature is given twice: as temperature=... and in settings; pass it once")
     return {**given, "temperature": about["temperature"]}
 
 
@@ -437,7 +437,7 @@ def _repeats(given: object, tools: frozenset[str] | None) -> dict[str, Repeat]:
     """Return what happens to calls of tools that may have been made before a crash: by tool, or one word for all."""
     if isinstance(given, str):
         if tools is None:
-            raise BadInput("say repeat= by tool for this agent, {'search': 'again'}: its tools are not known yet")
+            raise BadInput("pass repeat= by tool for this agent, {'search': 'again'}: its tools are not known yet")
         return {tool: repeat_word(given, tool) for tool in tools}
     if not isinstance(given, Mapping):
         raise BadInput(f"repeat takes a dict of tools, such as {{'search': 'again'}}, not {shown(given)}")

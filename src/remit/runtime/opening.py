@@ -147,7 +147,7 @@ class Opening:
     def _shared(self, database: Database) -> Database:
         """Return the database that the caller opened, and will close."""
         if self.settings.system.journal_key and database.key is None:
-            raise BadInput("this database was opened without a journal key; say open_database(..., journal_key=...)")
+            raise BadInput("this database was opened without a journal key; call open_database(..., journal_key=...)")
         return database
 
     @property

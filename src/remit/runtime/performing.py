@@ -64,7 +64,7 @@ async def perform(workspace: Workspace, name: str, given: Mapping[str, Json], wh
     if call is None:
         raise NotFound("there is no such call")
     if strange := sorted(_OWN & given.keys()):
-        raise BadInput(f"{strange[0]} is not taken from a request")
+        raise BadInput(f"{strange[0]} cannot be set in a request")
     arguments = heard(call, given)
     if call.acts:
         arguments |= {"op": who.own(_text(arguments.get("op", ""), "op")), "by": who.actor(arguments.get("by", ""))}
@@ -94,7 +94,7 @@ async def _stay_within(workspace: Workspace, name: str, arguments: dict[str, Any
         arguments["within"] = checks.of_type(arguments.get("within", TOP), Bounds, _WITHIN) & who.bounds
     run = arguments.get("run" if name == "fork" else "task")
     if name in _GO_ON and (await workspace.tasks.get(cast("str", run)).status()).by != who.by:
-        raise Forbidden("this key has bounds, and may go on only from what it has started itself")
+        raise Forbidden("this key has bounds, so it can continue only what it has started itself")
 
 
 async def called(method: Callable[..., Awaitable[object]], name: str, arguments: Mapping[str, Any]) -> Any:

@@ -238,7 +238,7 @@ class Runtime(HasTeam):
         outside of one."""
         turn = current_turn()
         if turn is None:
-            raise BadInput("there is no turn here: rt.turn is for what an agent runs, such as its tools; say rt.run")
+            raise BadInput("there is no turn here: rt.turn is for what an agent runs, such as its tools; call rt.run")
         return cast("Turn", turn)
 
     # -- serving ------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def run(runtime: Runtime, agent: str, task: str = "", *, returns: object = None,
     of_type(runtime, Runtime, "remit.run takes a Runtime first")
     form = None if returns is None else forms().form_of(returns, "returns")
     if is_running():
-        raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
+        raise BadInput("an event loop is already running here; call `await runtime.run(...)`")
     try:
         outcome = asyncio.run(_run(runtime, agent, task, how))
         return outcome.unwrap() if form is None else forms().unwrapped(outcome, form)

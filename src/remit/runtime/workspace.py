@@ -216,7 +216,7 @@ class Workspace:
             who = canonical(asker)
             accepted = await engine.queue.begin_for(who, submission, most, session, under, narrower=ceiling)
         elif under != "":
-            raise BadInput("say in whose name: asker= is the agent that holds the task given as under=")
+            raise BadInput("pass asker=, the agent that holds the task given as under=")
         else:
             accepted = await engine.queue.begin(submission, most, session)
         return Task(engine.control, accepted.id, existing=accepted.existing)

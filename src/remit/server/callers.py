@@ -37,7 +37,7 @@ class Caller(NamedTuple):
     def must(self, scope: str) -> None:
         """Raise `Forbidden` unless its scopes permit this one."""
         if not self.may(scope):
-            raise Forbidden(f"this needs a key with the scope {scope}; `remit access` makes one")
+            raise Forbidden(f"this needs a key with the scope {scope}; `remit access make` creates one")
 
     def op(self, key: str) -> str:
         """Return the operation id of an Idempotency-Key: two keys of a workspace never share one."""

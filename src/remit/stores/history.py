@@ -94,7 +94,7 @@ class JournalQueries(Queries):
         if is_blob(text):
             row = self._one("blob_of", op=op)
             if row is None:
-                raise StoreError(f"what operation '{op}' answered is not there any more; run `remit doctor`")
+                raise StoreError(f"the recorded answer of operation '{op}' is missing; run `remit doctor`")
             text = cast("str", row[0])
         return None if text is None else decode(text)
 

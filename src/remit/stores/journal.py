@@ -293,10 +293,10 @@ class Journal:
     def _check_key(self, workspace: str, head: Head) -> None:
         """Raise `StoreError` if a journal is signed with another key: to its owner our events would look forged."""
         if self.key is None or not head.hash.startswith(self.key.mark):
-            which = "no key was given" if self.key is None else "this is another one"
+            which = "none was given" if self.key is None else "another one was given"
             raise StoreError(
-                f"the journal of '{workspace}' is sealed with a key and {which}; it can be read, and to write "
-                "give the key as REMIT_JOURNAL_KEY or System(journal_key=...)"
+                f"the journal of '{workspace}' is signed with a key and {which}; it can be read; to write, "
+                "pass the key as REMIT_JOURNAL_KEY or System(journal_key=...)"
             )
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
@@ -331,7 +331,7 @@ class Journal:
         try:
             events = self._append_all(view, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction must be rolled back
-            raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
+            raise StoreError(f"an event cannot be written to the tables: {type(error).__name__}: {error}") from error
         if besides is not None and events:  # a repeated operation has no events and changes nothing
             events += self._record(view, besides)
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))

@@ -161,7 +161,7 @@ async def test_settings_go_to_the_provider_with_every_request():
         ({"temprature": 1}, "there is no setting 'temprature' of a model; did you mean temperature?"),
         ({"temperature": "hot"}, "temperature is a number, such as 0.2, not 'hot'"),
         ({"temperature": True}, "temperature is a number, such as 0.2, not True"),
-        ({"max_tokens": 1}, "max_tokens is no part of settings: it stands beside it"),
+        ({"max_tokens": 1}, "max_tokens does not belong in settings: it stands beside it"),
         ([1], "settings takes a mapping, such as"),
     ],
 )
@@ -430,7 +430,7 @@ async def test_a_guest_hands_over():
 
 async def test_a_guest_that_leaves_calls_to_others_is_told_how_it_is_done_here():
     agent = own_agent(TestModel(), output_type=[str, DeferredToolRequests], tools=[Tool(add, requires_approval=True)])
-    with pytest.raises(AgentStopped, match="have the runtime ask for approval"):
+    with pytest.raises(AgentStopped, match="let remit ask for approval"):
         await work(guest(agent))
 
 

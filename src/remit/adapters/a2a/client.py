@@ -194,7 +194,7 @@ def _must_stay(remote: RemotePlace, card: AgentCard) -> None:
     except BadInput:
         places = []
     if not places or any(place != own for place in places):
-        raise RemoteFailed(f"the card of the agent at {remote.host} leads to another place, so nothing is sent there")
+        raise RemoteFailed(f"the card of the agent at {remote.host} names another host, so nothing is sent there")
 
 
 @contextmanager
@@ -229,7 +229,7 @@ def _tell_apart(host: str, error: Exception) -> NoReturn:
         raise RemoteFailed(f"{host} answered with HTTP {status}") from None
     if isinstance(error, A2AError) and not isinstance(error, A2AClientError | AgentCardResolutionError):
         raise RemoteFailed(f"{host} refused the request: {_line(error.message)}") from None
-    raise RemoteFailed(f"{host} did not answer as A2A asks ({type(error).__name__})") from None
+    raise RemoteFailed(f"{host} sent an answer that is not valid A2A ({type(error).__name__})") from None
 
 
 # -- the work -------------------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ class RemoteWork:
                 continue
             self._stream = _with_first(event, stream)
             return {"task": keepable(task), "context": keepable(context)}
-        raise RemoteFailed(f"{self._remote.host} took the task and said nothing")
+        raise RemoteFailed(f"{self._remote.host} accepted the task and returned nothing")
 
     async def _follow(self, _number: int, _step: int) -> dict[str, Json]:
         """Follow the remote task until it ends, or asks something. Return where it stopped."""

@@ -262,7 +262,7 @@ async def _taken(call: A2ACall, params: SendMessageRequest) -> str | Task:
         raise InternalError(NOT_NOW) from None
     except RemitError:  # bad input: its sentence may repeat what was sent
         raise InvalidParamsError(
-            "the message cannot be taken: a text or a value is too long, empty or too deep"
+            "the message cannot be accepted: a text or a value is too long, empty or too deep"
         ) from None
     if tells:
         look = await looked_at(call, task)

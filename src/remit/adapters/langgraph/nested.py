@@ -101,7 +101,7 @@ def _boxed_tool(mark: Governing, tool: BaseTool) -> BaseTool | None:
 def _refused(mark: Governing, model: BaseLLM) -> None:
     if not mark.allow:
         raise BadInput(
-            f"{type(model).__name__} is a completion model, which remit cannot govern; use a chat model, or say "
+            f"{type(model).__name__} is a completion model, which remit cannot govern; use a chat model, or pass "
             'rt.add(..., ungoverned="allow")'
         )
 

@@ -39,14 +39,14 @@ class Gate:
         """Return tools for the allowed offers. Raise `BadInput` if one is missing or has changed."""
         there = {offer.name: offer for offer in offers}
         if not self._allow:
-            raise BadInput(f"say which tools of {self._server} may be used, allow=[...]; it offers {_names(there)}")
+            raise BadInput(f"name the tools of {self._server} that may be used, allow=[...]; it offers {_names(there)}")
         for name in self._allow:
             if name not in there:
                 raise BadInput(
                     f"{self._server} has no tool {shown(name)}; it offers {_names(there)}{meant(name, there)}"
                 )
             if sum(offer.name == name for offer in offers) > 1:
-                raise BadInput(f"{self._server} offers several tools called {shown(name)}: nobody can tell them apart")
+                raise BadInput(f"{self._server} has several tools called {shown(name)}: remit cannot tell them apart")
         tools = [_tool(there[name], call(name)) for name in self._allow]
         for tool in tools:
             self._compare(tool)

@@ -124,7 +124,7 @@ class MCPServer:
         except Exception as error:  # noqa: BLE001 - anything that mcp and pydantic reject in an answer
             lines = [each for each in str(error).splitlines() if _MANUAL not in each]
             said = quoted(cut("\n".join(lines), _ERROR))
-            raise ToolFailed(f"{what} gave back what cannot be used: {type(error).__name__}: {said}") from None
+            raise ToolFailed(f"{what} returned a result that cannot be used: {type(error).__name__}: {said}") from None
         if result is None:
             raise ToolFailed(
                 f"{what} did not answer within {self.timeout:g} s and was told to stop; it may have been done"

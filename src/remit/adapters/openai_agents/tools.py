@@ -38,7 +38,7 @@ def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
     """
     if isinstance(tool, _OUT_OF_REACH) and not allow:
         raise BadInput(
-            f"'{tool.name}' is a {type(tool).__name__}, which remit cannot govern; make it a function tool, or say "
+            f"'{tool.name}' is a {type(tool).__name__}, which remit cannot govern; make it a function tool, or pass "
             'ungoverned="allow"'
         )
     if not isinstance(tool, FunctionTool):

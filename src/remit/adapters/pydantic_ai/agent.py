@@ -248,7 +248,7 @@ async def _delivered(run: Awaitable[AgentRunResult[Any]]) -> Any:
 
 def _result(output: object) -> Any:
     if isinstance(output, DeferredToolRequests):
-        raise AgentStopped("the agent left tool calls to somebody else; have the runtime ask for approval instead")
+        raise AgentStopped("the agent deferred tool calls; let remit ask for approval instead: approve_tools=")
     if isinstance(output, BaseModel):
         return output.model_dump(mode="json")
     return output if isinstance(output, str) else to_jsonable_python(output)
@@ -264,7 +264,7 @@ def settings_of(given: Mapping[str, Any], most: int) -> ModelSettings:
     known = ModelSettings.__annotations__.keys()
     for name in given:
         if name in _SETTINGS_ELSEWHERE:
-            raise BadInput(f"{name} is no part of settings: {_SETTINGS_ELSEWHERE[name]}")
+            raise BadInput(f"{name} does not belong in settings: {_SETTINGS_ELSEWHERE[name]}")
         if name not in known and not str(name).startswith(_PROVIDERS):
             raise BadInput(
                 f"there is no setting {shown(name)} of a model{meant(name, known)}; settings of one provider begin "
@@ -308,6 +308,6 @@ def _unlike(tools: list[AnyTool], name: str) -> list[AnyTool]:
     seen: set[str] = set()
     for tool in tools:
         if tool.name in seen:
-            raise BadInput(f"agent {name} has two tools named {tool.name}; name one of them otherwise")
+            raise BadInput(f"agent {name} has two tools named {tool.name}; rename one of them")
         seen.add(tool.name)
     return tools

@@ -91,8 +91,8 @@ class Circles(NamedTuple):
         is_like_them = live.attempt.asked_how != "delegate" and talk.rounds.has_refusals
         if strikes >= (1 if is_like_them else self.rules.strikes):
             raise Circled(
-                f"'{remit.holder}' was stopped: its latest tasks in this run were, and this one has come to nothing "
-                "new either",
+                f"'{remit.holder}' was stopped: its latest tasks in this run were stopped too, and this one has "
+                "brought no new result either",
                 rule="repeat",
             )
 

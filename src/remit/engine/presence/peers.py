@@ -210,7 +210,7 @@ def _last(view: View) -> int:
 def _wrong(now: int, other: str) -> StoreError:
     return StoreError(
         f"this machine's clock says {_shown(now)}, but {other}; by a wrong clock tasks fail or wait forever, so "
-        "nothing is written: set the clock, or say REMIT_CHECK_CLOCK=no or System(check_clock=False) if it is the "
+        "nothing is written: set the clock, or set REMIT_CHECK_CLOCK=no or System(check_clock=False) if it is the "
         "other that is wrong"
     )
 

@@ -129,7 +129,7 @@ class TaskControl:
         told = await self._ground.store.read(look)
         if told is None:  # it ended before its steps were recorded
             outcome.unwrap()
-            raise NotFound(f"what became of the steps of task {outcome.id} is not on record")
+            raise NotFound(f"the outcome of the steps of task {outcome.id} is not on record")
         return told
 
     # -- cancelling ---------------------------------------------------------------------------------------------

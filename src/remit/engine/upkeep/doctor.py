@@ -143,7 +143,7 @@ class _Seals:
         self._key_of(event)
         if not self.broken and not self._proven(event, head):
             missing = event.seq - head.seq - 1
-            why = f"{missing} before it are missing" if missing else "it was changed after it was sealed"
+            why = f"{missing} before it are missing" if missing else "it was changed after it was written"
             self.broken.append(f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}")
 
     def _key_of(self, event: Event) -> None:
@@ -151,13 +151,11 @@ class _Seals:
         if event.hash.startswith(self._mark) and (self._mark or not event.hash.startswith(KEYED)):
             return
         if self._mark:
-            self.broken.append(
-                f"event {event.seq} ({event.kind}) is not sealed with the key that the events before it were"
-            )
+            self.broken.append(f"event {event.seq} ({event.kind}) is not signed with the key of the events before it")
             return
         self._mark = event.hash[: event.hash.find("-", len(KEYED)) + 1] or KEYED
         if self._key is not None and self._mark != self._key.mark:
-            self.broken.append(f"from event {event.seq} on the journal is sealed with another key than the one given")
+            self.broken.append(f"from event {event.seq} on the journal is signed with another key than the one given")
 
     def _proven(self, event: Event, head: Head) -> bool:
         if self._mark and self._key is None:
@@ -168,11 +166,11 @@ class _Seals:
     def end(self) -> None:
         if self._unproven and not self.broken:
             self.notices.append(
-                f"{self._unproven} events are sealed with a key that was not given, so they could not be verified; "
+                f"{self._unproven} events are signed with a key that was not given, so they could not be verified; "
                 "give it as REMIT_JOURNAL_KEY"
             )
         if self._key is not None and not self._mark and not self.broken:
-            self.notices.append("no event is sealed with the key yet; if the key is not new, the journal was replaced")
+            self.notices.append("no event is signed with the key yet; if the key is not new, the journal was replaced")
 
 
 class _Moves:
@@ -443,7 +441,7 @@ class _Blobs:
         text = view.blob(event.seq)
         self._seen += text is not None
         if text is None or blob_reference(text) != event.answer:
-            what = "is missing" if text is None else "was changed after it was sealed"
+            what = "is missing" if text is None else "was changed after it was written"
             self._wrong.append(f"the answer of event {event.seq} ({event.kind}) {what}")
 
     def wrong(self, view: View) -> list[str]:

@@ -261,7 +261,7 @@ async def must_have_started(call: HttpCall[Any, Any]) -> None:
     the run: a retry or a fork has the bounds of its run, which may be wider than the caller's."""
     await _seen(call)
     if call.caller.bounds is not TOP and (await call.workspace.tasks.get(call.id).status()).by != call.caller.by:
-        raise Forbidden("this key has bounds, and may go on only from what it has started itself")
+        raise Forbidden("this key has bounds, so it can continue only what it has started itself")
 
 
 def _must_be_own(call: HttpCall[Any, Any], status: Status) -> None:

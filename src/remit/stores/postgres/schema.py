@@ -54,7 +54,7 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
     if _version(connection, where) == newest():
         return
     if not migrate:
-        raise NotFound(f"there is no store of this version at {where}; start a run that makes one")
+        raise NotFound(f"there is no store of this version at {where}; start a run, which creates one")
     with connection.transaction():
         connection.execute(STATEMENTS["migrating"], (_MIGRATING,))
         version = _version(connection, where)
@@ -82,8 +82,9 @@ def _refuse_strangers(connection: Connection, where: str) -> None:
     if strangers:
         who = ", ".join(strangers)
         raise NotAStore(
-            f"{where} has a schema `remit` into which others could put what we would run: {who}. Have the schema and "
-            "all in it owned by this user or by the owner of the database, and let nobody else CREATE in it"
+            f"{where} has a schema `remit` in which other users can create code that remit would run: {who}. Let "
+            "this user or the owner of the database own the schema and everything in it, and let no other "
+            "user CREATE in it"
         )
 
 

@@ -432,7 +432,7 @@ class Browser:
             finally:
                 self._give_back(browse, reader)
             if browse.abandoned:
-                raise StoreError("nobody waits for this look any more")  # never seen by a caller
+                raise StoreError("this query was abandoned")  # never seen by a caller
 
     def _take(self, browse: _Browse[Any]) -> ReadingConnection:
         with forks.opening(), self._state:  # no read starts during a fork

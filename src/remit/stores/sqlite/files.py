@@ -100,7 +100,7 @@ def _refuse_links(path: Path) -> None:
 
 def _make(path: Path, *, create: bool) -> None:
     if not create:
-        raise NotFound(f"there is no store at {path}; say which with --store, or start a run that makes one")
+        raise NotFound(f"there is no store at {path}; name it with --store, or start a run, which creates one")
     if not path.parent.is_dir():
         raise NotAStore(f"{path.parent} is not a folder, so no store can be made in it")
     try:
