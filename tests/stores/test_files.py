@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
+import anyio
 import pytest
 
 import remit
@@ -18,12 +19,12 @@ from remit.core.entry import Draft
 from remit.core.events import Event
 from remit.core.projection import Tables
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
-from remit.ports import Span, Store, View
+from remit.ports import Decision, Span, Store, View
 from remit.runtime.workspace import opening_of
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.database import SqliteDatabase
-from remit.stores.sqlite.schema import APPLICATION_ID
-from remit.testing.clauses.making import answer_or_error, check_journal, journal, putting, value_of
+from remit.stores.sqlite.schema import APPLICATION_ID, newest
+from remit.testing.clauses.making import answer_or_error, check_journal, entry_event, journal, putting, value_of
 
 OTHER = Path(__file__).parent / "other.py"
 BIG = "x" * 4_000
@@ -176,6 +177,39 @@ def test_a_read_only_file_is_refused(path: Path):
     fill(path)
     path.chmod(0o444)
     left_as_it_is(path, StoreError, r"read-only; .*chmod u\+w")
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("store.read-only")
+@pytest.mark.parametrize("open_elsewhere", [False, True])
+async def test_a_read_only_file_can_be_looked_at_and_not_written(path: Path, open_elsewhere: bool):
+    writer = SqliteDatabase(path)
+    await writer.store("default").tx("one", lambda view: Decision(1, (entry_event(view, Draft("notes", "a", 1)),)))
+    if not open_elsewhere:  # its last writer has left no log
+        writer.close()
+    await anyio.Path(path).chmod(0o400)
+    with closing(SqliteDatabase(path, create=False)) as database:
+        store = database.store("default")
+        assert await store.read(lambda view: view.head().seq) == 1
+        assert await store.browse(lambda view: view.head().seq) == 1
+        with pytest.raises(StoreError, match="read-only; remit needs to write to it"):
+            await store.tx("two", lambda view: Decision(1, (entry_event(view, Draft("notes", "b", 1)),)))
+        if open_elsewhere:  # changes by others are seen
+            await writer.store("default").tx(
+                "b", lambda view: Decision(1, (entry_event(view, Draft("notes", "c", 1)),))
+            )
+        assert await store.read(lambda view: view.head().seq) == 1 + open_elsewhere
+    writer.close()
+
+
+@pytest.mark.rule("store.read-only")
+def test_a_read_only_file_with_an_older_schema_says_what_to_do(path: Path):
+    fill(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {newest() - 1}")
+    path.chmod(0o400)
+    with pytest.raises(StoreError, match=r"the file is read-only, so it cannot be migrated; copy it to a folder"):
+        SqliteDatabase(path, create=False)
 
 
 @pytest.mark.rule("input.text")

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import starmap
+from pathlib import Path
 from typing import Any, Final, Generic, Never, Self, TypeVar
 
 from remit.core.events import Event, Head
@@ -24,12 +25,20 @@ T = TypeVar("T")
 _APPEND: Final = query("append").sql
 
 
-def connect(where: str) -> sqlite3.Connection:
-    """Open a connection that begins and commits only explicitly."""
+def connect(where: str, looks: str = "") -> sqlite3.Connection:
+    """Open a connection that begins and commits only explicitly. With `looks`, open an absolute path as it says."""
+    address = f"{Path(where).as_uri()}?{looks}" if looks else where
     try:
         # Two threads use the writing connection, never at the same time: the loop's for SQL, the committer's for
         # COMMIT.
-        return sqlite3.connect(where, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=0)
+        return sqlite3.connect(
+            address,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            timeout=0,
+            uri=bool(looks),
+        )
     except sqlite3.Error as error:
         raise translated(error, where) from error
 
@@ -37,12 +46,20 @@ def connect(where: str) -> sqlite3.Connection:
 class WritingConnection:
     """Begins, applies operations, commits or rolls back. It implements the journal's `Sql`."""
 
-    def __init__(self, where: str, path: str, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
+    def __init__(
+        self,
+        where: str,
+        path: str,
+        connection: sqlite3.Connection,
+        fault: Fault,
+        known: KnownSchema,
+        looks: str = "",
+    ) -> None:
         self._where = where
         self._journal = Journal(self, fault)
         self._lasting = where != MEMORY
         self._known = known
-        self.place = Whereabouts(where, path, lasting=self._lasting)
+        self.place = Whereabouts(where, path, lasting=self._lasting, looks=looks)
         self._transaction = threading.Lock()  # held during a transaction on a file, so that a fork can wait for its end
         self._holds = False  # whether a transaction holds the lock above
         self._changes = 0  # rows changed before the open transaction began
@@ -445,7 +462,7 @@ class Browser:
 
     def _open(self) -> ReadingConnection:
         self._place.check_file()
-        connection = connect(self._place.path)
+        connection = connect(self._place.path, self._place.looks)
         try:
             connection.execute(f"PRAGMA busy_timeout = {int(self._seconds * 1000)}")
             connection.execute("PRAGMA query_only = ON")

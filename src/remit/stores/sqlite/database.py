@@ -35,11 +35,12 @@ from remit.stores.sqlite.files import (
     Whereabouts,
     advice,
     identity,
+    looks_at,
     others,
     prepare,
     translated,
 )
-from remit.stores.sqlite.schema import recognised, set_up
+from remit.stores.sqlite.schema import must_be_newest, recognised, set_up
 from remit.stores.views import SqlView
 
 if TYPE_CHECKING:
@@ -391,15 +392,17 @@ class SqliteDatabase:
         if self.lasting:
             forks.refuse_unsafe(self.path)
             prepare(Path(self.where), create=create)
-        connection = connect(self.path)
+        self._looks = looks_at(Path(self.path)) if self.lasting and not create else ""
+        connection = connect(self.path, self._looks)
         try:
-            set_up(connection, self.where, self._busy_seconds)
+            self._set_up(connection)
             known = KnownSchema(self.where, schema.newest())
             if self.lasting:
-                self.writer = WritingConnection(self.where, self.path, connection, fault, known)
+                self.writer = WritingConnection(self.where, self.path, connection, fault, known, self._looks)
             else:
                 self.writer = MemoryConnection(connection, fault, known)
-            self.reader = ReadingConnection(self.where, connect(self.path) if self.lasting else connection, known)
+            reading = connect(self.path, self._looks) if self.lasting else connection
+            self.reader = ReadingConnection(self.where, reading, known)
             if self.lasting:
                 self._prepare_reader()
             self._browser = Browser(self.where, self.writer.place, known, self._busy_seconds)
@@ -408,6 +411,12 @@ class SqliteDatabase:
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self.where) from error
             raise
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        if self._looks:
+            must_be_newest(connection, self.where)
+        else:
+            set_up(connection, self.where, self._busy_seconds)
 
     def _prepare_reader(self) -> None:
         """Let the reading connection only read, and wait for a moment: a write does not lock it out, but another
@@ -481,10 +490,10 @@ class SqliteDatabase:
             self.writer.go_on()
 
     def _connect(self) -> None:
-        connection = connect(self.path)
-        set_up(connection, self.where, self._busy_seconds)
+        connection = connect(self.path, self._looks)
+        self._set_up(connection)
         self.writer.use(connection)
-        self.reader.connection = connect(self.path)
+        self.reader.connection = connect(self.path, self._looks)
         self._prepare_reader()
 
     def contents(self, workspace: str) -> "FileContents":

@@ -14,6 +14,7 @@ MEMORY: Final = ":memory:"
 _POSIX: Final = os.name == "posix"  # elsewhere the file mode has no permissions
 COMPANIONS: Final = ("-wal", "-shm", "-journal")
 ARTIFACTS: Final = "-artifacts"  # the folder of their contents has the name of the store and this
+_WRITES: Final = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _SHARED: Final = (("read", stat.S_IRGRP | stat.S_IROTH), ("written", stat.S_IWGRP))
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
@@ -24,7 +25,10 @@ _MEANING: Final = {
     ),
     "SQLITE_NOTADB": "it is not a SQLite database, so it is not a remit store; it was left as it is",
     "SQLITE_BUSY": "another process holds the file; try again, or stop it",
-    "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
+    "SQLITE_CANTOPEN": (
+        "the file cannot be opened; is its folder there and writable? To look at a store with a -wal beside it that is "
+        "read-only, copy both to a folder that you can write to"
+    ),
     "SQLITE_IOERR_SHMSIZE": "the file {where}-shm beside it cannot be made larger; the disk may be full ({name})",
     "SQLITE_IOERR": "the disk could not be read or written ({name}); look at it, then try again",
 }
@@ -65,12 +69,31 @@ def prepare(path: Path, *, create: bool) -> None:
     if not path.is_file():
         raise NotAStore(f"{path} is not a regular file; a store is a file")
     mode = path.stat().st_mode
-    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+    if create and not mode & _WRITES:
         raise StoreError(f"{path} is read-only; remit needs to write to it (chmod u+w {path})")
+    if create and _is_read_only(path):
+        raise StoreError(f"{path} or its folder is read-only; remit needs to write to both")
     if _POSIX and mode & stat.S_IWOTH:
         raise StoreError(
             f"{path} can be written by everyone on this machine, so nothing in it can be trusted (chmod o-w {path})"
         )
+
+
+def looks_at(path: Path) -> str:
+    """Return how SQLite opens a store that can only be looked at, or "" for one that can be written.
+
+    A store without a write-ahead log is taken to stay as it is, because SQLite could not make the files beside it that
+    tell it about changes."""
+    if not _is_read_only(path):
+        return ""
+    return "mode=ro" if identity(f"{path}-wal") or identity(f"{path}-shm") else "mode=ro&immutable=1"
+
+
+def _is_read_only(path: Path) -> bool:
+    """Whether a file is read-only, or its folder is and no process has left the file there that SQLite needs."""
+    if not path.stat().st_mode & _WRITES or not os.access(path, os.W_OK):
+        return True
+    return not os.access(path.absolute().parent, os.W_OK) and identity(f"{path}-shm") is None
 
 
 def others(where: str) -> list[str]:
@@ -128,11 +151,12 @@ Identity: TypeAlias = tuple[int, int]  # the device and the number of a file
 
 class Whereabouts:
     """The files of one store, as they were when it was opened. A store in memory has none. `path` finds them from every
-    folder that the process changes to; `where` is the name for people."""
+    folder that the process changes to; `where` is the name for people. `looks` says how a read-only store is opened."""
 
-    def __init__(self, where: str, path: str, *, lasting: bool) -> None:
+    def __init__(self, where: str, path: str, *, lasting: bool, looks: str = "") -> None:
         self._where = where
         self.path = path
+        self.looks = looks
         self._wal_name = f"{path}-wal"
         self._shared_name = f"{path}-shm"
         self._lasting = lasting

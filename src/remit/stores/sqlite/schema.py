@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any, Final
 
 from remit.core.values import shown
-from remit.errors import NewerStore, NotAStore
+from remit.errors import NewerStore, NotAStore, StoreError
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.files import MEMORY, is_busy
 
@@ -35,6 +35,16 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
             run(f"PRAGMA {pragma}")
         _migrate(connection, where)
     run("PRAGMA busy_timeout = 0")
+
+
+def must_be_newest(connection: sqlite3.Connection, where: str) -> None:
+    """Raise if a store that can only be looked at has another schema than this remit."""
+    version = recognised(connection, where)
+    if version != newest():
+        raise StoreError(
+            f"{where} has schema {version}, this remit has {newest()}, and the file is read-only, so it cannot be "
+            "migrated; copy it to a folder that you can write to, with its -wal if it has one"
+        )
 
 
 def pragmas(platform: str) -> list[str]:
