@@ -153,7 +153,7 @@ def _patience(response: httpx.Response) -> float:
 
 
 def _data(response: httpx.Response, where: str, given: dict[str, Json]) -> dict[str, Any]:
-    """Return the JSON of an answer. Raise the error that the server tells."""
+    """Return the JSON of an answer. If the server reports an error, raise it."""
     try:
         data: Any = response.json()
     except ValueError:

@@ -1,7 +1,7 @@
-"""What this process commits, told to observers such as OpenTelemetry and Prometheus, on a thread of their own.
+"""The events that this process commits, passed to observers such as OpenTelemetry and Prometheus on a separate thread.
 
-A store passes each event to the process that committed it, and to no other. So every task, model request and tool call
-is told once, whatever number of processes work on the store.
+A store passes each event only to the process that committed it. So observers get every task, model request and tool
+call once, whatever number of processes work on the store.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class EndedTask(NamedTuple):
 
 
 class Observer(Protocol):
-    """Is told on the thread of the telemetry: it may block, and delays no task."""
+    """Gets events on the telemetry thread. It may block; that delays no task."""
 
     def committed(self, events: Sequence[Event], agents: Agents) -> None:
         """Learn of the events of one operation."""
@@ -87,7 +87,7 @@ class Observer(Protocol):
         ...
 
     def dropped(self, number: int) -> None:
-        """Learn that so many facts were dropped, because the observers were too slow."""
+        """Count events that were dropped because the observers were too slow."""
         ...
 
     def rest(self) -> None:
@@ -209,7 +209,7 @@ class Telemetry:
             await asyncio.wait(loads)
 
     def stop(self) -> None:
-        """Stop following. Observers are told what has been committed so far."""
+        """Stop following, after the observers have got everything that is committed so far."""
         self._unwatch()
         for one in self._followings:
             one.stop()

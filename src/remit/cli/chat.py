@@ -138,7 +138,7 @@ async def _chat(talk: Talk) -> int:
 
 
 async def _obey(talk: Talk, command: str) -> Talk:
-    """Carry out a command of the chat. Return the talk as it goes on."""
+    """Run a command of the chat, such as /new. Return the conversation after it."""
     match command:
         case "/help":
             aside().print(Text(_HELP))

@@ -1,4 +1,4 @@
-"""What a shell completes: ids, agents and teams. A completer that cannot find anything offers nothing."""
+"""Shell completion of ids, agents and teams. A completer that finds nothing offers nothing."""
 
 import asyncio
 import re

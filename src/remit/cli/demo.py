@@ -80,7 +80,7 @@ def demo(
 
 
 class Answering(NamedTuple):
-    """Who answers the question: the person, here or in the dashboard, or the script after a while."""
+    """How the demo's question is answered: by the person, here or in the dashboard, or by the script after a delay."""
 
     ask: bool
     pace: float

@@ -1,4 +1,4 @@
-"""What an operator sees of a worker or a server: telemetry as the environment sets it, metrics on a port, and logs as
+"""Observability of a worker or a server: telemetry as the environment configures it, metrics on a port, and logs as
 JSON."""
 
 from __future__ import annotations

@@ -83,9 +83,9 @@ def must_have_server() -> None:
 async def open_server(
     workspace: Workspace, address: ServeAddress, team: Runtime | None = None, *, or_any: bool = False
 ) -> AsyncGenerator[OpenServer]:
-    """Listen for the workspaces of a store, with a token if only this machine reaches the address. With `or_any`, take
-    any port if that of the address is in use. The links of the team's channels are answered, too. Raise `BadInput` if
-    other machines reach the address and nobody has a key."""
+    """Listen for requests to the workspaces of a store and to the links of the team's channels. If only this machine
+    reaches the address, create a token. With `or_any`, use any free port if the port is in use. Raise `BadInput` if
+    other machines reach the address and the store has no access key."""
     from remit.server.app import create_app
     from remit.server.auth import StoreDoorkeeper, has_access
     from remit.server.callers import TokenDoorkeeper

@@ -150,7 +150,8 @@ def seal(
 
 
 def genuine(event: Event, head: Head, key: SealKey | None = None) -> bool:
-    """Whether the event is exactly the one that was sealed after `head`. An event sealed with a key needs that key."""
+    """Whether the event is exactly the one that was written after `head`. An event that is signed with a key can be
+    checked only with that key."""
     unsealed = Unsealed(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
     with_key = key if event.hash.startswith(KEYED) else None
     return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer), with_key)

@@ -97,8 +97,8 @@ class Redaction:
         return text
 
     def split(self, text: str) -> tuple[str, str]:
-        """Return the beginning of a text that goes on, redacted, and the rest, which may be part of a secret: it is to
-        be put in front of what comes next."""
+        """Return the beginning of a text that is not complete yet, redacted, and the rest, which may be the beginning
+        of a secret. Put the rest in front of the text that follows."""
         cut = len(text)
         for secret in self._secrets:
             cut = min(cut, _beginning(secret, text))

@@ -76,7 +76,8 @@ def deadline_of(when: object) -> int:
 
 
 class Delay(NamedTuple):
-    """When a queued task may start: so many microseconds after its request, or at a moment. The other one is 0."""
+    """When a queued task may start: a number of microseconds after its request, or a point in time. The other one is
+    0."""
 
     after: int = 0
     at: int = 0
@@ -168,7 +169,7 @@ class Schedule(NamedTuple):
 
     @property
     def led_as(self) -> str:
-        """What its task is: "plan", "team", or "" for a task of its agent."""
+        """The kind of its task: "plan", "team", or "" for a task of its agent."""
         lead = cast("dict[str, Json] | None", self._requested.get("lead"))
         if lead is None:
             return ""

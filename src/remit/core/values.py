@@ -251,8 +251,9 @@ def copied(value: Json) -> Json:
 
 
 class NotJson(Exception):
-    """What is wrong with a part of a value, or, with a `noun`, what the part is and what to use instead. The place is
-    added on the way out, so that valid values pay nothing for it."""
+    """A value that is not JSON: what is wrong with a part of it or, with a `noun`, what the part is and what to use
+    instead. The callers add the place of the part while the exception passes, so that valid values pay nothing for
+    it."""
 
     def __init__(self, wrong: str, about: str = "", *, noun: str = "") -> None:
         super().__init__()

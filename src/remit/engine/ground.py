@@ -22,10 +22,10 @@ class AnswerUnderWay(Protocol):
 
 
 class Ears:
-    """The listeners to the words of models in this process, and the answers under way that are streamed.
+    """The listeners to streamed text of models in this process, and the answers that are being streamed.
 
-    A listener that joins in the middle of an answer is told first what was said so far. Answers that begin soon after
-    the last listener has left are streamed, too: it may come back. Otherwise nothing is streamed without a listener.
+    A listener that joins in the middle of an answer first gets the text so far. Answers are streamed while there is a
+    listener, and shortly after the last one has left, because it may come back.
     """
 
     __slots__ = ("_ticks", "_until", "awake", "hearing", "lock", "speeches")

@@ -92,7 +92,7 @@ class GetsMoney(Protocol):
         ...
 
     async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
-        """Whether a run goes on that has money for one more answer only: a person has given more."""
+        """Ask a person for more money if the run can pay for only one more answer. Return whether the run got more."""
         ...
 
 

@@ -412,12 +412,10 @@ class PeopleVerbs:
         default: str | None = None,
         timeout: SpanGiven | None = None,  # noqa: ASYNC109 - the timeout of the question, which outlives this process
     ) -> str:
-        """Ask a person, and wait for the answer: `await turn.ask_human("Which?", ["red", "blue"], default="red")`.
-
-        With `choices`, the answer is one of them. If no one answers within `timeout` seconds [default: seven days],
+        """Ask a person, and wait for the answer: `await turn.ask_human("Which?", ["red", "blue"], default="red")`. With
+        `choices`, the answer is one of them. If no person answers within `timeout` seconds [default: seven days],
         return the `default`; without one, raise `Refused`. The question is stored: in a rerun, the task gets the
-        recorded answer.
-        """
+        recorded answer."""
         draft = asked_by_agent(question, choices, default)
         if timeout is not None:
             draft = draft._replace(seconds=span(timeout, "timeout") / SECOND)

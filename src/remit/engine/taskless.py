@@ -31,7 +31,8 @@ from remit.errors import Refused
 
 
 class TasklessRights(NamedTuple):
-    """Who reads and writes without a task: a card, or the owner if it is None; and what both and the ceiling permit."""
+    """The rights of a caller that reads and writes without a task: those of a card, or of the owner if it is None,
+    within the ceiling."""
 
     card: Card | None
     sees: Sees

@@ -568,8 +568,8 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         return await self._services.talking().talking.begin(self._live, begins, name)
 
     async def kept_answers(self) -> list[KeptAnswer]:
-        """Return all that earlier attempts of this turn told models, with the answers, the oldest first. Where no
-        answer came, its text is empty. Nothing is returned in the first attempt."""
+        """Return the model requests and the answers of earlier attempts of this turn, the oldest first. A request
+        without an answer has an empty text. In the first attempt, the list is empty."""
         self._live.must_be_at_work()
         return await self._services.talking().talking.kept(self._live)
 

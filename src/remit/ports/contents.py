@@ -68,6 +68,6 @@ class Contents(Protocol):
         ...
 
     def clearing(self, *, make: bool = False) -> Clearing | None:
-        """Begin to remove contents. Return None if a process is saving one: then try again later. With `make`, nobody
-        saves meanwhile even if there was no content before."""
+        """Start to remove contents. Return None if a process is saving one: try again later then. With `make`, keep
+        processes from saving meanwhile even if there was no content before."""
         ...

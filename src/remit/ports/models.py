@@ -63,7 +63,7 @@ class Listeners(Protocol):
     """The listeners to the words of models in this process, as a store connects another process with them."""
 
     def add(self, hear: "Callable[[TextChunk], None]") -> None:
-        """Pass pieces of answers to a listener. It is told first what the answers under way have said so far."""
+        """Pass streamed text to a listener. It first gets the text so far of the answers that are being streamed."""
 
     def remove(self, hear: "Callable[[TextChunk], None]") -> None: ...
 

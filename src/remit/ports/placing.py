@@ -1,4 +1,5 @@
-"""Databases that share workspaces: what one tells about their placement, and how a workspace is moved between two."""
+"""Databases that share workspaces: the records of which database has which workspace, and moving a workspace between
+two."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self

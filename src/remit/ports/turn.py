@@ -66,7 +66,7 @@ class TalkLike(Protocol):
         ...
 
     async def tell(self, told: str, results: int) -> None:
-        """Record in `told` so many results of tools that the next request brings to the model, before it is asked."""
+        """Record `told`, with this number of tool results, before the next request sends them to the model."""
         ...
 
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
@@ -156,7 +156,7 @@ class TurnLike(Protocol):
         ...
 
     async def kept_answers(self) -> list[KeptAnswer]:
-        """Return all that earlier attempts of this turn told models, with the answers, the oldest first."""
+        """Return the model requests and the answers of earlier attempts of this turn, the oldest first."""
         ...
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:

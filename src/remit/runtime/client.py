@@ -86,7 +86,7 @@ class RemoteWire(Protocol):
     def where(self) -> str: ...
     @property
     def is_private(self) -> bool:
-        """Whether nobody on the way can read what is sent."""
+        """Whether the connection is encrypted or stays on this machine."""
         ...
 
     async def call(self, name: str, given: dict[str, Json]) -> Json:
@@ -106,7 +106,8 @@ class RemoteWire(Protocol):
 
 
 class SentFile(NamedTuple):
-    """What goes along with a file that is sent: what it is, who sends it, and whether it can be read `again`."""
+    """The properties of an uploaded file: name, media type and trust, its sender, and whether it can be read `again`
+    for a retry."""
 
     name: str
     media_type: str
@@ -521,7 +522,7 @@ class RemoteWorkspace:
 
     @cached_property
     def looks(self) -> WorkspaceLooks:
-        """What people look at."""
+        """Lists and details of the workspace, as commands and dashboards show them."""
         return cast("WorkspaceLooks", RemoteGroup(self._wire, "looks"))
 
     @keywords(Submitting)
@@ -552,7 +553,7 @@ class RemoteWorkspace:
         op: str = "",
         by: str = "",
     ) -> Task:
-        """Start a new run that goes on from an event of another one."""
+        """Start a new run that continues another one from one of its events."""
         given = {"data": data, "answer": answer}
         other = {name: value for name, value in given.items() if value is not ...}
         return await self._made("fork", run, at, task=task, op=op, by=by, **other)

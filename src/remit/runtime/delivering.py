@@ -63,7 +63,7 @@ class _Found(NamedTuple):
 
 
 class Taken(Protocol):
-    """What a hook answered."""
+    """The answer of a hook's address to a delivery."""
 
     @property
     def status(self) -> int: ...
@@ -72,7 +72,7 @@ class Taken(Protocol):
 
 
 class Sender(Protocol):
-    """What sends a message to an address."""
+    """Sends a message to an address."""
 
     async def post(self, url: str, content: bytes, headers: Mapping[str, str]) -> Taken: ...
 
@@ -212,8 +212,8 @@ class Follower:
                 return True
 
     async def _submit(self, found: _Found) -> int:
-        """Submit the deliveries of a page, some at a time, so that nobody else waits for all of them. Return their
-        number."""
+        """Submit the deliveries of a page in small groups, so that other tasks of this process do not wait for all of
+        them. Return the number of deliveries."""
         count, wanted = 0, self._wanted(found)
         while some := [*islice(wanted, _TOGETHER)]:
             count += len(some)
@@ -278,8 +278,8 @@ class Follower:
         return await self._taken(turn, self._carrier.send(hook, secrets, number, turn.task.encode()))
 
     async def _push(self, turn: TurnLike, hook: Hook) -> str:
-        """Send a task of A2A as it is now. Afterwards, an address that was told of its end is forgotten; so is one
-        whose key does not count any more, or that cannot be reached."""
+        """Send the present state of an A2A task to an address. Delete the address afterwards if the task has ended, its
+        access key is no longer valid, or it cannot be reached."""
         pushes = Pushes(self._opening)
         target = await pushes.target(hook)
         try:

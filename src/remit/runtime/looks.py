@@ -124,8 +124,8 @@ class PublishedCard(NamedTuple):
 
 
 class WorkspaceLooks:
-    """What people look at. Where a method takes a `part`, it is an id, a unique prefix or suffix of it, or `last`; if
-    no or more than one id fits, the method raises `NotFound`."""
+    """Lists and details of a workspace, as commands and dashboards show them. Where a method takes a `part`, it is an
+    id, a unique prefix or suffix of it, or `last`; if no id or more than one fits, the method raises `NotFound`."""
 
     __slots__ = ("_opening",)
 

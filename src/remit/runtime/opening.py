@@ -201,7 +201,8 @@ class Opening:
         return self._records
 
     def _announce(self, store: Store) -> None:
-        """Filter the log and tell the watchers of this process, once: for the first reader or the engine."""
+        """Install the redaction of the log and notify the watchers of this process, once: when the first reader or the
+        engine opens."""
         if self._is_announced:
             return
         self._is_announced = True

@@ -24,9 +24,9 @@ _LISTED: Final = 100  # tasks whose questions are listed
 
 @dataclass(frozen=True, slots=True)
 class Outsider:
-    """Who calls from outside. `card` is the card that it acts as; "" for the owner of the workspace. `session` is the
+    """A caller outside remit. `card` is the card that it acts as, "" for the owner of the workspace. `session` is the
     session of everything that it starts, `bounds` limit that, and `by` is its name in the journal. `answers` says
-    whether the person at the client may decide what its tasks ask."""
+    whether the person at the client may answer questions of its tasks."""
 
     workspace: Workspace
     session: str

@@ -88,8 +88,8 @@ async def _must_be_own(workspace: Workspace, task: Any, who: ActsFor) -> None:
 
 
 async def _stay_within(workspace: Workspace, name: str, arguments: dict[str, Any], who: ActsFor) -> None:
-    """Put the caller's bounds on the runs of a schedule. Raise `Forbidden` if a call goes on from a run that another
-    has started: it would have the bounds of that run."""
+    """Apply the caller's bounds to the runs of a schedule. Raise `Forbidden` if the call would continue a run that
+    another caller has started: the new run would have the bounds of that run."""
     if name in _SCHEDULED:
         arguments["within"] = checks.of_type(arguments.get("within", TOP), Bounds, _WITHIN) & who.bounds
     run = arguments.get("run" if name == "fork" else "task")

@@ -172,7 +172,7 @@ class Workspace:
 
     @cached_property
     def looks(self) -> WorkspaceLooks:
-        """What people look at, as commands and servers show it: lists, details, conversations."""
+        """Lists, details and conversations of the workspace, as commands and dashboards show them."""
         from remit.runtime.looks import WorkspaceLooks
 
         return WorkspaceLooks(self._opening)
@@ -286,12 +286,13 @@ class Workspace:
         op: str = "",
         by: str = "",
     ) -> Task:
-        """Start a new run that has everything that another one had recorded up to an event, and goes on from there.
-        Nothing before is asked, done or paid again, and the original is unchanged.
+        """Start a new run that continues another one from one of its events. Return its id. The other run stays as it
+        is.
 
-        `at` is the number of the event; without it, all that was recorded counts. `task` is another text, and
-        `data` another value beside it, or None for none. `answer` replaces the result that the event recorded, of an
-        effect or a tool. Agents and their models are those of the worker that runs the fork.
+        The new run has everything that was recorded up to event number `at` [default: all]: remit repeats no finished
+        task, model request, tool call or payment of that part. `task` and `data` replace the text and the value of the
+        task; `data=None` removes the value. `answer` replaces the result of the effect or tool that the event recorded.
+        Agents and their models are those of the worker that runs the fork.
         """
         from remit.engine.acts import act_of
         from remit.engine.queue.forking import Given

@@ -423,7 +423,7 @@ def _idempotency_key(scope: Scope) -> str:
 
 
 class Sending:
-    """What an answer is sent with: it adds the headers that every answer has, and knows whether one has begun."""
+    """Sends an answer: it adds the headers that every answer has, and knows whether the answer has started."""
 
     __slots__ = ("_send", "has_begun")
 

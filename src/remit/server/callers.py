@@ -1,4 +1,4 @@
-"""Who makes a request: its workspace, its scopes, and the card in whose name it acts. All of it comes from the key."""
+"""The caller of a request: its workspace, its scopes, and the card in whose name it acts, all according to its key."""
 
 from hashlib import sha256
 from hmac import compare_digest
@@ -20,8 +20,9 @@ SCOPES: Final = tuple(PERMITS)
 
 
 class Caller(NamedTuple):
-    """Who makes a request. `access` is the id of its key, "" for the token of a server on this machine. `agent` is the
-    card that it acts as, "" for the owner; `bounds` limit whatever it starts. `by` names it in the journal."""
+    """The caller of a request. `access` is the id of its key, "" for the token of a server on this machine. `agent` is
+    the card that it acts as, "" for the owner; `bounds` limit everything that it starts. `by` names it in the
+    journal."""
 
     access: str
     workspace: str
@@ -48,10 +49,10 @@ class Caller(NamedTuple):
 
 
 class Doorkeeper(Protocol):
-    """What turns the key of a request into its caller."""
+    """Authenticates requests: returns the caller that a key belongs to."""
 
     async def caller(self, key: str) -> Caller:
-        """Return who has this key. Raise `Unauthorised` if nobody has."""
+        """Return the caller with this key. Raise `Unauthorised` if the key is not valid."""
         ...
 
 

@@ -102,7 +102,7 @@ class HttpCall(NamedTuple, Generic[Q, B]):
 
 
 class HttpAnswer(NamedTuple):
-    """What a handler answers: JSON, or nothing with status 204."""
+    """The answer of a handler: JSON, or nothing with status 204."""
 
     data: Json
     status: int = 200

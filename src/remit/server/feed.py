@@ -35,8 +35,8 @@ WORDS_KEPT: Final = 65_536  # characters of an answer for a reader that does not
 
 
 class FeedLimits(NamedTuple):
-    """How much a feed keeps and serves. `kept` frames are in memory, of at most `kept_bytes`; a reader whose filter
-    drops `skipped` events is told how far it has come; a workspace has at most that many `streams`."""
+    """Limits of a feed. At most `kept` frames with `kept_bytes` are in memory. A reader gets a cursor after its filter
+    has dropped `skipped` events. A workspace has at most `streams` readers."""
 
     kept: int = 2_000
     kept_bytes: int = 8 << 20
@@ -93,13 +93,14 @@ def event_frame(event: Event) -> SseFrame:
 
 
 def gap_frame(first: int, last: int) -> SseFrame:
-    """Return the frame that tells a reader which events were removed before it read them."""
+    """Return the frame that reports events that were removed before the reader got to them."""
     data = orjson.dumps({"first": first, "last": last})
     return SseFrame(last, None, b"id: %d\nevent: gap\ndata: %b\n\n" % (last, data))
 
 
 def cursor_frame(seq: int) -> SseFrame:
-    """Return the frame that tells a reader how far it has come, though nothing that it wants was there."""
+    """Return the frame that reports the number of the last event read to a reader whose filter dropped all recent
+    events."""
     return SseFrame(seq, None, b"id: %d\nevent: cursor\ndata: {}\n\n" % seq)
 
 

@@ -21,9 +21,9 @@ _RECENT: Final = 1.0  # seconds in which a workspace counts as there after its l
 
 
 class RateLimits(NamedTuple):
-    """Requests in a second, of one key and of one workspace; twice as many may come at once. `turns` are the requests
-    that are worked on at the same time: all of them by a workspace that is alone, at most `beside` by one that is not.
-    `waiting` are those of one workspace that may wait for a turn."""
+    """Requests per second of one key and of one workspace; a burst may have twice as many. `turns` is the number of
+    requests that are handled at the same time. A workspace may use all of them while no other has requests, and at most
+    `beside` otherwise. `waiting` is the number of requests of one workspace that may wait for a turn."""
 
     access: float = 2_000.0
     workspace: float = 5_000.0

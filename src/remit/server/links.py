@@ -26,7 +26,7 @@ _log = logging.getLogger("remit")
 
 
 class AnswerPage(Protocol):
-    """What answers the links that have its secret."""
+    """Serves the pages behind the links that are signed with its secret."""
 
     async def respond(self, request: PageRequest) -> tuple[HTTPStatus, str]: ...
 

@@ -53,7 +53,7 @@ _SEGMENTS: Final[dict[str, dict[str, Any]]] = {
 
 
 class RouteRows(tuple[Row, ...]):
-    """The routes of a server, told apart by identity: not all parts of a row can be hashed."""
+    """The routes of a server, compared by identity, because not all parts of a row can be hashed."""
 
     __slots__ = ()
     __hash__ = object.__hash__

@@ -41,7 +41,8 @@ def own_origins(hosts: Iterable[str]) -> frozenset[str]:
 
 
 def may_bind(host: str, *, has_access: bool) -> None:
-    """Raise `BadInput` for a server that other machines reach and nobody has a key for. There is no way around it."""
+    """Raise `BadInput` if other machines can reach the address and the store has no access key. There is no option to
+    allow it."""
     if not is_loopback(host) and not has_access:
         raise BadInput(
             f"other machines reach {host!r}, so the server needs keys first: `remit access make` makes one; "

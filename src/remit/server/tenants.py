@@ -30,8 +30,9 @@ class Tenants:
 
 
 async def workspaces_of(database: Database) -> list[str]:
-    """Return the names of the workspaces. A database that is away is waited for in a thread, because every request
-    would wait with the loop; to the end also if the caller is cancelled, because it is closed right after that."""
+    """Return the names of the workspaces. The database is read in a thread: if it is unreachable, the event loop must
+    not wait for it. If the caller is cancelled, wait for the thread to end, because the database is closed right after
+    that."""
     if not database.lasting:
         return database.workspaces()
     reading = asyncio.get_running_loop().run_in_executor(None, database.workspaces)

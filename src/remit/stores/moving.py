@@ -150,7 +150,7 @@ class WorkspaceMove:
     # -- the steps ------------------------------------------------------------------------------------
 
     def _copy(self, source: str, target: str) -> MoveSummary:
-        """Copy everything. If that fails, the workspace goes on where it is."""
+        """Copy all rows and contents. If that fails, let the workspace continue in the source."""
         here, there = self._ends[source], self._ends[target]
         marks = [mark.generation for mark in (self._mark(source), self._mark(target)) if mark is not None]
         generation = max(marks, default=0) + 1
@@ -210,7 +210,7 @@ class WorkspaceMove:
         self._reached("arrived")
 
     def _give_up(self, source: str, target: str) -> None:
-        """Let the workspace go on where it was, and delete the copy."""
+        """Let the workspace continue in the source, and delete the copy."""
         mark = self._mark(target)
         self._ends[source].mark(self._workspace, None)
         if target in self._ends and _is_arriving(mark, source):
@@ -218,7 +218,7 @@ class WorkspaceMove:
             self._ends[target].mark(self._workspace, None)
 
     def _delete(self, place: str, clearing: Clearing) -> None:
-        """Delete the old copy. Its mark stays, so that nobody begins a new workspace of that name there."""
+        """Delete the old copy. Its mark stays, so that no process creates a new workspace of that name there."""
         contents = self._several.members[place].contents(self._workspace)
         for kept in contents.stored():
             clearing.remove(kept.digest)

@@ -73,8 +73,8 @@ class CardMaker:
         self._sign = signer(settings.key) if settings.key else None
 
     def card(self, card: Card, address: str, *, pushes: bool = False) -> AgentCard:
-        """Return the A2A card of an agent on a server with this address. `pushes` says whether clients can be told of
-        their tasks."""
+        """Return the A2A card of an agent on a server with this address. `pushes` says whether the server offers push
+        notifications."""
         place = f"{self._settings.address or address}{self._settings.prefix}/{card.name}"
         bindings = (("JSONRPC", "/rpc"), ("HTTP+JSON", "/rest"))
         made = AgentCard(

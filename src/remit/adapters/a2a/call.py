@@ -45,7 +45,8 @@ class A2ACall(NamedTuple):
 
     @property
     def sessions(self) -> str:
-        """What the names of its sessions begin with: no request reaches the session of another key."""
+        """The prefix of the names of this client's sessions. It contains the access key's id, so that no request
+        reaches the session of another key."""
         return f"{_PREFIX}{self.caller.access or 'token'}-"
 
     def session_of(self, context: str) -> str:
@@ -59,12 +60,12 @@ class A2ACall(NamedTuple):
         return not _SHORT.fullmatch(context) or len(self.sessions) + len(context) > SESSION_LIMIT
 
     def context_of(self, status: Status) -> str:
-        """Return the context of a task: its session, without what tells keys apart."""
+        """Return the A2A context of a task: the name of its session without the prefix of the access key."""
         name = status.session.removeprefix(self.sessions)
         return str(status.meta.get(CONTEXT, name)) if name.startswith(_DIGEST) else name
 
     def key(self, given: str) -> str:
-        """Return the key of a request, which only requests with the same access share."""
+        """Return an idempotency key that only requests with the same access key share."""
         return f"{self.caller.access or 'token'}/a2a/{given}"
 
 

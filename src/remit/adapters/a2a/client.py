@@ -318,7 +318,7 @@ class RemoteWork:
         raise AssertionError  # count() has no end
 
     async def _described(self) -> ChainData:
-        """Return what the other server is told about this task."""
+        """Return the data about this task that the other server gets with the request."""
         turn, remit = self._turn, self._turn.remit
         handle = await turn.once(HANDLE, token_hex, 16)
         bounds = remit.bounds
@@ -396,7 +396,8 @@ class RemoteWork:
                 await anyio.sleep(PAUSES[min(tries, len(PAUSES)) - 1])
 
     async def _to_the_end_of_stream(self) -> tuple[dict[str, Json] | None, bool]:
-        """Return where the task stopped, None if the stream ended before that, and whether it told anything."""
+        """Read the stream of the task. Return the state in which the task stopped, or None if the stream ended before,
+        and whether the stream had more than the present state."""
         stream, self._stream = self._stream, None
         if stream is None:
             if not await self._streams():

@@ -1,4 +1,4 @@
-"""Where clients of A2A want to be told of their tasks: checking, keeping and showing it."""
+"""Configurations of push notifications, as A2A clients send them: checking, storing and returning them."""
 
 import re
 from secrets import token_hex
@@ -20,7 +20,8 @@ _ADDRESS: Final = "the address cannot be used: it is https, on a public host wit
 
 
 def check_config(call: A2ACall, config: TaskPushNotificationConfig) -> PushTarget:
-    """Return what a client wants to be told, and where. Raise `InvalidParamsError` if it cannot be."""
+    """Return the address and the credentials of a configuration. Raise `InvalidParamsError` if a part of it is not
+    valid, `PushNotificationNotSupportedError` if this server cannot store credentials."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
     name, auth = config.id or token_hex(8), config.authentication
@@ -49,14 +50,14 @@ async def set_config(
 
 
 async def configs_of(call: A2ACall, status: Status) -> list[TaskPushNotificationConfig]:
-    """Return where the client is told of a task."""
+    """Return the configurations of a task's push notifications."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
     return [_shown(status, one) for one in await _pushes(call).list(status.id)]
 
 
 async def remove_config(call: A2ACall, status: Status, name: str) -> None:
-    """Tell the client nothing more. To remove what is not there changes nothing."""
+    """Delete a configuration of push notifications. If there is none of this name, do nothing."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
     await _pushes(call).remove(status.id, name)

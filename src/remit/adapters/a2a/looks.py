@@ -51,7 +51,8 @@ _STATES: Final[dict[str, int]] = {
 
 
 class Seen(NamedTuple):
-    """A task at one moment, what it asks of the caller, how far it is, and since when it stands so."""
+    """A task at one moment: its record, its open question to the client, its progress, and the time since which it has
+    this state."""
 
     status: Status
     question: Inquiry | None = None
@@ -60,7 +61,7 @@ class Seen(NamedTuple):
 
     @property
     def state(self) -> int:
-        """Its state: a question asks for input, an approval for an authorisation."""
+        """The A2A state: an open question is "input required", an approval "auth required"."""
         if self.question is None:
             return _STATES[self.status.state]
         asks = self.question.kind == "ask"
@@ -72,7 +73,7 @@ class Seen(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What the task says: its question, why it has no result, or how far it is."""
+        """The text of the state: the open question, the error of an ended task, or the progress."""
         if self.question is not None:
             return _asked(self.question)
         return self.status.error if self.is_over else self.progress
@@ -133,7 +134,8 @@ def _is_for(call: A2ACall, status: Status, task: str, kind: str) -> bool:
 
 
 class TaskStory:
-    """A task as its events tell it, so that all who follow it hear the same, however fast it is."""
+    """The state of a task, followed event by event, so that every client gets the same updates, even of a task that is
+    faster than its readers."""
 
     def __init__(self, call: A2ACall, look: Seen, asked: Iterable[Inquiry]) -> None:
         self._call = call
@@ -141,7 +143,7 @@ class TaskStory:
         self.look = look
 
     async def hear(self, event: Event) -> None:
-        """Take what happened in the run of the task."""
+        """Update the state with an event of the task's run."""
         status, data = self.look.status, cast("dict[str, Any]", event.data)
         if event.kind == "question.asked":
             if _is_for(self._call, status, event.task, data["kind"]):
@@ -162,19 +164,19 @@ class TaskStory:
         self.look = now if is_same else now._replace(progress="", at=asked[0].asked_at if asked else event.at)
 
     async def look_again(self) -> None:
-        """Look at the task in the store."""
+        """Read the state of the task from the store."""
         look = await looked_at(self._call, self.look.status.id)
         self.look = look._replace(progress=self.look.progress)
 
     async def see_progress(self) -> None:
-        """See how far the task is, if it is at work."""
+        """Read the progress of the task, if it is running."""
         if not self.look.is_over and self.look.question is None:
             found = (await self._call.workspace.tasks.progress()).get(self.look.status.id)
             if found is not None:
                 self.look = self.look._replace(progress=found.text)
 
     async def since(self, before: Seen) -> AsyncGenerator[Update]:
-        """Yield what a client is told, if the task stands otherwise than before."""
+        """Yield updates for the client if the state differs from `before`."""
         call, look = self._call, self.look
         task, context = look.status.id, call.context_of(look.status)
         if look.status.state == "completed":

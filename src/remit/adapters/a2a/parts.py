@@ -25,9 +25,9 @@ STATES: Final[dict[int, str]] = {number: name.removeprefix("TASK_STATE_").lower(
 
 
 class ChainData(NamedTuple):
-    """What comes along with a task: the handle of the task that it is for, those above it on other servers, the agents
-    that asked each other, when it must be done, in microseconds, how much it may cost, and a key that is the same when
-    the same request is sent again."""
+    """The data that goes with a task to another server: the handle of the task that it is for, the handles of the tasks
+    above that one on other servers, the chain of askers, the deadline in microseconds, the budget, and an idempotency
+    key for the request."""
 
     handle: str = ""
     above: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ TOKEN = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header
 
 
 class PushMessage(NamedTuple):
-    """What is sent, and whether the task has ended with it."""
+    """One push notification. `is_last` is true if it reports the end of the task."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -29,7 +29,7 @@ class PushMessage(NamedTuple):
 
 
 class _Client(NamedTuple):
-    """The one who gave the address, as the caller of a request."""
+    """The client that set up a push notification, in the role of a request's caller."""
 
     target: PushTarget
 
@@ -54,7 +54,8 @@ class _Client(NamedTuple):
 
 
 async def pushed(opening: Opening, task: str, target: PushTarget) -> PushMessage:
-    """Return what an address is told of a task: where it stands, and with its end the whole of it."""
+    """Return the push notification for the present state of a task: a status update, or the whole task if it has
+    ended."""
     call = A2ACall(_Client(target), Workspace(opening), target.agent, _counts)
     look = await looked_at(call, task)
     if look.is_over:
@@ -72,4 +73,4 @@ async def pushed(opening: Opening, task: str, target: PushTarget) -> PushMessage
 
 
 async def _counts() -> None:
-    """Check nothing: whether the key still counts was looked at before."""
+    """Check nothing: the sender has already checked that the access key is valid."""

@@ -44,8 +44,8 @@ class ProgramStart(NamedTuple):
 
 
 class ProgramSaid:
-    """What a coding agent has said so far: its answer, the errors that it reported, and the tokens that it has counted
-    itself. `ended` says that it has told its result, `broken` why it cannot go on as it is."""
+    """The output of a coding agent so far: its answer, its errors, and the tokens that it has counted itself. `ended`
+    is true once it has printed its result. `broken` is the reason why its session cannot be continued, if any."""
 
     def __init__(self) -> None:
         self.answer = ""
@@ -58,7 +58,7 @@ class ProgramSaid:
 
 
 class CodingProgram(Protocol):
-    """What is different between coding agents."""
+    """The differences between coding agents, one class for each program."""
 
     @property
     def name(self) -> str: ...
@@ -136,8 +136,8 @@ class CodingAgent:
     async def _run(
         self, turn: Any, start: ProgramStart, task: str, place: TaskPlace, said: ProgramSaid
     ) -> Finished | None:
-        """Run the program. Return None if it was ended because it cannot go on as it is. A program that hangs after its
-        result is ended, and has its result."""
+        """Run the program and return its output, or None if it was stopped because its session cannot be continued. A
+        program that hangs after its result is stopped; its result counts."""
         with anyio.CancelScope() as scope:
 
             def hear(line: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ class AnswerPipe:
 
 
 class ProgramRequest(NamedTuple):
-    """What a program has sent: the format, its reading, the body and the headers."""
+    """A request of a program: the wire format, its parsed parts, the body and the headers."""
 
     wire: WireFormat
     asked: ReadRequest

@@ -35,8 +35,8 @@ class MadeCall(NamedTuple):
 
 
 class AnswerRead:
-    """What has been read of an answer so far. `ended` says that the answer is complete, `failed` what the provider said
-    instead of completing it."""
+    """The part of an answer that has been read so far. `ended` is true if the answer is complete. `failed` is the
+    provider's error, if it sent one instead."""
 
     def __init__(self) -> None:
         self.model = ""

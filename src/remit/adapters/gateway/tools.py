@@ -18,7 +18,8 @@ _WITHOUT_TOOLS: Final = ("tools", "tool_choice", "parallel_tool_calls")  # field
 
 
 class ToolPermit(NamedTuple):
-    """What a member may use: `kit` are the tools of the program, `listed` those that its card lists."""
+    """The tools that a program's model may use: `kit` are the program's own tools, `listed` those on the agent's
+    card."""
 
     kit: Kit
     listed: Container[str]

@@ -39,11 +39,12 @@ class Response(NamedTuple):
 
 
 class CallWire(Protocol):
-    """The request of a client: what it can be told and asked while its call is open."""
+    """The connection of one call to its client: sends progress, and shows forms."""
 
     @property
     def comes_back(self) -> bool:
-        """Whether the call goes on in another request, with the state that the server returns."""
+        """Whether the client continues the call with another request, which carries the state that the server
+        returned."""
         ...
 
     @property
@@ -80,7 +81,8 @@ class ComeBack(NamedTuple):
 
 
 class StillOpen(NamedTuple):
-    """The tasks go on without the call; `questions` are those that a person has to answer elsewhere."""
+    """The call has ended, and its tasks continue without it. `questions` are those that a person must answer
+    elsewhere."""
 
     tasks: tuple[str, ...]
     questions: tuple[Inquiry, ...]
@@ -91,8 +93,8 @@ Start = Callable[[], Awaitable[str]]  # starts a task and returns its id
 
 
 async def started(starts: Sequence[Start], outsider: Outsider, wire: CallWire) -> CallState:
-    """Start the tasks of a call. If the client leaves meanwhile, cancel them. With one task, a refusal is raised; of
-    several, each is told in its place."""
+    """Start the tasks of a call. If the client leaves meanwhile, cancel them. If the only task is refused, raise the
+    refusal; of several tasks, return each refusal in place of its task."""
     done: list[str] = []
     async with _cancelled_with_call(outsider, wire, lambda: CallState(tuple(done), 0)):
         for start in starts:
@@ -191,8 +193,8 @@ class OpenCall:
         await self._wire.progress(done, text)
 
     async def _end(self) -> CallEnd | None:
-        """Return how the call ends: with the outcomes of all its tasks, or with a question that the client must show;
-        None while it goes on."""
+        """Return the end of the call: the outcomes of all its tasks, or a question that the client must show. Return
+        None if the call is not at its end."""
         tasks, outsider = self._state.tasks, self._outsider
         for task in tasks:
             if task not in self._outcomes and (await outsider.status(task)).ended_at is not None:

@@ -26,7 +26,7 @@ _CALL: Final = "remit.mcp"  # where a request keeps its call
 
 @dataclass(slots=True)
 class HttpCaller:
-    """Who makes a request. `check` raises an error of remit once its key is not valid any more."""
+    """The caller of a request. `check` raises an error of remit if its key is no longer valid."""
 
     outsider: Outsider
     check: Callable[[], Awaitable[object]]

@@ -55,8 +55,8 @@ async def _stays_valid() -> None:
 
 
 class CallPeer(NamedTuple):
-    """Who makes a request, and whether its client has left. `check` raises an error of remit once the caller may not
-    call any more."""
+    """The caller of a request, and whether its client has disconnected. `check` raises an error of remit if the caller
+    may not call any more."""
 
     outsider: Outsider
     was_left: Callable[[], bool] = lambda: True

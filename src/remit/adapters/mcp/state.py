@@ -24,9 +24,9 @@ _TAG: Final = 16  # bytes
 
 
 class CallState(NamedTuple):
-    """Where a call stands. `started` has the id of each task, or `REFUSED` and the reason. `seq` is the last event that
-    was told, `rounds` counts the rounds so far, and `question` is the question that the person was shown, "" for none.
-    """
+    """The state of a call between two rounds. `started` has the id of each task, or `REFUSED` and the reason. `seq` is
+    the last event that the client was sent, `rounds` counts the rounds so far, and `question` is the question that the
+    person was shown, "" for none."""
 
     started: tuple[str, ...]
     seq: int
@@ -46,8 +46,8 @@ def sealed(state: CallState, key: bytes) -> str:
 
 
 async def unsealed(text: str, outsider: Outsider, call: str) -> CallState:
-    """Return the state that a client sends back. Raise `NotFound` for everything that remit has not sealed for this
-    caller and this call: the text is the same for another workspace, another caller and a forgery."""
+    """Return the state that a client sends back. Raise `NotFound` unless remit has signed it for this caller and this
+    call; the message is the same for another workspace, another caller and a forgery."""
     tag, content, state = _read(text)
     try:
         key = await sealing_key(outsider, state.tasks, call)

@@ -76,8 +76,8 @@ class ModelWaiting(TypedDict):
 
 
 class ModelTold(TypedDict):
-    """The data of `model.told`: a program brings so many results of its own tools to its model. They are recorded
-    before the model is asked, so that a later attempt knows them even if there is no answer."""
+    """The data of `model.told`: the number of results of its own tools that a program sends to its model. They are
+    recorded before the model is asked, so that a later attempt knows them even if there is no answer."""
 
     results: int
 

@@ -194,8 +194,8 @@ class Costs(NamedTuple):
         return self._priced(attempt, read, most) or 0
 
     async def last_word(self, live: LiveTask) -> str:
-        """Return what the model of a run's first task is told if money is left for only one more answer and a person,
-        if asked, gives no more; or ""."""
+        """Return the sentence that tells the model of a run's first task that this is its last answer: money is left
+        for only one, and a person, if asked, gives no more. Return "" otherwise."""
         if not live.conversation.pays or live.remit.id != live.remit.root:
             return ""
         holding = self.paying.holding
@@ -355,7 +355,7 @@ class Models(NamedTuple):
         return await self._keep(live, op, request, reply, known, call)
 
     def _speech(self, live: LiveTask, began: int) -> Speech | None:
-        """Tell the listeners that an answer begins; None if nobody listens or is expected to."""
+        """Notify the listeners that an answer starts. Return None if there is no listener and none is expected."""
         listener, remit, ears = LISTENER.get(), live.remit, self.ground.ears
         # A worker that the listener's context started must not stream other runs.
         own = () if listener is None or listener.run != remit.root else (listener.hear,)
@@ -515,7 +515,7 @@ def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
 
 
 async def _heard(call: ModelCall, attempt: ModelTry, most: int, speech: Speech | None) -> ModelAnswer:
-    """Send a request whose answer is told piece by piece, if somebody listens."""
+    """Send a request. If there is a listener, stream the answer to it."""
     if speech is None:
         return await call.send(attempt, most, None)
     is_whole = False

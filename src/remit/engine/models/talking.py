@@ -71,7 +71,7 @@ class KeptTalks(NamedTuple):
         return talk
 
     async def kept(self, live: LiveTask) -> list[KeptAnswer]:
-        """Return all that earlier attempts of this turn told models, with the answers, the oldest first."""
+        """Return the requests and the answers of earlier attempts of this turn, the oldest first."""
         prefix = live.operations.of_conversations("models")
 
         def look(view: View) -> list[Json]:

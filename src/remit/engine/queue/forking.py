@@ -146,8 +146,8 @@ class Past:
             yield DoneBefore(op, self._answer(event), work_kept(was, place, now, ended or kept_task(event)))
 
     def _is_own(self, event: Event) -> bool:
-        """Whether an operation is none that the fork takes over: it moves the task itself, asks a question that nobody
-        had answered, or begins the call of a tool that had not returned."""
+        """Whether the fork must do this operation itself: it moves the task, asks a question that was not answered by
+        then, or starts a tool call that had not returned."""
         if event.kind in BEGINNINGS:
             return not read(event, FirstData)["parent"]
         if event.kind == "tool.begun":

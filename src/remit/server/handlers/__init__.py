@@ -1,1 +1,1 @@
-"""What each route does: it calls one verb of the workspace, and returns values."""
+"""The handlers of the routes. Each calls one method of the workspace and returns values."""

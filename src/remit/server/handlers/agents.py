@@ -16,7 +16,7 @@ from remit.server.fields import NO_NUL, Why, digits
 
 
 class FindQuery(QueryModel):
-    """What an agent is wanted for."""
+    """A search for agents: the capability, in words."""
 
     q: Annotated[str, Field(min_length=1, max_length=1_000, json_schema_extra={"pattern": NO_NUL})]
     limit: Annotated[int, Field(ge=1, le=MATCHES), BeforeValidator(digits)] = BEST

@@ -43,7 +43,7 @@ class SpendQuery(QueryModel):
 
 
 class GrantBody(BodyModel):
-    """What is added to the account: money, tokens, or both."""
+    """An amount for the account: money, tokens, or both."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -59,7 +59,7 @@ class GrantBody(BodyModel):
 
 
 class ReconcileBody(BodyModel):
-    """What a call really cost: money, tokens, or both."""
+    """The real cost of a call: money, tokens, or both."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -1,4 +1,4 @@
-"""What the server says about itself: whether it is up, whether its store answers, and what it takes."""
+"""Information about the server itself: whether it is up, whether its store answers, and which requests it accepts."""
 
 from __future__ import annotations
 

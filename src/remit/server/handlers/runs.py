@@ -169,7 +169,7 @@ def _root(view: View, run: str) -> Node:
 
 
 async def fork(call: HttpCall[NoQuery, ForkBody]) -> HttpAnswer:
-    """Start a new run that has everything that another one had recorded up to an event, and goes on from there."""
+    """Start a new run that continues another one from one of its events."""
     await must_have_started(call)
     body = call.body
     given = {name: getattr(body, name) for name in ("data", "answer") if name in body.model_fields_set}

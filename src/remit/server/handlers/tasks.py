@@ -64,7 +64,7 @@ NOT_BOTH: Final[dict[str, Any]] = {
 
 
 class LabelsBody(BodyModel):
-    """What every submission may say: its session, its limits, its labels, and when and how often it is tried."""
+    """The fields that every submission has: its session, limits, labels, and when and how often it is tried."""
 
     model_config = ConfigDict(json_schema_extra={"allOf": [NOT_BOTH]})
 

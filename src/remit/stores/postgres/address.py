@@ -42,8 +42,8 @@ class PatientConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _limited(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
-    """Pass on what a conversation waits for. Raise `TimeoutError` if nothing came for so long; psycopg resumes this
-    generator several times a second even if nothing has come."""
+    """Yield whatever a psycopg operation waits for. Raise `TimeoutError` if nothing has arrived for that many seconds;
+    psycopg resumes this generator several times a second even if nothing has arrived."""
     try:
         wanted = next(gen)
         until = time.monotonic() + seconds

@@ -15,7 +15,8 @@ from remit.stores.postgres.address import STATEMENTS, Address, Connection, diges
 
 
 class PostgresEnd:
-    """A connection of its own. A server that confines its user is told the workspace of each transaction."""
+    """A separate connection for a move. If row-level security confines its user, each transaction names its
+    workspace."""
 
     def __init__(self, address: Address, patience: float) -> None:
         self._address = address

@@ -227,7 +227,8 @@ class Courier:
         self._due = time.monotonic() + (self._pace.announced if all(sent) else _AGAIN)
 
     def _send(self, name: str, arguments: tuple[Any, ...]) -> bool:
-        """Send on the listening connection. Return whether that succeeded: while the server is away, words are lost."""
+        """Send on the listening connection. Return whether that succeeded: while the server is unreachable, text is
+        lost."""
         if (ear := self._ear()) is None:
             return False
 

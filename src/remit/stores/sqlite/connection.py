@@ -363,7 +363,7 @@ _AT_ONCE: Final = 4  # concurrent reads; further ones wait
 
 
 class _Stopped(Exception):
-    """A read was told to stop."""
+    """A read was interrupted."""
 
 
 class _Browse(Generic[T]):

@@ -1,4 +1,5 @@
-"""The contents of artifacts beside a SQLite file: one file each, under its digest, in a folder for its owner only."""
+"""The contents of artifacts next to a SQLite file: one file each, named by its digest, in a folder that only its owner
+can read."""
 
 import hashlib
 import os
