@@ -1,4 +1,4 @@
-"""Where models are reached, and with which keys. A key belongs to an endpoint: it is sent nowhere else."""
+"""The endpoints of models and their keys. A key belongs to one endpoint and is never sent to another."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

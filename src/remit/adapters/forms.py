@@ -79,8 +79,8 @@ class TypeForm:
             raise self._no(error, what) from None
 
     def write(self, answer: object, what: str) -> Json:
-        """Return what an agent has returned as JSON. An object of the type is taken as it is; anything else is read as
-        JSON."""
+        """Return an agent's result as JSON. An object of the type is used as it is; any other value is parsed as JSON
+        of that type."""
         try:
             found = self._adapter.validate_python(answer, by_alias=True, by_name=True)
         except self._misfit as error:

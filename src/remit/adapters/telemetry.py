@@ -67,7 +67,7 @@ class EndedTask(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """How often an agent began to work on the task."""
+        """The number of attempts at the task."""
         return sum(event.kind in ("task.started", "task.claimed") for event in self.events)
 
 
@@ -91,7 +91,8 @@ class Observer(Protocol):
         ...
 
     def rest(self) -> None:
-        """Pass on what was collected. It is called when nothing waits, and after every thousand facts."""
+        """Pass on collected data. The telemetry thread calls this when its queue is empty, and after every thousand
+        events."""
         ...
 
 

@@ -199,7 +199,7 @@ def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
 
 
 def server_of(place: Where) -> str:
-    """Return the server of a command, or "" for a store. An option counts more than a variable of the environment."""
+    """Return the server of a command, or "" for a store. An option takes precedence over an environment variable."""
     if not place.server:
         return ""
     if place.workspace and place.workspace != os.environ.get("REMIT_WORKSPACE"):

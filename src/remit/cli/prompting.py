@@ -82,8 +82,8 @@ class Typist:
 
 
 class PromptDesk(NamedTuple):
-    """How the questions of a run are answered. Without a `typist`, `aside` prints how to answer from elsewhere: `where`
-    are the options for that, or None if no other process can see the store."""
+    """Answers the questions of a run in this terminal. Without a `typist`, `aside` prints how to answer from elsewhere:
+    `where` are the options for that, or None if no other process can see the store."""
 
     aside: Console
     pause: Pause

@@ -52,7 +52,7 @@ _SAME: Final = 300  # seconds in which the same request is the same task
 @Parameter(name="*")
 @dataclass(frozen=True)
 class InQueue:
-    """How a task waits and runs in the queue."""
+    """The queue options of a task."""
 
     attempts: int | None = None
     """Maximum number of attempts. [default: the agent's retry policy, else 4]"""

@@ -34,7 +34,7 @@ _GAP: Final = 2  # columns between two cells
 
 
 def state_text(state: str) -> Text:
-    """Return the word of a state in its colour."""
+    """Return the name of a state in its colour."""
     return Text(state, colour(state))
 
 

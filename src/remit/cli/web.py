@@ -40,7 +40,7 @@ DRAIN: Final = 5.0  # seconds for tasks that the page has started
 
 
 class ServeAddress(NamedTuple):
-    """Where a server is reached, and for which hosts and pages it answers."""
+    """The address of a server, and the hosts and origins that it answers."""
 
     host: str = HERE
     port: int = PORT  # the usual one, so that a browser finds its session again

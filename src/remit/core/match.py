@@ -291,7 +291,7 @@ class _Part(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A whole request. Words that no card has count in `whole`."""
+    """A whole request. `whole` is the weight of all its words, including words that no card has."""
 
     parts: list[_Part]
     whole: float

@@ -1,4 +1,5 @@
-"""Several databases: where a new workspace goes, and which copy of one that moves counts."""
+"""Several databases: which one gets a new workspace, and which copy of a workspace that is being moved is the valid
+one."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -39,8 +40,8 @@ def chosen(workspace: str, places: Iterable[str]) -> str:
 
 
 def living_at(place: str, mark_of: Callable[[str], MoveMark | None]) -> str | None:
-    """Return the database whose copy of a workspace counts, looked for from `place` along the marks. Return None
-    between the two steps that make the new copy count: the old one has `left`, and the new one is still `arriving`."""
+    """Return the database with the valid copy of a workspace, following the marks from `place`. Return None between the
+    last two steps of a move: the old copy is marked `left`, and the new one is still `arriving`."""
     for _ in range(_HOPS):
         mark = mark_of(place)
         if mark is None or mark.state == "leaving":

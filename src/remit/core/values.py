@@ -341,7 +341,7 @@ def _fields(value: object, names: list[str]) -> dict[str, object]:
 
 
 def _dumped(value: object, dump: Callable[..., object]) -> object:
-    """Return what a pydantic model, or an object that looks like one, says it is in JSON."""
+    """Return the JSON that a pydantic model, or an object that looks like one, dumps itself as."""
     name = type(value).__name__
     try:
         dumped = dump(mode="json")

@@ -66,7 +66,7 @@ _FIELDS: Final = tuple(one.name for one in fields(Inquiry))
 
 
 class QuestionDesk(NamedTuple):
-    """Where the questions of a workspace are seen as they are asked. `look` is the longest time between two looks."""
+    """Delivers the questions of a workspace as they are asked. `look` is the longest poll interval."""
 
     services: Services
     look: float

@@ -69,7 +69,7 @@ class Engine(NamedTuple):
 
     @property
     def desk(self) -> QuestionDesk:
-        """Where a program sees questions as they are asked."""
+        """The desk that delivers questions to this program as they are asked."""
         from remit.engine.answering import QuestionDesk
 
         return QuestionDesk(self.services, self.look)

@@ -16,7 +16,7 @@ EXPECTED: Final = 300 * SECOND  # for this long after the last listener has left
 
 
 class AnswerUnderWay(Protocol):
-    """An answer under way, as far as it has come."""
+    """An answer that is being streamed, and its text so far."""
 
     so_far: "TextChunk"
 
@@ -65,7 +65,7 @@ class Ears:
                 self.expect()
 
     def repeat(self, hear: Callable[["TextChunk"], None]) -> None:
-        """Tell a listener what the answers under way have said so far."""
+        """Send a listener the text so far of the answers that are being streamed."""
         with self.lock:
             for speech in self.speeches:
                 hear(speech.so_far)

@@ -48,7 +48,7 @@ Due = Literal["mine", "free", "taken", "over"]
 
 
 class AnswerDesk(NamedTuple):
-    """Where the channels of a process hand in answers."""
+    """Receives answers from the channels of a process."""
 
     ground: Ground
     answers: Answers

@@ -223,7 +223,8 @@ class Questions(NamedTuple):
                 return await self._answered(live, question)
 
     async def use(self, live: LiveTask, said: Said, draft: QuestionDraft) -> None:
-        """Consume an approval, for exactly what was asked. In a rerun, this action has consumed it already."""
+        """Consume an approval. It is valid for exactly the action that was asked about. In a rerun, an action that has
+        consumed its approval before may proceed."""
         question = said.question
         if said.digest != draft.digest:
             raise Refused(f"approval {question} was for something else; ask again", rule="approval")
@@ -399,7 +400,7 @@ class PeopleServices(NamedTuple):
 
 
 class PeopleVerbs:
-    """Asking people. While it waits, the task holds no slot and its clock stands still."""
+    """Asking people. While a task waits for a person, it holds no slot and its timeout is suspended."""
 
     _live: LiveTask
     _people: PeopleServices

@@ -1,4 +1,4 @@
-"""Where an agent, or a function of the owner, failed: places in the code, never values."""
+"""Tracebacks of agents and of functions of the owner: places in the code, never values."""
 
 from __future__ import annotations
 

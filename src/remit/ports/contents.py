@@ -14,7 +14,7 @@ class Kept(NamedTuple):
 
 
 class Saving(Protocol):
-    """A content that is being written. Until `close`, no process removes what it has kept."""
+    """A content that is being written. Until `close`, no process removes it."""
 
     def write(self, data: bytes) -> int:
         """Add bytes to the end, and return the size so far."""
@@ -60,7 +60,7 @@ class Contents(Protocol):
         ...
 
     def stored(self) -> Iterator[Kept]:
-        """Yield what is stored: the digests, and the sizes as they are stored."""
+        """Yield the digests of all stored contents, with their sizes on disk."""
         ...
 
     def unfinished(self) -> int:

@@ -60,7 +60,7 @@ def tell_progress(progress: Progress) -> None:
 
 
 class Listeners(Protocol):
-    """The listeners to the words of models in this process, as a store connects another process with them."""
+    """The listeners to streamed text of models in this process. A store uses this to connect another process."""
 
     def add(self, hear: "Callable[[TextChunk], None]") -> None:
         """Pass streamed text to a listener. It first gets the text so far of the answers that are being streamed."""
@@ -68,7 +68,7 @@ class Listeners(Protocol):
     def remove(self, hear: "Callable[[TextChunk], None]") -> None: ...
 
     def repeat(self, hear: "Callable[[TextChunk], None]") -> None:
-        """Tell a listener once more what the answers under way have said so far."""
+        """Send a listener again the text so far of the answers that are being streamed."""
 
 
 class ModelAnswer(NamedTuple):

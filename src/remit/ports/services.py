@@ -149,7 +149,7 @@ class Undeliverable(Exception):
 
 
 class Desk(Protocol):
-    """Where a channel hands in the answers that it receives."""
+    """Receives answers from a channel."""
 
     @property
     def workspace(self) -> str: ...

@@ -143,21 +143,21 @@ class Pulse(Protocol):
 
 
 class WordsLine(Protocol):
-    """Carries the words of one workspace's models between processes. Words are never stored, and some may be lost."""
+    """Streams the text of one workspace's models between processes. The text is not stored, and some may be lost."""
 
     def carry(self, ears: "Listeners") -> Callable[[], None]:
-        """While another process listens, add a function to `ears` that sends it the words of models in this process.
-        Return a function that stops it."""
+        """While another process listens, add a function to `ears` that sends it the streamed text of models in this
+        process. Return a function that stops it."""
         ...
 
     def hear(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
-        """Call `hear` with the words of models in other processes, on another thread. Return a function that stops
-        it."""
+        """Call `hear` with the streamed text of models in other processes, on another thread. Return a function that
+        stops it."""
         ...
 
 
 class WordsCarrier(Protocol):
-    """A database that also carries the words of models between processes. A database need not."""
+    """A database that can also stream the text of models between processes. This is optional."""
 
     def words(self, workspace: str) -> WordsLine | None:
         """Return the line of a workspace, or None if its words stay in this process."""

@@ -1,7 +1,6 @@
-"""How the states of a task look, wherever a run is shown: in a terminal, as a chart, as a picture.
+"""The looks of the states of a task in a terminal, a chart and a picture.
 
-Each state has one line here. Drawings read a state's look here and have colours for roles, not for states, so a new
-state needs only one line.
+Each state has one line here. Drawings have colours for roles, not for states, so a new state needs only one line.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias

@@ -1,1 +1,1 @@
-"""Where engine and stores meet: the team, and the owner's view of a workspace."""
+"""The runtime and the workspace: the public API, which connects the engine with the stores."""

@@ -331,7 +331,7 @@ def _look(view: View, after: int) -> _Found:
 
 
 def message(workspace: str, event: Event) -> str:
-    """Return the message of an event, the same text in every process. Of a long event only what it is about is sent."""
+    """Return the message of an event, the same text in every process. Of a long event, send only its header."""
     said: dict[str, Any] = {
         "type": event.kind,
         "timestamp": iso(event.at),

@@ -143,8 +143,8 @@ class WorkspaceHooks:
     async def deliveries(
         self, hook: str, *, state: str | None = None, limit: int = 100, before: str = ""
     ) -> list[Delivery]:
-        """Return what was sent to a hook, or is to be sent, newest first. `state` is that of a task, or "open" for all
-        that are still tried; `before` is the id of the last delivery on the previous page. The log keeps 30 days."""
+        """Return the deliveries of a hook, sent and waiting, newest first. `state` is that of a task, or "open" for all
+        that have not ended; `before` is the id of the last delivery on the previous page. The log keeps 30 days."""
         found = await self._hook(hook)
         start = (await self._delivery(before)).began if before else None
         given = {"session": found.id, "state": state, "limit": limit, "before": start}
@@ -282,7 +282,7 @@ def hook_key(hook: str) -> str:
 
 
 def hook_card(hook: str) -> Card:
-    """Return the card of the agent that stands for a hook among the deliveries."""
+    """Return the card of the agent under whose name the deliveries of a hook run."""
     return Card(hook, role="sends events to a hook", concurrency=AT_ONCE)
 
 
@@ -298,7 +298,7 @@ def _delivery(one: Status, error: str) -> Delivery:
 
 
 def _why(error: str) -> str:
-    """Return why a delivery failed, without the name of the agent that stands for the hook."""
+    """Return the error of a delivery without the name of the hook's agent."""
     return error.partition(_NOT_DELIVERED)[2] or error
 
 

@@ -62,7 +62,7 @@ class TaskLook(NamedTuple):
 
 
 class RunLook(NamedTuple):
-    """Runs of a list, the processes at that time, and how each run stands, by id."""
+    """Runs of a list, the processes at that time, and the present state of each run, by id."""
 
     runs: list[RunLine]
     crew: "Crew"
@@ -153,7 +153,7 @@ class WorkspaceLooks:
 
     @keywords(RunFilter)
     async def runs(self, limit: int = 100, **which: Unpack[RunFilter]) -> RunLook:
-        """Return the runs that match all conditions, newest first, and how each of them stands."""
+        """Return the runs that match all conditions, newest first, with the present state of each."""
         wanted, now, narrowed = which_runs(limit, which), self._now(), bool(which.keys() - {"before"})
         lasting = self._opening.database.lasting
 

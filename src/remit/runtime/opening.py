@@ -164,7 +164,7 @@ class Opening:
         return self._engine
 
     def _connect_words(self, ears: Ears) -> None:
-        """Let other processes hear the words of this workspace's models, where the database can carry them."""
+        """Stream the text of this workspace's models to other processes, if the database can carry it."""
         database: object = self._database
         if hasattr(database, "words"):
             self._line = cast("WordsCarrier", database).words(self.workspace)
@@ -172,8 +172,8 @@ class Opening:
                 self._stops.append(self._line.carry(ears))
 
     def hear(self, hear: Callable[[TextChunk], None]) -> Callable[[], None]:
-        """Call `hear` with the words of this workspace's models, here and in other processes if the database carries
-        them. Return a function that stops it."""
+        """Call `hear` with the streamed text of this workspace's models: in this process, and in others if the database
+        can carry it. Return a function that stops it."""
         ears = self.ground.ears
         ears.add(hear)
         stop = None if self._line is None else self._line.hear(hear)

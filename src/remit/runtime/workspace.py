@@ -92,7 +92,7 @@ class Workspace:
 
     @property
     def where(self) -> str:
-        """Where its store is, without a password: a file, or the address of a server."""
+        """The place of its store, without a password: a file, or the address of a server."""
         return str(getattr(self._opening.database, "where", "the store"))
 
     @property

@@ -52,7 +52,7 @@ def _made(name: str) -> ASGIApp:
 
 
 def parse_error(scope: Scope, why: str) -> Response | None:
-    """Return the answer to a body that is no JSON, in the words of JSON-RPC; None where HTTP+JSON is spoken."""
+    """Return the JSON-RPC error for a body that is not JSON, or None if the path uses HTTP+JSON."""
     if not scope["path"].rstrip("/").endswith("/rpc"):
         return None
     error = {"code": _PARSE_ERROR, "message": f"Invalid JSON payload: {why}"}

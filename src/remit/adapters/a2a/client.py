@@ -181,8 +181,8 @@ async def connected(remote: RemotePlace) -> AsyncGenerator[tuple[Client, AgentCa
 
 
 def _verifier(key: str) -> Any:
-    """Return what checks the signature of a card; None without a key. Only the pinned key counts, never one that the
-    card names."""
+    """Return a function that checks the signature of a card, or None without a key. It accepts only the pinned key,
+    never one that the card names."""
     return create_signature_verifier(lambda _kid, _jku: key, _ALGORITHMS) if key else None
 
 
@@ -238,9 +238,9 @@ def _tell_apart(host: str, error: Exception) -> NoReturn:
 class RemoteWork:
     """The work of another server for one turn.
 
-    Every step that another worker must not repeat is an effect of the task: its handle, what was sent, where the remote
-    task stopped, and what it was answered. A remote task that did not complete is done; an attempt after that sends a
-    new one.
+    Every step that another worker must not repeat is an effect of the task: its handle, the request that was sent, the
+    state in which the remote task stopped, and the answer to its question. If the remote task does not complete, the
+    next attempt sends a new one.
     """
 
     def __init__(self, remote: RemotePlace, stack: AsyncExitStack, turn: Any) -> None:

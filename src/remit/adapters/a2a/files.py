@@ -28,8 +28,8 @@ MOST_FILES: Final = 20
 
 
 async def files_of(workspace: Workspace, task: str, result: Json) -> list[Part]:
-    """Return the files that a result refers to, as far as they fit. A value refers to what its author saw; a text names
-    what the task itself has saved."""
+    """Return the files that a result refers to, as far as they fit. A value may refer to every file that its author
+    sees; a text only to files that the task itself has saved."""
     if isinstance(result, str):
         found = await workspace.journal.read(lambda view: _named_in(view, task, result))
     else:
@@ -63,8 +63,9 @@ async def files_for(turn: HasFiles) -> tuple[list[Part], list[str]]:
 
 
 async def answer_of(turn: HasFiles, parts: Sequence[Part], said: str) -> Json:
-    """Return what an agent of another server made: its text, its value, its files as references, or several of them.
-    Its files become untrusted artifacts of the turn; what it said with its end counts if it made nothing else."""
+    """Return the result of an agent of another server: its text, its value, references to its files, or several of
+    these. Its files become untrusted artifacts of the turn. The message with which the remote task ended is used only
+    if there is no other result."""
     text, values = texts_in(parts), data_in(parts)
     raw = [part for part in parts if part.HasField("raw")]
     saved = [await turn.artifacts.save(one.raw, *named_file(one), trust="untrusted") for one in raw[:MOST_FILES]]

@@ -104,7 +104,7 @@ async def looked_at(call: A2ACall, task: str) -> Seen:
 
 
 async def seen(call: A2ACall, status: Status) -> Seen:
-    """Return a task with what it asks, and since when it stands so."""
+    """Return a task with its open question, and the time since which it has this state."""
     if status.ended_at is not None or status.claimed_at is None:
         return Seen(status, at=status.ended_at or status.asked_at)
     asked = await _open(call, status) if status.state == "waiting" else []
@@ -210,7 +210,7 @@ def asks_input(look: Seen) -> bool:
 async def watched(
     call: A2ACall, task: str, stops: Callable[[Seen], bool], history: int = ALL
 ) -> AsyncGenerator[Task | Update]:
-    """Yield a task, and then what happens to it, until it ends, `stops`, or the key does not count any more."""
+    """Yield a task and then its updates, until it ends, `stops`, or the access key is no longer valid."""
     head = await call.workspace.journal.read(lambda view: view.head().seq)
     look = await looked_at(call, task)
     async with call.workspace.journal.follow(run=look.status.run, after=head) as follow:
@@ -230,7 +230,7 @@ async def watched(
 
 
 async def _beginning(call: A2ACall, look: Seen, follow: Follow[Event]) -> TaskStory:
-    """Return a task as it is before the events that are heard next: nothing has happened to it meanwhile."""
+    """Return the state of a task before the events that are followed from now on."""
     task = look.status.id
     while True:
         asked = [] if look.is_over else await _open(call, look.status)

@@ -1,4 +1,4 @@
-"""Where an agent of another server is, and how it is reached: its address, token and key."""
+"""The address of an agent on another server, with the token and the key to reach it."""
 
 from collections.abc import Callable
 from typing import Final

@@ -300,7 +300,8 @@ async def _submitted(call: A2ACall, message: Message) -> str:
 
 
 def _kept(call: A2ACall, message: Message, context: str, chain: ChainData) -> dict[str, str]:
-    """Return what is kept with a run: the tasks of other servers that it is for, and the names that its client gave."""
+    """Return the metadata that is stored with a run: the tasks of other servers that it is for, and the ids that its
+    client gave."""
     handles = " ".join(one for one in (chain.handle, *chain.above) if one).split()[:MOST_ABOVE]
     kept = {ABOVE: " ".join(handles)} if handles else {}
     if call.is_long(context):

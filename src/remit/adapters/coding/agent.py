@@ -36,7 +36,7 @@ _KEPT: Final = VALUE_LIMIT - 1_000  # characters of an answer, with room for the
 
 
 class ProgramStart(NamedTuple):
-    """How a coding agent is started. The prompt goes to its stdin."""
+    """The command line and the environment of a coding agent. The prompt goes to its stdin."""
 
     argv: list[str]
     env: Mapping[str, str]

@@ -83,7 +83,7 @@ def claude_code(
 
 
 class ClaudeCode(NamedTuple):
-    """How Claude Code is run."""
+    """The command line, settings and output format of Claude Code."""
 
     command: list[str]
     model: str

@@ -52,7 +52,7 @@ def codex(
 
 
 class Codex(NamedTuple):
-    """How Codex is run."""
+    """The command line, settings and output format of Codex."""
 
     command: list[str]
     model: str

@@ -74,7 +74,7 @@ def gemini_cli(
 
 
 class GeminiCli(NamedTuple):
-    """How Gemini CLI is run."""
+    """The command line, settings and output format of Gemini CLI."""
 
     command: list[str]
     model: str

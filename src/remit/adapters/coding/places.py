@@ -30,9 +30,9 @@ _LOCK, _BASE, _TREE = "lock", "base", "tree"
 
 
 class TaskPlace(NamedTuple):
-    """Where one task is worked on. `home` has the session and settings of the program; only this user can read it.
-    `base` is the commit that a worktree began with, "" if it works in the owner's folder; `is_new` says that the
-    worktree was made for this attempt."""
+    """The folders of one task. `home` has the session and the settings of the program; only this user can read it.
+    `base` is the commit that the worktree started from, "" if the program works in the owner's folder. `is_new` is true
+    if the worktree was created for this attempt."""
 
     home: Path
     cwd: Path

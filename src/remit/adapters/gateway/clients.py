@@ -30,8 +30,8 @@ class AnyTurn(Protocol):
 
 
 class ClientGateway(NamedTuple):
-    """Where clients ask: the address of the gateway, and the token that is their key. The properties are the arguments
-    of the usual clients."""
+    """The address of the gateway and the token that clients use as their key. The properties are the arguments of the
+    usual clients."""
 
     url: str
     token: str

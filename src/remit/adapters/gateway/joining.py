@@ -1,4 +1,5 @@
-"""Programs as members: what a program is given to reach models and colleagues, and what becomes of its end."""
+"""Programs as members: the address and the token with which a program reaches models and other agents, and its
+ending."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ async def _cancel_when(event: asyncio.Event, scope: anyio.CancelScope) -> None:
 
 
 class Joining(NamedTuple):
-    """How programs of one agent reach models and colleagues."""
+    """The access of one agent's programs to models and other agents."""
 
     upstreams: Upstreams | None
     has_verbs: bool

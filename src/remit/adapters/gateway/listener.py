@@ -270,7 +270,7 @@ class _Port:
         return GuardedProtocol(config=self._config, server_state=self._state, app_state={})
 
     async def close(self) -> None:
-        """Accept nothing more, and end what is open: the tasks of all members have ended."""
+        """Stop listening and close open connections. The tasks of all members have ended."""
         if self._server is None:
             self._bound.close()
             return

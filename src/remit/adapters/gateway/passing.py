@@ -136,7 +136,7 @@ class RequestPassage:
         return tuple(one.name for one in self._read.calls) if self._read is not None else ()
 
     async def finish(self) -> None:
-        """Pass on what was held back: the answer is on record now."""
+        """Pass on the end of the answer, which was held back until the answer was recorded."""
         await self._pass(self._held)
 
     async def refuse(self, sentence: str, *, again: bool = False) -> None:

@@ -60,8 +60,8 @@ class Queued(NamedTuple):
 
 
 class ForkedData(TypedDict):
-    """The run that a fork continues, and the last event of it that counts. `step` is the step from which it runs the
-    plan again."""
+    """The run that a fork continues, and the last of its events that the fork keeps. `step` is the step from which the
+    fork runs the plan again."""
 
     run: str
     at: int
@@ -267,8 +267,8 @@ _WaitsFor = TypedDict("_WaitsFor", {"for": WaitKind}, total=False)  # a keyword 
 
 class WaitData(_WaitsFor, total=False):
     """The data of `task.waiting`: what the task waits for. `id` is the question to a person, the task (missing if it is
-    one of several), the busy agent whose slot is wanted, or the model that rests; there is none for money that other
-    calls hold. Older journals have neither."""
+    one of several), the busy agent whose slot is wanted, or the model on cooldown; it is missing if the task waits for
+    money that other calls hold. Older journals have neither."""
 
     id: str
 

@@ -1,4 +1,4 @@
-"""Running a task again: where it stands according to its record, and which of its effects are done."""
+"""Rerunning a task: the state that its record describes, and its finished effects."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Joined(NamedTuple):
 
 
 class Resumed(NamedTuple):
-    """Where a task stands. `sends` is a parallel handoff whose results have not been delivered yet; the results of
-    `joined` have been handed on."""
+    """The state from which a task is resumed. `sends` is a parallel handoff whose results have not been delivered yet;
+    the results of `joined` have been handed on."""
 
     remit: Remit
     attempt: Attempt
@@ -87,7 +87,7 @@ def next_of(view: View, origin: str) -> Lineage:
 
 
 class _Forked(NamedTuple):
-    """How often a task had failed that a fork continues, and its origin in the original."""
+    """For a task that a fork continues: how often the original task had failed, and its origin."""
 
     failures: int
     origin: str
@@ -121,7 +121,7 @@ def forked_from(view: View, op: str) -> str:
 
 
 def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
-    """Return where a task stands that is being claimed."""
+    """Return the state from which a claimed task is resumed."""
     began = view.event(record.began)
     assert began is not None  # a row points at the event that made it
     data = read(began, FirstData)

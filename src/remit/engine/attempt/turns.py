@@ -37,7 +37,7 @@ class Stray(Exception):
 
 
 class Superseded(Refused):
-    """Another process has the task now; what happened here after that does not count."""
+    """Another process has taken over the task, so the results of this attempt are discarded."""
 
 
 class HandlesLostTalks(Protocol):

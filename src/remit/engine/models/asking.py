@@ -287,7 +287,7 @@ class Models(NamedTuple):
         return answer
 
     def kept(self, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
-        """Return what a record holds: the text that a model was sent, and its answer."""
+        """Return the request text and the answer of a record."""
         return KeptAnswer(kept.get("told", ""), _answer(live, kept))
 
     async def record(self, live: LiveTask, talk: str) -> dict[str, Any] | None:

@@ -14,8 +14,8 @@ SPEECH: Final = 65_536  # characters of an answer that are kept for a listener t
 
 
 class Speech:
-    """An answer under way. Its text is passed to the listeners without secrets: what may be the beginning of one is
-    held back until more has come."""
+    """An answer that is being streamed. Secrets are redacted: text that may be the beginning of a secret is held back
+    until more text has arrived."""
 
     __slots__ = ("_ears", "_held", "_own", "_redaction", "so_far")
 
@@ -39,7 +39,7 @@ class Speech:
             self._tell(text)
 
     def end(self, *, is_whole: bool) -> None:
-        """Tell what was held back, if the answer is whole. Nothing more comes."""
+        """End the stream. If the answer is complete, send the text that was held back."""
         if is_whole and self._held:
             self._tell(self._redaction.text(self._held))
         with self._ears.lock:

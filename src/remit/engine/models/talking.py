@@ -258,7 +258,8 @@ class KeptTalk:
 
 
 def _kept(models: Models, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
-    """Return what a record holds. If no answer came, it has the results that the model was to get."""
+    """Return a recorded request with its answer. If there was no answer, return the tool results that the request was
+    to send."""
     return models.kept(live, kept) if "text" in kept else KeptAnswer(kept["told"], ModelAnswer("", "", None))
 
 

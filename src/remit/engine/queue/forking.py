@@ -25,7 +25,7 @@ _ANSWERABLE: Final = frozenset(("effect.done", "tool.done"))
 
 
 class Fork(NamedTuple):
-    """What a fork starts with: the last event of the original that counts, the lineage of its first task, and the
+    """The start of a fork: the last event of the original that it keeps, the lineage of its first task, and the
     operations that it records as done."""
 
     at: int
@@ -40,7 +40,7 @@ class Given(NamedTuple):
 
 
 def fork_of(view: View, root: Record, at: int | None, given: Given | None, ids: Ids, place: Place, now: int) -> Fork:
-    """Return what a fork of a run starts with; `at` is the last event that counts, or None for all."""
+    """Return the start of a fork; `at` is the last event that it keeps, or None for all."""
     events = recorded(view, root, at)
     fork = Past(view, root, events).fork(ids, place, now)
     if given is not None:

@@ -23,7 +23,7 @@ from remit.ports import Ids, View
 
 
 class _Fate(Enum):
-    """What a fork does with a step: nothing of it counts, its finished work counts, or its result counts."""
+    """How a fork treats a step: drops all of its work, keeps its finished work, or keeps its result."""
 
     AGAIN = auto()
     GOES_ON = auto()

@@ -87,8 +87,8 @@ def why_dead(record: Record, most: int) -> str:
 
 
 def all_left_behind(view: View, held: Sequence[Record], now: int, *, died: bool) -> list[list[Unsealed]]:
-    """Return the events for the tasks of a process that is gone; none for a task that waits for others to stop. If the
-    process stands still and did not die, no task is to blame."""
+    """Return the events that release the tasks of a dead or stopped process, except tasks that wait for others to stop.
+    If the process is only stopped and did not die, no task counts as a suspect."""
     ending: set[str] = set()
     to_blame = blamed(held) if died else ""
     # Subtasks first.
@@ -152,7 +152,7 @@ _log = logging.getLogger("remit")
 
 
 class HeldByGone(Refused):
-    """A request is refused because of what a dead process holds. That is released, and the decision is repeated."""
+    """A request was refused because a dead process holds a slot or money. Release that, and decide again."""
 
 
 class Succession(StoreAround):

@@ -1,8 +1,9 @@
-"""Statistics of the journal, kept by hour and day, so that a query does not read all events.
+"""Statistics of the journal, stored by hour and day, so that a query does not read all events.
 
-Nothing is counted while events are written. Workers process a slice now and then, queries process what is missing, and
-pruning processes what it is about to delete. A slice is counted outside of any transaction, and written unless another
-process was faster: the statistics record the last event that they include. They can be dropped and computed again.
+Writing an event counts nothing. Workers add a slice of events every minute, queries add the events that are missing,
+and pruning adds the events that it is about to delete. A slice is counted outside of any transaction, and written
+unless another process was faster: the statistics record the last event that they include. They can be deleted and
+computed again.
 """
 
 from __future__ import annotations
