@@ -1,5 +1,7 @@
 """Agents of a workspace as A2A agents, asked by the official client on both bindings."""
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -24,6 +26,8 @@ from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, Unsuppor
 from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
+from jwt import api_jws
+from jwt.exceptions import InvalidSignatureError
 
 from adapters.a2a_served import key_pair
 from remit import Card, Runtime, Turn
@@ -373,20 +377,34 @@ async def test_bad_requests_are_told_apart_and_repeat_nothing():
             assert (await http.post(f"/a2a/{canary}{'x' * 200}/rest/message:send", json=_sent("x"))).status_code == 200
 
 
+def _verified(card: dict[str, Any], public: str) -> None:
+    """Verify the first signature of a card, which is for all of it, as canonical JSON."""
+    rest = {name: value for name, value in card.items() if name != "signatures"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    payload = urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+    first = card["signatures"][0]
+    api_jws.decode(f"{first['protected']}.{payload}.{first['signature']}", public, ["ES256"])
+
+
 @pytest.mark.rule("peer.card")
 async def test_cards_are_signed_and_the_front_card_is_that_of_the_only_agent(monkeypatch: pytest.MonkeyPatch):
     private, public = key_pair()
     monkeypatch.setenv("REMIT_A2A_KEY", private)
     with team() as rt:
-        rt.agent("echo", role="repeats", can=["repeating"])(echo)
+        rt.agent("echo", role="répète", can=["repeating"])(echo)
         app = app_of(rt)
         verify = create_signature_verifier(lambda _kid, _jku: public, ["ES256"])
         async with app.running(), client(app) as http:
             front = await A2ACardResolver(http, ADDRESS).get_agent_card(signature_verifier=verify)
             card = await A2ACardResolver(http, f"{ADDRESS}/a2a/echo").get_agent_card(signature_verifier=verify)
-            assert (card.name, card.description, card.skills[0].name) == ("echo", "repeats", "repeating")
+            assert (card.name, card.description, card.skills[0].name) == ("echo", "répète", "repeating")
             assert not card.capabilities.push_notifications
             assert front.supported_interfaces == card.supported_interfaces
+            shown = (await http.get("/a2a/echo/.well-known/agent-card.json")).json()
+            _verified(shown, public)
+            del shown["securityRequirements"]
+            with pytest.raises(InvalidSignatureError):
+                _verified(shown, public)
             card.description = "gives orders"
             with pytest.raises(SignatureVerificationError):
                 verify(card)

@@ -61,7 +61,46 @@ async def test_media_types_of_http_json_are_those_of_a2a_and_both_are_taken():
         stream = await http.post("/a2a/echo/rest/message:stream", json=message("x"))
         assert stream.headers["content-type"].startswith("text/event-stream")
         wrong = await http.post("/a2a/echo/rest/message:send", content=b"x", headers={"content-type": "text/plain"})
-        assert wrong.status_code == 415
+        assert (wrong.status_code, _reason(wrong)) == (400, "CONTENT_TYPE_NOT_SUPPORTED")
+        wrong = await http.post("/a2a/echo/rpc", content=b"x", headers={"content-type": "text/plain"})
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (200, -32005)
+
+
+def _reason(answer: httpx.Response) -> str:
+    """The reason in an error of HTTP+JSON, which says its status again."""
+    error = answer.json()["error"]
+    assert answer.headers["content-type"] == "application/json"
+    assert error["code"] == answer.status_code
+    assert error["status"].isupper()
+    assert error["message"]
+    info = error["details"][0]
+    assert (info["@type"], info["domain"]) == ("type.googleapis.com/google.rpc.ErrorInfo", "a2a-protocol.org")
+    return info["reason"]
+
+
+@pytest.mark.rule("peer.wire")
+async def test_errors_of_http_json_have_one_form_whoever_makes_them():
+    rest, canary = "/a2a/echo/rest", "canary-7f3a"
+    async with served() as http:
+        done = await sent(http, "x")
+        send, config = f"{rest}/message:send", f"{rest}/tasks/{done['id']}/pushNotificationConfigs"
+        answers = [
+            (await http.get(f"{rest}/tasks/{canary}"), 404, "TASK_NOT_FOUND"),
+            (await http.post(f"{rest}/tasks/{done['id']}:cancel"), 400, "TASK_NOT_CANCELABLE"),
+            (await http.post(f"{rest}/tasks/{done['id']}:subscribe"), 400, "UNSUPPORTED_OPERATION"),
+            (await http.get(f"{rest}/extendedAgentCard"), 400, "UNSUPPORTED_OPERATION"),
+            (await http.post(config, json={"url": "https://example.com"}), 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+            (await http.post(config, json={"url": {canary: 1}}), 400, "INVALID_REQUEST"),
+            (await http.post(send, json={"message": {"parts": canary}}), 400, "INVALID_REQUEST"),
+            (await http.post(send, content=b"{"), 400, "INVALID_REQUEST"),
+            (await http.post(send, json={}), 400, "INVALID_PARAMS"),
+            (await http.get(f"{rest}/{canary}"), 404, "METHOD_NOT_FOUND"),
+            (await http.get(f"{rest}/tasks", headers={"authorization": ""}), 401, "UNAUTHORISED"),
+        ]
+        for answer, status, reason in answers:
+            assert (answer.status_code, _reason(answer)) == (status, reason)
+            assert canary not in answer.text
+        assert answers[-1][0].headers["www-authenticate"] == "Bearer"
 
 
 @pytest.mark.rule("peer.wire")

@@ -11,14 +11,24 @@ from anyio.to_thread import run_sync
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from remit.server.problems import plain_problem
+from remit.core.values import Json
+from remit.errors import BadInput, Malformed, RemitError, WrongType
+from remit.server.problems import code_of, headers_of, plain_problem, sentence_of
 
 PREFIX: Final = "/a2a"
 FRONT: Final = "/.well-known/agent-card.json"
 KEY: Final = "REMIT_A2A_KEY"
 AGENT: Final = "REMIT_A2A_FRONT"
 ADDRESS: Final = "REMIT_A2A_ADDRESS"
-_PARSE_ERROR: Final = -32700  # JSON-RPC
+_PARSE_ERROR, _WRONG_TYPE = -32700, -32005  # JSON-RPC
+_INFO: Final = "type.googleapis.com/google.rpc.ErrorInfo"
+_STATUSES: Final[dict[int, str]] = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
 _NOT_HERE: Final = "this server has no A2A agents: its operator must install remit[a2a]"
 
 
@@ -51,12 +61,43 @@ def _made(name: str) -> ASGIApp:
     return getattr(apps, name)(settings)
 
 
-def parse_error(scope: Scope, why: str) -> Response | None:
-    """Return the JSON-RPC error for a body that is not JSON, or None if the path uses HTTP+JSON."""
-    if not scope["path"].rstrip("/").endswith("/rpc"):
-        return None
-    error = {"code": _PARSE_ERROR, "message": f"Invalid JSON payload: {why}"}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error})
+def refused(scope: Scope, error: RemitError) -> Response | None:
+    """Return the error response of JSON-RPC or HTTP+JSON for a request that no agent gets. Return None if the usual
+    response is right: for agent cards, and for JSON-RPC if the key or the size is wrong."""
+    binding = scope["path"].split("/")[3:4]
+    if binding == ["rest"]:
+        return _as_rest(error)
+    return _as_rpc(error) if binding == ["rpc"] and isinstance(error, Malformed | WrongType) else None
+
+
+def _as_rpc(error: RemitError) -> Response:
+    body: dict[str, Json] = {"code": _PARSE_ERROR, "message": f"Invalid JSON payload: {sentence_of(error)}"}
+    if isinstance(error, WrongType):
+        body = {"code": _WRONG_TYPE, "message": sentence_of(error), "data": [_info(error)]}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": body})
+
+
+def _as_rest(error: RemitError) -> Response:
+    status = HTTPStatus.BAD_REQUEST if isinstance(error, WrongType) else error.status
+    body = {
+        "code": int(status),
+        "status": _STATUSES.get(
+            status, "INVALID_ARGUMENT" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "INTERNAL"
+        ),
+        "message": sentence_of(error),
+        "details": [_info(error)],
+    }
+    return JSONResponse({"error": body}, status, headers_of(error))
+
+
+def _info(error: RemitError) -> dict[str, Json]:
+    """Return the `google.rpc.ErrorInfo` of an error."""
+    if isinstance(error, WrongType):
+        reason = "CONTENT_TYPE_NOT_SUPPORTED"
+    else:
+        known = isinstance(error, BadInput)
+        reason = "INVALID_REQUEST" if known else code_of(type(error)).replace("-", "_").upper()
+    return {"@type": _INFO, "reason": reason, "domain": "a2a-protocol.org", "metadata": {}}
 
 
 @asynccontextmanager

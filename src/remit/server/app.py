@@ -73,13 +73,13 @@ class ServerSettings(NamedTuple):
 class Mounted(NamedTuple):
     """An application of another library below a path, for keys with this scope. `make` is entered when the server
     starts; the application finds the caller in `scope["remit.caller"]`, and `scope["remit.check"]` raises an error once
-    its key is not valid any more. `malformed` makes the answer to a body that is no JSON, if its protocol has its
-    own."""
+    its key is not valid any more. `refused` makes the answer to a request that does not reach it, if its protocol has
+    its own."""
 
     prefix: str
     scope: str
     make: Callable[[Tenants, ServerSettings], AbstractAsyncContextManager[ASGIApp]]
-    malformed: Callable[[Scope, str], Response | None] = lambda _scope, _why: None
+    refused: Callable[[Scope, RemitError], Response | None] = lambda _scope, _error: None
 
 
 def _mcp(_tenants: Tenants, settings: ServerSettings) -> AbstractAsyncContextManager[ASGIApp]:
@@ -89,7 +89,7 @@ def _mcp(_tenants: Tenants, settings: ServerSettings) -> AbstractAsyncContextMan
 MOUNTS: Final[tuple[Mounted, ...]] = (
     Mounted("/metrics", "admin", metrics_app),
     Mounted("/mcp", RUN, _mcp),
-    Mounted(a2a.PREFIX, RUN, a2a.agents, a2a.parse_error),
+    Mounted(a2a.PREFIX, RUN, a2a.agents, a2a.refused),
     Mounted(a2a.FRONT, RUN, a2a.front),
 )
 
@@ -319,18 +319,18 @@ class Server:
                 return mount
         return None
 
-    async def _pass_on(self, mount: tuple[Mounted, ASGIApp], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, mount: tuple[Mounted, ASGIApp], scope: Scope, receive: Receive, send: Sending) -> None:
         one, app = mount
-        caller = await self._caller(one.scope, scope)
-        self._rates.admit(caller.access, caller.workspace)
-        workspace = self._tenants.workspace(caller.workspace)
-        own = {"root_path": one.prefix, "remit.caller": caller, "remit.workspace": workspace}
-        check = partial(self._caller, one.scope, scope)
         try:
+            caller = await self._caller(one.scope, scope)
+            self._rates.admit(caller.access, caller.workspace)
+            workspace = self._tenants.workspace(caller.workspace)
+            own = {"root_path": one.prefix, "remit.caller": caller, "remit.workspace": workspace}
+            check = partial(self._caller, one.scope, scope)
             await app({**scope, **own, "remit.check": check}, receive, send)
-        except Malformed as error:
-            response = one.malformed(scope, str(error))
-            if response is None:
+        except RemitError as error:
+            response = one.refused(scope, error)
+            if response is None or send.has_begun:
                 raise
             await response(scope, receive, send)
 

@@ -32,21 +32,23 @@ def problem(error: RemitError, request: str = "", given: Iterable[str] = ()) -> 
         "type": f"/errors/{code_of(type(error))}",
         "title": HTTPStatus(error.status).phrase,
         "status": error.status,
-        "detail": _sentence(error, given),
+        "detail": sentence_of(error, given),
         "code": code_of(type(error)),
         "retryable": error.retryable,
         "request": request,
     }
-    headers: dict[str, str] = {}
     if isinstance(error, Refused):
         body["rule"] = error.rule
     elif isinstance(error, Failed):
         body |= {"agent": error.agent, "task": error.task}
-    elif isinstance(error, TooMany):
-        headers["Retry-After"] = str(error.seconds)
-    elif isinstance(error, Unauthorised):
-        headers["WWW-Authenticate"] = "Bearer"
-    return Response(orjson.dumps(body), error.status, headers, PROBLEM)
+    return Response(orjson.dumps(body), error.status, headers_of(error), PROBLEM)
+
+
+def headers_of(error: RemitError) -> dict[str, str]:
+    """Return the headers of the answer for an error."""
+    if isinstance(error, TooMany):
+        return {"Retry-After": str(error.seconds)}
+    return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorised) else {}
 
 
 def plain_problem(status: HTTPStatus, code: str, detail: str, request: str = "", allow: str = "") -> Response:
@@ -63,7 +65,8 @@ def plain_problem(status: HTTPStatus, code: str, detail: str, request: str = "",
     return Response(orjson.dumps(body), status, {"Allow": allow} if allow else {}, PROBLEM)
 
 
-def _sentence(error: RemitError, given: Iterable[str]) -> str:
+def sentence_of(error: RemitError, given: Iterable[str] = ()) -> str:
+    """Return what an answer says of an error. It repeats none of the texts that were given."""
     if isinstance(error, NotFound):
         return _NOT_THERE
     if isinstance(error, StoreError):  # its text may name hosts and files

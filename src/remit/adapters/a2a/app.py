@@ -5,6 +5,7 @@ and a function that raises an error once the key does not count any more into `s
 Bodies must be strict JSON already, because the SDK answers what it cannot parse with an internal error.
 """
 
+import json
 import re
 from email.utils import formatdate
 from hashlib import sha256
@@ -18,6 +19,7 @@ from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.types.a2a_pb2 import (
     AgentCapabilities,
     AgentCard,
+    AgentCardSignature,
     AgentExtension,
     AgentInterface,
     AgentSkill,
@@ -26,12 +28,15 @@ from a2a.types.a2a_pb2 import (
     SecurityScheme,
     SendMessageRequest,
     StringList,
+    TaskPushNotificationConfig,
 )
-from a2a.utils.errors import A2AError, InternalError, InvalidParamsError, InvalidRequestError
+from a2a.utils.error_handlers import build_rest_error_payload
+from a2a.utils.errors import A2AError, InternalError, InvalidParamsError, InvalidRequestError, MethodNotFoundError
 from a2a.utils.signing import create_agent_card_signer
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from google.protobuf.json_format import MessageToDict, Parse, ParseError
+from jwt import api_jws
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, Router
@@ -122,7 +127,23 @@ def signer(key: str) -> Any:
         )
     public = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     header: Any = {"alg": "ES256", "typ": "JOSE", "kid": sha256(public).hexdigest()[:16]}
-    return create_agent_card_signer(key, header)
+    as_the_sdk = create_agent_card_signer(key, header)
+
+    def sign(card: AgentCard) -> AgentCard:
+        protected, _, signature = api_jws.encode(_signed_text(card), key, "ES256", header).split(".")
+        exact = AgentCardSignature(protected=protected, signature=signature)
+        signed = as_the_sdk(card)
+        signed.signatures.insert(0, exact)
+        return signed
+
+    return sign
+
+
+def _signed_text(card: AgentCard) -> bytes:
+    """Return what the signature of a card is for: all of it, as canonical JSON (RFC 8785), which sorted JSON is for a
+    card without numbers. The SDK leaves out empty objects, such as those of security requirements, when it signs and
+    when it verifies, so there is a signature of each kind."""
+    return json.dumps(MessageToDict(card), ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------
@@ -169,7 +190,7 @@ def a2a_app(settings: A2ASettings | None = None, requests: AgentRequests | None 
         Route("/{agent}/rpc/", rpc.handle_requests, methods=["POST"]),
         *_rest(handler, builder),
     ]
-    return Router(routes, redirect_slashes=False)
+    return Router(routes, redirect_slashes=False, default=_nothing)
 
 
 def front_app(settings: A2ASettings | None = None) -> ASGIApp:
@@ -190,27 +211,36 @@ def _rest(handler: AgentRequests, builder: CallBuilder) -> list[BaseRoute]:
     made = create_rest_routes(handler, builder, path_prefix="/{agent}/rest")
     routes = [one for one in made if isinstance(one, Route)]
     dispatcher = RestDispatcher(handler, builder)
-    sending = {"/message:send": dispatcher.on_message_send, "/message:stream": dispatcher.on_message_send_stream}
+    taking: tuple[tuple[str, Any, type[Any]], ...] = (
+        ("/message:send", dispatcher.on_message_send, SendMessageRequest),
+        ("/message:stream", dispatcher.on_message_send_stream, SendMessageRequest),
+        ("/tasks/{id}/pushNotificationConfigs", dispatcher.set_push_notification, TaskPushNotificationConfig),
+    )
     checked = [
-        Route(f"/{{agent}}/rest{path}", _checked(endpoint), methods=["POST"]) for path, endpoint in sending.items()
+        Route(f"/{{agent}}/rest{path}", _checked(endpoint, kind), methods=["POST"]) for path, endpoint, kind in taking
     ]
     return [*checked, *routes]
 
 
-def _checked(endpoint: Any) -> Any:
+def _checked(endpoint: Any, kind: type[Any]) -> Any:
     async def answer(request: Request) -> Response:
         try:
-            Parse(await request.body(), SendMessageRequest(), ignore_unknown_fields=True)
+            Parse(await request.body(), kind(), ignore_unknown_fields=True)
         except ParseError:
-            error = {
-                "code": 400,
-                "status": "INVALID_ARGUMENT",
-                "message": "the body is not a request to send a message",
-            }
-            return JSONResponse({"error": error}, 400)
+            return _as_rest(InvalidRequestError("the body is not what this request takes; see the definition of A2A"))
         return await endpoint(request)
 
     return answer
+
+
+def _as_rest(error: A2AError) -> Response:
+    payload = build_rest_error_payload(error)
+    return JSONResponse(payload, payload["error"]["code"])
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request for a path that no binding has."""
+    await _as_rest(MethodNotFoundError("there is nothing at this path"))(scope, receive, send)
 
 
 class Cards:
