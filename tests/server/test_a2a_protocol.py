@@ -79,7 +79,7 @@ def _reason(answer: httpx.Response) -> str:
 
 
 @pytest.mark.rule("peer.wire")
-async def test_errors_of_http_json_have_one_form_whoever_makes_them():
+async def test_all_errors_of_http_json_have_one_form():
     rest, canary = "/a2a/echo/rest", "canary-7f3a"
     async with served() as http:
         done = await sent(http, "x")
