@@ -112,7 +112,7 @@ class HttpWire:
         self._kept = None
 
     def close(self) -> None:
-        """Nothing is open, unless `open` was called: then `aclose` closes it."""
+        """Do nothing: without `open` no connection stays open, and after it `aclose` closes them."""
 
     @asynccontextmanager
     async def _client(self) -> AsyncGenerator[httpx.AsyncClient]:

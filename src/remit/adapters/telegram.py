@@ -201,7 +201,7 @@ class Telegram:
         return None if chosen is None else (inquiry, chosen)
 
     async def _tell_back(self, press: Press, sentence: str) -> None:
-        """Tell the author what happened."""
+        """Send the author of an answer the result of it."""
         if press.query:
             told = {"callback_query_id": press.query, "text": _cut(sentence, _ALERT), "show_alert": True}
             await self._try("answerCallbackQuery", told)

@@ -75,15 +75,15 @@ class Observer(Protocol):
     """Gets events on the telemetry thread. It may block; that delays no task."""
 
     def committed(self, events: Sequence[Event], agents: Agents) -> None:
-        """Learn of the events of one operation."""
+        """Observe the events of one operation."""
         ...
 
     def called(self, event: Event, trace: str) -> None:
-        """Learn of a model request or tool call of a run that belongs to this trace."""
+        """Observe a model request or tool call of a run that belongs to this trace."""
         ...
 
     def ended(self, task: EndedTask, agents: Agents) -> None:
-        """Learn of a task that ended in this process."""
+        """Observe a task that ended in this process."""
         ...
 
     def dropped(self, number: int) -> None:
@@ -329,8 +329,8 @@ def telemetry_of(
     everywhere: bool = False,
     backlog: int = BACKLOG,
 ) -> Telemetry:
-    """Tell observers of what this process does for a runtime or workspace; if None or `everywhere`, for every workspace
-    that it opens from now on."""
+    """Pass the events of a runtime or workspace in this process to observers; if it is None or `everywhere`, those of
+    every workspace that the process opens from now on."""
     workspace = given.workspace if isinstance(given, Runtime) else given
     what = "telemetry is of a Runtime or a Workspace"
     opening = None if workspace is None else opening_of(of_type(workspace, Workspace, what))

@@ -92,7 +92,7 @@ def _row(one: PublishedCard, at: int) -> list[Text | str]:
 
 
 def _tell_unserved(names: list[str]) -> None:
-    """Say which agents no worker has, and what to do about it."""
+    """Print which agents have no worker, and what to do about it."""
     if not names:
         return
     shown = ", ".join(f"'{escaped(name, 64)}'" for name in names[:8]) + (" and more" if len(names) > 8 else "")

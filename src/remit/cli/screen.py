@@ -53,7 +53,7 @@ class Words:
         self._over = False
 
     def hear(self, one: Event | TextChunk) -> None:
-        """Take the next piece. Events say which run it is and when an answer is complete."""
+        """Show the next piece of text. Events identify its run, and report when an answer is complete."""
         if isinstance(one, TextChunk):
             before = "" if one.begins or one.task not in self._speeches else self._speeches[one.task].text
             self._speeches[one.task] = _Speech(one.agent, (before + one.text)[-_SAID:])

@@ -84,7 +84,8 @@ def _choices(kind: object) -> Iterator[str]:
 
 
 def _unknown(app: App, word: str, above: tuple[str, ...]) -> str:
-    """Look for a word in the names of the commands, then in what they do, then for a typing error."""
+    """Return a sentence about an unknown command, with the command that was probably meant: found by name, by
+    description, or as a typing error."""
     commands = {" ".join((*above, *path)): sentence for path, sentence in _commands(app)}
     near = get_close_matches(word, [path.split()[-1] for path in commands], n=1, cutoff=_CLOSE)
     found = (

@@ -41,7 +41,9 @@ class Powers(NamedTuple):
 
 
 def powers_of(file: Path) -> Powers:
-    """Return the powers of a file. Raise `BadInput` if the file cannot be read; a missing file has none."""
+    """Return what a team file makes a command do on this machine: the server that it connects to, the modules that it
+    imports and the MCP servers that it starts. A missing file does nothing. Raise `BadInput` if the file cannot be
+    read."""
     tables = tables_in(file)
     said_of_store = texts_in_store(tables.get("store"))
     store = store_in(said_of_store, file.parent)

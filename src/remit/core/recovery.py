@@ -202,8 +202,8 @@ class Tried(NamedTuple):
 
 
 class GaveUp(NamedTuple):
-    """No model answered. `why` is what ended the search, `tried` the outcome of each model, and `again_at` when the
-    first of them is available again, if waiting helps."""
+    """No model answered. `why` is the reason why the search ended, `tried` the outcome of each model, and `again_at`
+    when the first of them is available again, if waiting helps."""
 
     why: Stopped
     tried: tuple[Tried, ...] = ()

@@ -44,7 +44,8 @@ _SHORT: Final = 64
 
 
 class Watch:
-    """One delegation, or several that go out together. `again` is how often it was the same."""
+    """Loop detection for one delegation, or for several that start together. `again` is how often the same was
+    delegated."""
 
     __slots__ = ("_action", "_task", "_wish", "again")
 

@@ -66,7 +66,8 @@ class Hooks(NamedTuple):
         return (await act.perform(self.ground, ActContent("hooks.remove", hook), decide)).answer
 
     async def rotate(self, hook: str, act: Act = ONCE) -> Hook:
-        """Give a hook a new secret, and return it. The one before signs for another day."""
+        """Give a hook a new secret, and return the hook. For 24 hours, deliveries are signed with the old secret
+        too."""
 
         def decide(view: View) -> Decision[list[Json]]:
             now = self.ground.clock.now()

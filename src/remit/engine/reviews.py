@@ -40,8 +40,8 @@ class Reviews(NamedTuple):
     expires: Expiry
 
     async def review(self, live: LiveTask, ending: Ending) -> Ending | LiveTask:
-        """Put a result before a person. Return the end of the task, or the next turn of the agent. If a person has
-        approved a result of this task before, that one counts."""
+        """Let a person review a result. Return the end of the task, or the next turn of the agent. If a person has
+        approved a result of this task before, return that one."""
         approved = await self.ground.store.read(lambda view: self._approved(view, live))
         if approved is not None:
             return endings.completed(live.remit, approved.result)

@@ -21,8 +21,8 @@ class MoveEnd(Protocol):
     a server."""
 
     def join(self, home: str) -> Membership:
-        """Give the database a name, if it has none, and this home; its own name if `home` is empty. Return what it
-        then has: a home that it had stays."""
+        """Set the name of the database, if it has none, and its home: `home`, or its own name if that is empty. A home
+        that it has already stays. Return both."""
         ...
 
     def place(self, workspace: str, place: str, *, moves: bool = False) -> str:
@@ -53,7 +53,8 @@ class MoveEnd(Protocol):
         ...
 
     def wake(self, workspace: str, now: int) -> None:
-        """Let the workers here look at a workspace, now and when its tasks are due; `now` is our time."""
+        """Notify the workers of this database of a workspace, now and when its tasks are due; `now` is the time of this
+        process."""
         ...
 
     def __enter__(self) -> Self: ...

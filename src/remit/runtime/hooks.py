@@ -81,7 +81,7 @@ class HookInfo(NamedTuple):
 
 class Delivery(NamedTuple):
     """One event for one hook, as the log has it. `event` is the number of the event, 0 for a gap in the journal.
-    `state` is that of a task: "completed" if the hook took it. `error` is why the last try failed."""
+    `state` is that of a task: "completed" if the hook accepted the event. `error` is why the last try failed."""
 
     id: str
     hook: str
@@ -126,7 +126,7 @@ class WorkspaceHooks:
         return await Hooks(self._opening.ground).remove(_id(hook), act_of(op, by))
 
     async def rotate(self, hook: str, *, op: str = "", by: str = "") -> NewHook:
-        """Give a hook a new secret, and return it. For 24 hours, the secret before signs too."""
+        """Give a hook a new secret, and return it. For 24 hours, deliveries are signed with the old secret too."""
         await self._hook(hook)
         root = await self._deliveries.signing_key()
         return self._shown(root, await Hooks(self._opening.ground).rotate(_id(hook), act_of(op, by)))

@@ -49,7 +49,8 @@ class Leader(NamedTuple):
         return await self.begin(asked, Led(leading.planner(plan, options, tell), STAND_IN, _lead(plan, options)))
 
     async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:
-        """Let the coordinator plan, unless there is a plan, and combine the members' results. Return the outcome."""
+        """Run a team: the coordinator writes the plan, unless there is one, and combines the members' results. Return
+        the outcome."""
         agent = self.engine.services.ground.directory.get(asked.wish.to)
         if agent is None:
             return await self.begin(asked)

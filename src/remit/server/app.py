@@ -168,7 +168,7 @@ class Server:
                 self._mounts.clear()
 
     def end_streams(self) -> None:
-        """Let the readers of live events go. They come back by the id of their last event."""
+        """Close the streams of live events. Readers reconnect with the id of their last event."""
         self._feeds.end()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,7 +38,8 @@ async def carrying(tenants: Tenants, but: str = "") -> AsyncGenerator[None]:
 
 
 async def _carry(tenants: Tenants, but: str) -> None:
-    """Begin with each workspace when it has its first hook. One without hooks costs a short look now and then."""
+    """Deliver the hooks of all workspaces. A workspace gets a follower with its first hook; one without hooks costs a
+    short poll."""
     carried = {but}
     async with anyio.create_task_group() as group:
         while True:

@@ -177,7 +177,7 @@ class Feed:
             self.end()
 
     def end(self) -> None:
-        """Let all readers go."""
+        """Close the streams of all readers."""
         self.is_over = True
         for reader in self._readers:
             reader.changed.set()
@@ -225,7 +225,7 @@ class UnsentWords:
         self._timer: Timer | None = None
 
     def hear(self, chunk: TextChunk) -> None:
-        """Take a piece of an answer, on whatever thread it arrives."""
+        """Add a piece of an answer, on whatever thread it arrives."""
         if self._wanted.takes_words(chunk):
             self._loop.call_soon_threadsafe(self._add, chunk)
 
@@ -353,7 +353,7 @@ class Feeds:
         self._catching_up = asyncio.Semaphore(2)
 
     def end(self) -> None:
-        """Let all readers go, because the server stops."""
+        """Close the streams of all readers, because the server stops."""
         for feed in self._feeds.values():
             feed.end()
 
@@ -367,8 +367,9 @@ class Feeds:
         access: str = "",
         words: bool = False,
     ) -> AsyncGenerator[StreamReader]:
-        """Give a reader of what comes after this event, or from now on; with `words`, also of what models say in this
-        process. Raise `Conflict` if there is no such event yet, and `TooMany` if the workspace has too many readers."""
+        """Return a reader of the events after this one, or from now on; with `words`, also of the streamed text of
+        models in this process. Raise `Conflict` if there is no such event yet, and `TooMany` if the workspace has too
+        many readers."""
         async with self._starting:
             feed = await self._feed(workspace)
             reader = StreamReader(feed, feed.head if after is None else after, wanted, access)

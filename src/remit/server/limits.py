@@ -89,7 +89,8 @@ class RequestRates:
 
 
 class FairTurn:
-    """One turn: the body waits until it has begun. Every request has one, so it is no generator, which costs more."""
+    """One turn, as a context manager: entering it waits until the turn starts. Every request has one, so it is a class:
+    a generator costs more."""
 
     __slots__ = ("_turns", "_workspace")
 
@@ -116,7 +117,7 @@ class FairTurns:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     def turn(self, workspace: str) -> FairTurn:
-        """Return a turn of this workspace, to be entered."""
+        """Return a turn of this workspace: a context manager that waits until the request may run."""
         return FairTurn(self, workspace)
 
     async def begin(self, workspace: str) -> None:
@@ -151,7 +152,7 @@ class FairTurns:
         self._taken[workspace] = self._taken.get(workspace, 0) + 1
 
     def end(self, workspace: str) -> None:
-        """Give a turn back."""
+        """Release a turn."""
         self._busy -= 1
         left = self._taken[workspace] - 1
         if left:
@@ -185,7 +186,7 @@ class FairTurns:
         self._let_in()
 
     def _let_in(self) -> None:
-        """Give free turns to those that wait: one to each workspace in turn, as far as its share goes."""
+        """Start waiting turns while slots are free: one of each workspace in rotation, up to its share."""
         passed = 0
         while self._waiting and self._busy < self._limits.turns and passed < len(self._waiting):
             workspace, line = next(iter(self._waiting.items()))

@@ -105,7 +105,8 @@ def _name(row: Row) -> str:
 
 
 def _link(made: Mapping[str, Any], row: Row, rows: RouteRows) -> None:
-    """Say which other requests are about what this one makes, and where their paths come from."""
+    """Add OpenAPI links to a request that creates an object: the other requests on that object, and the values for
+    their paths."""
     places = _MAKES.get(row.name, (row.path,) if row.method == "PUT" else ())
     source = "$request.path." if row.method == "PUT" else "$response.body#/"
     links = {

@@ -65,8 +65,8 @@ class Sessions:
         self._secret = token_bytes(32) if secret is None else secret
 
     def begin(self, caller: Caller, scope: Scope) -> BegunSession:
-        """Begin a session of a caller whose key was just checked, for the browser that made this request. Raise
-        `Forbidden` for a request of another page: it must not sign the browser in."""
+        """Start a session of a caller whose key was just checked, for the browser that made this request. Raise
+        `Forbidden` for a request of a page of another origin: such a page must not sign the browser in."""
         self._must_be_own_page(scope)
         until = self._clock.now() + LASTS
         body = f"{caller.access or _TOKEN}.{until}.{token_hex(16)}"

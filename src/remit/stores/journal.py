@@ -168,8 +168,8 @@ class Unwritten:
             self._leases[key] = [have + more for have, more in zip(waiting, move[2:], strict=True)]
 
     def takes(self, table: Table, verb: str, key: Key, row: Row) -> bool:
-        """Take a change that can be delayed: an addition to a meter, a new hold, and the end of a hold that was never
-        written. Nothing more is added to the row of a lease that is dropped. Return whether the change was taken."""
+        """Keep a change that can be written later: an addition to a meter, a new hold, and the end of a hold that was
+        never written. Nothing is added to the row of a lease that is dropped. Return whether the change was kept."""
         if verb == "count":
             metered = _METERED_BY(row)
             self._meters[metered] = self._meters.get(metered, 0) + cast("int", row["spent"])

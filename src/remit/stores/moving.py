@@ -114,7 +114,8 @@ class WorkspaceMove:
         return self._several.members[place].where
 
     def _stay(self, target: str, leaving: MoveMark | None) -> MoveSummary:
-        """Give up a move away from here, if there is one, and delete what moves have left elsewhere."""
+        """Undo an unfinished move of this workspace to another database, if there is one, and delete the copies that
+        moves have left elsewhere."""
         if leaving is not None:
             with self._alone(target):
                 self._give_up(target, leaving.place)

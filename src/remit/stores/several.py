@@ -69,7 +69,7 @@ class HomeNotes:
         self._kept: tuple[int, MoveEnd] | None = None  # with the process that opened it: a fork must not use it
 
     def note(self, workspace: str, place: str) -> str:
-        """Note a place, unless there is one. Return the one that is noted then."""
+        """Record the database of a workspace, unless one is recorded. Return the recorded one."""
         with self._lock:
             process = os.getpid()
             if self._kept is not None and self._kept[0] == process:
@@ -214,7 +214,8 @@ class SeveralDatabases:
         return next(iter((*live, *marked)), "") or chosen(workspace, self.members)
 
     def note(self, route: WorkspaceRoute) -> str:
-        """Note in the home where a new workspace lives. Return where it does: another process may have been first."""
+        """Record in the home database which database has a new workspace. Return the recorded database: another process
+        may have been first."""
         place = self._notes.note(route.workspace, route.place)
         self._must_have(place, route.workspace)
         return place
@@ -358,7 +359,7 @@ def _joined(member: Member, home: str) -> str:
 
 
 class PlacedStore:
-    """One workspace, wherever it lives."""
+    """One workspace, in whichever database it is."""
 
     __slots__ = ("_route", "_several")
 

@@ -332,7 +332,7 @@ class QueueQueries(Queries):
         return [Record(*row[:TASK_WIDTH]) for row in rows]
 
     def _came_along(self, rows: Sequence[Values]) -> None:
-        """Take the events that came with an answer; a caching view keeps them."""
+        """Handle the events that came with an answer; a caching view keeps them."""
 
     def next_due(self, now: int) -> int | None:
         row = self._one("next_due", now=now)

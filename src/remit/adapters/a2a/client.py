@@ -78,7 +78,7 @@ class RemoteFailed(RuntimeError):
 
 
 async def answer(remote: RemotePlace, turn: Any) -> Json:
-    """Have the other server do the task of a turn, and return its result."""
+    """Send the task of a turn to the other server, and return its result."""
     async with AsyncExitStack() as stack:
         return await RemoteWork(remote, stack, turn).result()
 
@@ -431,7 +431,8 @@ class RemoteWork:
     # -- what it says -------------------------------------------------------------------------------------------
 
     def _heard(self, event: StreamResponse) -> dict[str, Json] | None:
-        """Take an event in. Return where the task stopped, or None if it works."""
+        """Handle an event of the remote task. Return the state in which the task stopped, or None if it is still
+        running."""
         if event.HasField("artifact_update"):
             update = event.artifact_update
             known = self._artifacts.get(update.artifact.artifact_id)

@@ -241,7 +241,7 @@ def _page(params: ListTasksRequest) -> tuple[int, tuple[int, int] | None]:
 
 
 async def _taken(call: A2ACall, params: SendMessageRequest) -> str | Task:
-    """Take a message: a new task, or the answer to a question. Return the task's id, or a rejected task."""
+    """Handle a message: start a new task, or answer a question. Return the task's id, or a rejected task."""
     message, config = params.message, params.configuration.task_push_notification_config
     if any(part.HasField("url") for part in message.parts):
         raise ContentTypeNotSupportedError("files are not fetched from elsewhere; send their content")

@@ -74,7 +74,7 @@ class CodingProgram(Protocol):
         ...
 
     def hear(self, said: ProgramSaid, line: dict[str, Any], place: TaskPlace) -> None:
-        """Take one line that the program printed."""
+        """Parse one line of the program's output."""
         ...
 
 

@@ -186,7 +186,7 @@ def _take_part(answer: AnswerRead, part: dict[str, Any]) -> None:
 
 
 def _count(answer: AnswerRead, usage: dict[str, Any]) -> None:
-    """Note the usage, which every part of a stream may repeat. Google leaves out what is 0."""
+    """Record the usage, which every part of a stream may repeat. Google omits counts of 0."""
     parts: dict[str, Any] = {
         "promptTokenCount": usage.get("promptTokenCount"),
         **{name: usage.get(name, 0) for name in _PARTS},

@@ -68,7 +68,7 @@ class GatewayListener:
         self._members[member.digest] = member
 
     def leave(self, member: GatewayMember) -> bool:
-        """Forget a member. Return whether it was the last one."""
+        """Remove a member. Return whether it was the last one."""
         self._members.pop(member.digest, None)
         return not self._members
 

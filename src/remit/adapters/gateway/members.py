@@ -183,7 +183,8 @@ class GatewayMember:
         return f"verb-{self._calls[about]}"
 
     def hand_over(self, command: Command) -> None:
-        """Note that the program has handed its task over: it has nothing left to do."""
+        """Record that the program has handed its task over, and wake the code that waits for that: the program has
+        nothing left to do."""
         self.handed = command
         self.is_handed.set()
 

@@ -48,7 +48,7 @@ class AnswerPipe:
         self._pieces.put_nowait(piece)
 
     def close(self) -> None:
-        """Note that nothing more comes."""
+        """End the answer."""
         self._pieces.put_nowait(None)
 
     async def __aiter__(self) -> AsyncGenerator[Sent]:
@@ -140,8 +140,8 @@ class RequestPassage:
         await self._pass(self._held)
 
     async def refuse(self, sentence: str, *, again: bool = False) -> None:
-        """Tell the program why there is no answer, so that it stops; with `again`, that the answer broke off and it may
-        ask once more."""
+        """Send the program the reason why there is no answer, so that it stops; with `again`, report that the answer
+        was cut off and that the program may ask again."""
         wire, asked = self.request.wire, self.request.asked
         if self.is_begun:
             await self._out.send(wire.cut(sentence, again=again))

@@ -91,7 +91,7 @@ class AnswerRead:
         self.call(place, id_=id_, name=name, arguments=arguments)
 
     def use_hosted(self, name: object) -> None:
-        """Note the use of a tool that the provider ran."""
+        """Record the use of a tool that the provider ran."""
         if isinstance(name, str) and len(self.hosted) < MOST_HOSTED:
             self.hosted.append(name)
 
@@ -165,7 +165,7 @@ class EventSplitter:
             raise AnswerTooLarge(f"the model's answer has an event of more than {MOST_EVENT:,} bytes")
 
     def rest(self) -> bytes:
-        """Take the bytes after the last complete event."""
+        """Return the bytes after the last complete event, and clear them."""
         rest, self._rest = self._rest, b""
         return rest
 
@@ -207,7 +207,7 @@ class StreamedAnswer:
         return b"".join(passed)
 
     def finish(self) -> None:
-        """Note that the stream has ended: nothing more comes."""
+        """Mark the stream as ended."""
         self.held += self._split.rest()
 
 

@@ -256,7 +256,7 @@ class Messages(WireFormat):
         return True
 
     def _count(self, answer: AnswerRead, usage: dict[str, Any]) -> None:
-        """Note the usage: the input comes at the beginning, the output at the end, and either may come twice."""
+        """Record the usage: the input comes at the beginning, the output at the end, and either may come twice."""
         read, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
         known = answer.usage or Usage()
         if are_counted(usage, "input_tokens"):
@@ -386,7 +386,7 @@ def _count_chat(answer: AnswerRead, usage: dict[str, Any]) -> None:
 
 
 def _note_usage(answer: AnswerRead, read: int, written: int, parts: Any) -> None:
-    """Note the usage in OpenAI's form, where the cached parts are parts of the input."""
+    """Record the usage in OpenAI's form, where the cached parts are parts of the input."""
     cached, stored = (count(fields(parts).get(name)) for name in ("cached_tokens", "cache_write_tokens"))
     answer.read = max(read, cached + stored)
     answer.usage = Usage(answer.read, written, cached, stored)

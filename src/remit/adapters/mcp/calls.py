@@ -150,7 +150,7 @@ class OpenCall:
         self._wrong: dict[str, str] = {}  # what was wrong with an answer
 
     async def follow(self, response: Response | None) -> CallEnd:
-        """Take the person's response to the last form, and wait for what comes next."""
+        """Handle the person's response to the last form, and wait for the next result, question or timeout."""
         if response is not None and self._state.question:
             await self._take(self._state.question, response)
         over = self._clock.now() + HOLD
@@ -171,7 +171,7 @@ class OpenCall:
     async def _until_noteworthy(
         self, following: Callable[[float], Awaitable[list[Event]]], over: int
     ) -> CallEnd | None:
-        """Tell what happens, until a task ends or asks. Return the end of the round if its time is up first."""
+        """Report progress until a task ends or asks a question. Return the end of the round if its time is up first."""
         while True:
             left = (over - self._clock.now()) / SECOND if self._wire.comes_back else LOOK_SECONDS
             if left <= 0:

@@ -255,7 +255,7 @@ class EndData(TurnData, Closes, total=False):
 
 
 class Cancelling(TypedDict):
-    """The data of `task.cancelling`."""
+    """The data of `task.cancelling`: the reason, and the person who cancels the task."""
 
     why: str
     by: NotRequired[str]

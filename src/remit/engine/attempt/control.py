@@ -135,7 +135,7 @@ class Control(Generic[Member]):
         self._timer: Timer | None = None
 
     def __enter__(self) -> None:
-        """Begin a verb of the turn."""
+        """Start a verb of the turn."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Fail the task if a function of the owner raised during the verb, whatever the agent does with the error."""

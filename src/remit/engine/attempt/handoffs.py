@@ -113,7 +113,7 @@ class Handoffs:
         return heir
 
     async def send_back(self, live: LiveTask, sent: SentBack) -> LiveTask:
-        """Give a task back to its holder because a person sent the result back. Return the holder's next turn."""
+        """Return a task to its holder because a person sent the result back. Return the holder's next turn."""
         now = self._ground.clock.now()
         data = turn_data(live, {"update": {}, "content": "", "sent_back": {**sent._asdict()}})
 
@@ -187,7 +187,7 @@ class Handoffs:
     async def _hand(
         self, live: LiveTask, command: Command, state: HandoffState, along: Passing, *, of_parts: bool = False
     ) -> LiveTask:
-        """Give the task to another agent. If a rule refuses that, the present one keeps it, with the reason."""
+        """Hand the task to another agent. If a rule refuses that, the present holder keeps it and gets the reason."""
         move, agent = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
         assert agent is not None  # the guards refuse an unknown agent
         sender, results = live.remit.holder, live.handoff.results

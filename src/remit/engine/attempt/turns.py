@@ -214,7 +214,7 @@ class Conductor:
         return await self._turns(live if kept is None else kept, sends)
 
     async def _reviewed(self, live: LiveTask, ending: Ending) -> Ending:
-        """Put a result before a person, and each later one if it is sent back."""
+        """Let a person review a result, and each later one if the person sends it back."""
         while ending.kind == "task.completed" and (last := self.alive.latest(live)).card.review:
             decided = await self.reviews().review(last, ending)
             if isinstance(decided, Ending):

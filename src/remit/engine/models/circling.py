@@ -231,7 +231,8 @@ class Circle:
         return fresh
 
     def _look_at_state(self, value: Json, outcome: ToolOutcome) -> None:
-        """Note that the task it asks about has ended: asking again is no poll any more."""
+        """Record that the task which the model asks about has ended: from now on, asking again is a repetition and not
+        a poll."""
         if outcome == "done" and (not isinstance(value, dict) or value.get("state") in TERMINAL):
             self._live.conversation.ended.add(self._what)
             self.is_poll = False

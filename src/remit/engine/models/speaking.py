@@ -32,7 +32,7 @@ class Speech:
             self._pass_on(begins)
 
     def hear(self, text: str) -> None:
-        """Take the next piece of the answer, on any thread."""
+        """Add the next piece of the answer, on any thread."""
         if not self._redaction.is_empty:
             text, self._held = self._redaction.split(self._held + text)
         if text:

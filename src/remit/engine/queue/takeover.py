@@ -203,7 +203,7 @@ class Succession(StoreAround):
         return bool(gone) | (rule in MONEY and await self._give_back())
 
     async def take_over_all(self) -> None:
-        """Take over from every dead process, also a second time."""
+        """Try to take over the tasks of every dead process, also of those that were tried before."""
         self._tried.clear()
         await self.relieve()
 

@@ -72,7 +72,7 @@ async def trip(call: HttpCall[NoQuery, TripBody]) -> HttpAnswer:
 
 
 async def reset(call: HttpCall[NoQuery, ResetBody]) -> HttpAnswer:
-    """Let an agent be called again at once."""
+    """Close an agent's circuit breaker, so that the agent can be called at once."""
     await call.workspace.agents.reset(call.agent, call.body.why, op=call.op, by=call.caller.by)
     return HttpAnswer(None, 204)
 

@@ -50,7 +50,7 @@ async def listing(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
 
 
 async def rotate(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
-    """Give a hook a new secret. For 24 hours, the secret before signs too."""
+    """Give a hook a new secret. For 24 hours, deliveries are signed with the old secret too."""
     return _secret(await call.workspace.hooks.rotate(call.id, op=call.op, by=call.caller.by), 200)
 
 

@@ -17,12 +17,12 @@ _PAGE: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors '
 
 
 async def alive(_call: HttpCall[Any, Any]) -> HttpAnswer:
-    """Say that the process is up; nothing else is looked at."""
+    """Report that the process is up. Check nothing else."""
     return HttpAnswer({"ok": True})
 
 
 async def ready(call: HttpCall[Any, Any]) -> HttpAnswer:
-    """Say whether the store answers: one read."""
+    """Report whether the store answers one read."""
     try:
         async with asyncio.timeout(_READY):
             await call.workspace.journal.read(lambda view: view.head().seq)

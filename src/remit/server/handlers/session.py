@@ -45,7 +45,7 @@ def _described(caller: Caller, csrf: str, until: int) -> dict[str, Json]:
 
 
 async def begin(call: HttpCall[NoQuery, SessionBody]) -> HttpAnswer:
-    """Begin a session with a key. Its cookie is out of reach of scripts."""
+    """Start a session with a key. Scripts cannot read its cookie."""
     doorkeeper, sessions = _door(call)
     caller = await doorkeeper.caller(call.body.key)
     begun = sessions.begin(caller, call.scope)

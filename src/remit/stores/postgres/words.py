@@ -72,7 +72,7 @@ class WordsSender:
         self._count = 0
 
     def hear(self, chunk: TextChunk) -> None:
-        """Take a piece of an answer, on any thread."""
+        """Add a piece of an answer, on any thread."""
         if time.monotonic() >= self.until:
             return
         with self._lock:
@@ -92,7 +92,7 @@ class WordsSender:
         return is_new
 
     def leave(self) -> None:
-        """Take no more words."""
+        """Accept no more text."""
         self.until = 0.0
         self._line.disconnect(self.hear)
 

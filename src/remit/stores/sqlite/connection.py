@@ -82,13 +82,13 @@ class WritingConnection:
         return self._transaction.acquire(timeout=seconds)
 
     def go_on(self) -> None:
-        """Let transactions begin again."""
+        """Allow transactions again, after they were stopped."""
         self._transaction.release()
 
     # -- transactions -------------------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Begin to write. Return False if another process is writing."""
+        """Start a write transaction. Return False if another process is writing."""
         if self._lasting:
             self._transaction.acquire()  # first: around a fork the files are reopened
             self._holds = True
@@ -247,7 +247,7 @@ class MemoryConnection(WritingConnection):
         self._waiting.clear()
 
     def has_only(self, ids: Iterable[str]) -> None:
-        """Note which ids are in the database, after many were removed."""
+        """Record which ids are in the database, after many were removed."""
         self._used = used = bytearray(_SLOTS)
         for id_ in ids:
             used[hash(id_) % _SLOTS] = 1
@@ -508,7 +508,7 @@ class Browser:
             return self._let_go()
 
     def go_on(self) -> None:
-        """Let reads begin again."""
+        """Allow reads again, after they were stopped."""
         with self._state:
             self._resting = False
 

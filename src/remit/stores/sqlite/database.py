@@ -106,7 +106,8 @@ class Polling:
         return partial(self._remove, workspace, number)
 
     def own(self, events: Sequence[Event]) -> None:
-        """Note events that this process has written. Its listeners know them; another process may react at once."""
+        """Record events that this process has written. Its own listeners have them already; another process may react
+        at once."""
         if not self._rings:
             return
         first, last = events[0], events[-1]
@@ -576,7 +577,7 @@ class SqliteDatabase:
         return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
 
     def _carry_out(self) -> None:
-        """Let a read of the whole database see what a store in memory has delayed."""
+        """Write the delayed changes of a store in memory, before a read of the whole database."""
         try:
             self.writer.carry_out()
         except sqlite3.Error as error:
