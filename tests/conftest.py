@@ -47,6 +47,9 @@ settings.load_profile("ci")
 LONG = frozenset(("test_killed_conversations", "test_killed", "test_lives", "test_published", "test_examples"))
 
 
+VARIED = frozenset(("adapters", "engine", "workers"))  # where each value of a parameter is tried once
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="leave out what takes long, or is tried on a file or on PostgreSQL"
@@ -62,12 +65,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("llm") and not (config.getoption("markexpr") == "llm" and is_there()):
             item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
-        folder = item.path.relative_to(item.config.rootpath).parts[1]
+        folder = _folder(item)
         if folder == "engine" and (_round(item) == "file" or (_round(item) == "postgres" and _takes_long(item))):
             item.add_marker("deep")
         if is_traced(item, folder):
             item.add_marker("traced")
-    for item in beyond_each_once(item for item in items if "adapters" in item.path.parts):
+    varied = (item for item in items if _folder(item) in VARIED and not item.get_closest_marker("deep"))
+    for item in beyond_each_once(varied):
         item.add_marker("deep")
     items.sort(key=lambda item: item.path.stem not in LONG)  # else one worker is at them when the others are done
     if config.getoption("quick"):
@@ -82,10 +86,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(item.config.rootpath).parts[1]
+
+
 def _round(item: pytest.Item) -> object:
-    """Return the store of the fixture `rt`. By the contract of stores a file does what memory does, so a second round
-    on a file is deep."""
-    return item.callspec.params.get("rt") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    """Return the store of the fixture `rt` or `anywhere`. By the contract of stores a file does what memory does, so a
+    second round on a file is deep."""
+    if not (isinstance(item, pytest.Function) and hasattr(item, "callspec")):
+        return None
+    return item.callspec.params.get("rt", item.callspec.params.get("anywhere"))
 
 
 def _takes_long(item: pytest.Item) -> bool:

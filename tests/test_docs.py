@@ -25,6 +25,7 @@ import remit.settings
 import remit.testing
 import remit.types
 import remit.verbs
+from deep import some
 from page_blocks import PAGES, ROOT, Block, blocks
 from programs import ran
 from remit.adapters import otel_names
@@ -33,6 +34,8 @@ from remit.engine import approvals, asking, finding
 from standing_in import standing_in
 
 PYTHON = [block for block in blocks("python") if not block.skipped]
+FIRST = {block.page: block for block in reversed(PYTHON)}
+DEEP = [block for block in PYTHON if block.page != ROOT / "README.md" and block is not FIRST[block.page]]
 SHELL = {page: [block for block in blocks("sh") if block.page == page] for page in PAGES}
 
 
@@ -46,7 +49,10 @@ def trimmed(text: str) -> str:
     return re.sub(r" +$", "", text, flags=re.MULTILINE).strip()
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=[block.where for block in PYTHON])
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, id=block.where, marks=[pytest.mark.deep] if block in DEEP else []) for block in PYTHON],
+)
 def test_code_on_a_page_runs_and_prints_what_the_page_says(block: Block, tmp_path: Path):
     """In a file, as readers run it: errors name its lines."""
     (tmp_path / "example.py").write_text(block.code)
@@ -64,7 +70,9 @@ def bin_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         yield folder
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if SHELL[page]], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", some([page for page in PAGES if SHELL[page]], 3), ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_commands_on_a_page_run_one_after_the_other(page: Path, tmp_path: Path, bin_folder: Path):
     """In a folder with the files that the page shows, and `remit` on the path."""
     if any("sqlite3 " in block.code for block in SHELL[page]) and shutil.which("sqlite3") is None:

@@ -21,6 +21,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from nbclient import NotebookClient
 
+from deep import some
 from programs import ran, running
 from remit import Workspace
 from remit.report import wire
@@ -138,7 +139,7 @@ def without_keys(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")} | more
 
 
-@pytest.mark.parametrize("name", sorted(TYPED.keys() - {"night_shift.py"}))
+@pytest.mark.parametrize("name", some(["coder_and_reviewer.py", "group_chat.py", "research.py", "support_desk.py"], 2))
 def test_an_example_runs_and_prints_what_the_readme_shows(name: str, tmp_path: Path):
     done = ran("-W", "error", EXAMPLES / name, cwd=tmp_path, said=TYPED[name], env=without_keys())
     assert (done.returncode, done.stderr) == (0, "")
@@ -190,6 +191,7 @@ async def decides(client: httpx.AsyncClient, task: str) -> list[tuple[str, str]]
     return EVENT.findall(text)
 
 
+@pytest.mark.deep
 def test_the_notebook_has_no_outputs_and_its_cells_can_run_again(tmp_path: Path):
     cells = nbformat.read(EXAMPLES / "notebook.ipynb", 4)
     code = [cell for cell in cells.cells if cell.cell_type == "code"]

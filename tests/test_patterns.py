@@ -44,9 +44,10 @@ PATTERNS = {
 def hostile(alphabet: str, long: int) -> Iterator[str]:
     """Much of the same, begun and ended in ways that a pattern may hope for."""
     signs = sorted({*alphabet, *'\n\t a0.-`[{("\\'})
+    begins = [begin for begin in ("```json\n", "-- name: a\n") if not alphabet or begin[:2] in alphabet]
     for sign in signs:
         for more in (sign, f"a{sign}"):
-            for begin in ("", "```json\n", "-- name: a\n"):
+            for begin in ("", *begins):
                 yield f"{begin}{more * (long // len(more))}\0"
 
 

@@ -54,7 +54,7 @@ def definitions(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:
 
 @cache
 def defined(path: Path) -> list[tuple[str, ast.AST]]:
-    """Every class and function of a module with its dotted name. Three tests need them, and finding them takes long."""
+    """Every class and function of a module with its dotted name. Finding them takes long."""
     return [*definitions(tree(path), "")]
 
 
@@ -85,15 +85,10 @@ def test_modules_are_small():
     assert too_large({name(path): len(path.read_text().splitlines()) for path in MODULES}, MODULE) == []
 
 
-def test_classes_are_small():
+def test_classes_and_functions_are_small_and_a_class_name_means_one_thing():
+    """In one test: every process that runs a part of it parses all modules."""
     assert too_large(sizes(ast.ClassDef), CLASS) == []
-
-
-def test_functions_are_small():
     assert too_large(sizes((ast.FunctionDef, ast.AsyncFunctionDef)), FUNCTION) == []
-
-
-def test_a_class_name_means_one_thing():
     homes: dict[str, list[str]] = defaultdict(list)
     for path in MODULES:
         for dotted, node in defined(path):

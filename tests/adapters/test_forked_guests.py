@@ -11,6 +11,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from adapters.places import KEY, KEY_NAME, KINDS, join, priced, served
 from adapters.processes import python
 from adapters.test_nested_runs import FRAMEWORKS, a_writer, house, script
+from deep import some
 from engine.helping import PATIENCE, sound
 from remit import Card, Runtime, Task, Turn
 from remit.adapters.process import program
@@ -82,7 +83,7 @@ async def forked_everywhere(rt: Runtime, run: Task, desk: Desk) -> None:
 
 
 @pytest.mark.rule("fork.nothing-again", "fork.original")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some(KINDS, 2))
 async def test_a_guest_is_forked_at_any_event(kind: str):
     desk = Desk()
     async with served(desk.plays) as place, priced("big", "small") as rt:

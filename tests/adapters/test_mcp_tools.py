@@ -15,6 +15,7 @@ import pytest
 
 from adapters.mcp_servers import ADD, Listening, listening, served
 from adapters.processes import marked, written
+from deep import some
 from remit import Secret
 from remit.adapters.mcp_tools import MCPServer, pins_of
 from remit.errors import BadInput
@@ -200,7 +201,7 @@ async def test_a_process_that_dies_fails_the_calls_in_flight_and_is_restarted(tm
 
 
 @pytest.mark.rule("mcp.lifetime")
-@pytest.mark.parametrize("how", ["http", "json"])
+@pytest.mark.parametrize("how", some(["http", "json"]))
 async def test_an_address_that_goes_away_and_comes_back_is_connected_again(tmp_path: Path, how: str):
     with listening(tmp_path, how) as first:
         one = MCPServer("served", url=first.url, allow=["wait", "add"])

@@ -142,7 +142,7 @@ def test_no_column_without_a_form_acts_through_any_command(stranger: tuple[Path,
 
 @pytest.mark.rule("terminal.harmless", "terminal.garbage")
 @pytest.mark.parametrize(
-    ("turn", "table", "column"), some(((turn, *place) for turn, place in enumerate(sorted(FORMED))), 14)
+    ("turn", "table", "column"), some(((turn, *place) for turn, place in enumerate(sorted(FORMED))), 5)
 )
 def test_a_column_that_says_nonsense_is_a_sentence(
     stranger: tuple[Path, str], tmp_path: Path, capsys, turn: int, table: str, column: str

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import remit
+from deep import some
 from remit.core.entry import Draft
 from remit.core.events import GENESIS, SealKey
 from remit.engine.upkeep.doctor import Health, examine
@@ -149,7 +150,7 @@ def test_an_event_that_its_chapter_does_not_tell_of_is_found(chaptered: Path):
 
 @pytest.mark.long
 @pytest.mark.rule("doctor.chapters")
-@pytest.mark.parametrize("rows", ["WHERE last = 1024", "WHERE last = 3072", ""])
+@pytest.mark.parametrize("rows", some(["", "WHERE last = 1024", "WHERE last = 3072"]))
 def test_chapters_may_be_missing_at_either_end_and_are_written_again(chaptered: Path, rows: str):
     change(chaptered, f"DELETE FROM chapter {rows}")
     assert examined(chaptered).sound

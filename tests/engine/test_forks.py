@@ -5,6 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
+from deep import some
 from engine.helping import PATIENCE, ends, sound
 from remit import Command, Runtime, Turn
 from remit.errors import BadInput, Conflict, NotFound
@@ -64,6 +65,7 @@ async def history(rt: Runtime, run: str) -> list[Event]:
 
 
 @pytest.mark.rule("fork.nothing-again", "fork.original")
+@pytest.mark.parametrize("anywhere", some(["memory", "file", "postgres"]), indirect=True)
 async def test_a_fork_at_any_event_asks_does_and_pays_only_what_came_after_it(anywhere: Runtime):
     rt, desk = anywhere, Desk()
     async with model_server(desk.plays) as server, rt:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deep import some
 from inside import without
 from oracle import spying
 from oracle.checking import Worlds
@@ -68,7 +69,7 @@ async def the_dead_write(folder: Path) -> bool:
 
 
 @pytest.mark.rule("door.only-yes", "sight.no-trace", "crash.fence")
-@pytest.mark.parametrize("safeguard", SAFEGUARDS, ids=lambda safeguard: safeguard.name)
+@pytest.mark.parametrize("safeguard", some(SAFEGUARDS, 12), ids=lambda safeguard: safeguard.name)
 async def test_a_safeguard_that_is_gone_is_missed(safeguard: Safeguard, tmp_path: Path):
     with without(safeguard.place, safeguard.instead):
         assert await noticed(safeguard, tmp_path)

@@ -84,7 +84,7 @@ def left(peace: Path, tmp_path: Path):
         yield found
 
 
-@pytest.mark.parametrize(("doctored", "kind"), some(WAYS, 20))
+@pytest.mark.parametrize(("doctored", "kind"), some(WAYS, 6))
 @pytest.mark.rule("crash.chaos")
 def test_the_checker_sees_what_is_wrong(left: Left, doctored: Callable[[Left], None], kind: str):
     doctored(left)

@@ -14,7 +14,7 @@ ON_A_SERVER = 4
 
 
 @pytest.mark.rule("crash.enumerated", "crash.twice", "crash.disputed", "money.crash")
-@pytest.mark.parametrize("scenario", some(SCENARIOS, 4))
+@pytest.mark.parametrize("scenario", some(SCENARIOS, 2))
 def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as_well(scenario: str, tmp_path: Path):
     found = measured(tmp_path, scenario)
     assert found["broken"] == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deep import some
 from remit import Plan, Step
 from workers.crew import PATIENCE, Crew, gone, sound
 from workers.member import PAINTING
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.anyio
 STEPS: list[Any] = PAINTING["steps"]
 
 
-@pytest.fixture(params=["crew", "crew_on_file"])
+@pytest.fixture(params=some(["crew", "crew_on_file"]))
 def anywhere(request: pytest.FixtureRequest) -> Crew:
     """A crew on PostgreSQL, and one on SQLite."""
     return request.getfixturevalue(request.param)

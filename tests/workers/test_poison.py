@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from deep import some
 from workers.crew import PATIENCE, Crew, gone, sound
 
 pytestmark = pytest.mark.anyio
@@ -11,7 +12,7 @@ ATTEMPTS = 2
 MOST = 3 + ATTEMPTS  # deaths: twice with all, once with a few, then it is known who it is
 
 
-@pytest.fixture(params=["crew", "crew_on_file"])
+@pytest.fixture(params=some(["crew_on_file", "crew"]))
 def team_of(request: pytest.FixtureRequest) -> Crew:
     return request.getfixturevalue(request.param)
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from deep import some
 from programs import Program
 from remit import Runtime
 from remit.core.schedule import CATCH_UP
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 MOMENT = SECOND // 5
 
 
-@pytest.fixture(params=["postgres", "file"])
+@pytest.fixture(params=some(["file", "postgres"]))
 def team(request: pytest.FixtureRequest) -> Crew:
     return request.getfixturevalue("crew" if request.param == "postgres" else "crew_on_file")
 
