@@ -290,7 +290,7 @@ _OTHERS = (
     (
         "over",
         "a turn continues after its task has ended or was handed over",
-        "the turn of 'coder' is over; nothing can be done in its name",
+        "the turn of 'coder' has ended; this call was ignored. Await all work before you return",
         "nothing: the task has another holder, or has ended",
     ),
 )

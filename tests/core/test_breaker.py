@@ -154,10 +154,10 @@ def test_an_agent_that_an_operator_took_out_stays_out_whatever_is_reported(break
 @pytest.mark.parametrize(
     ("breaker", "now", "words"),
     [
-        (OPEN, NOW, "'kik' failed 3 times in a row and rests for 60 s more; ask someone else"),
-        (OPEN, NOW + 1, "'kik' failed 3 times in a row and rests for 60 s more; ask someone else"),
-        (OPEN, NOW + SECOND, "'kik' failed 3 times in a row and rests for 59 s more; ask someone else"),
-        (OPEN, OPEN.until - 1, "'kik' failed 3 times in a row and rests for 1 s more; ask someone else"),
+        (OPEN, NOW, "'kik' failed 3 times in a row and is paused for 60 s; ask someone else"),
+        (OPEN, NOW + 1, "'kik' failed 3 times in a row and is paused for 60 s; ask someone else"),
+        (OPEN, NOW + SECOND, "'kik' failed 3 times in a row and is paused for 59 s; ask someone else"),
+        (OPEN, OPEN.until - 1, "'kik' failed 3 times in a row and is paused for 1 s; ask someone else"),
         (TRYING, NOW, "'kik' failed 3 times in a row and is being tried again; ask someone else meanwhile"),
         (tripped(OPEN, "under repair"), NOW, "'kik' was taken out by an operator: under repair; ask someone else"),
     ],
@@ -170,7 +170,7 @@ def test_a_breaker_says_why_not_and_what_to_do(breaker, now, words):
 def test_a_caller_that_waits_as_long_as_the_breaker_says_is_admitted(later):
     words = sentence("kik", OPEN, NOW + later)
 
-    seconds = int(words.split("rests for ")[1].split(" s more")[0])
+    seconds = int(words.split("paused for ")[1].split(" s")[0])
     assert admits(OPEN, NOW + later + seconds * SECOND) == "probe"
 
 

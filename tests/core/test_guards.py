@@ -359,7 +359,7 @@ def test_an_agent_with_room_or_without_a_limit_is_not_busy(running, limit):
 @pytest.mark.parametrize(
     ("breaker", "sentence"),
     [
-        (RESTS, "'coder' failed 3 times in a row and rests for 60 s more; ask someone else"),
+        (RESTS, "'coder' failed 3 times in a row and is paused for 60 s; ask someone else"),
         (tripped(CLOSED, "under repair"), "'coder' was taken out by an operator: under repair; ask someone else"),
         (
             Breaker("half-open", 3, NOW + 1, "t9", ""),
@@ -504,8 +504,7 @@ def test_a_command_goes_to_so_many_at_once_and_no_more():
     assert allows(few_sends, first_remit(), "coder", facts_of(NOW, sends=100))
     assert refusal(few_sends, first_remit(), "coder", facts_of(NOW, sends=101)) == deny(
         "sends",
-        "the task was to go out in 101 parts, and at most 100 are allowed in one command, "
-        "so nobody, 'coder' either, was asked; send fewer",
+        "a command may send at most 100 parts, and this one has 101; nothing was sent, not even to 'coder'. Send fewer",
     )
 
 
@@ -527,12 +526,12 @@ def test_the_same_delegation_with_the_same_result_is_refused_in_the_end():
         assert allows(not_again, first_remit(), "coder", facts_of(NOW, repetition=Repetition(times)))
     assert refusal(not_again, first_remit(), "coder", facts_of(NOW, repetition=Repetition(20))) == deny(
         "repeat",
-        "'lead' has asked for the same 20 times by now, 'coder' last, and nothing changes; "
-        "do something else or finish with what you have: at 30 its task is stopped",
+        "'lead' has made the same call 20 times, the last to 'coder', and the result is the same; "
+        "change the task or finish with what you have. At 30 your task is stopped",
     )
     assert refusal(not_again, first_remit(), "coder", facts_of(NOW, repetition=Repetition(30, in_turn=True))) == deny(
         "repeat",
-        "'lead' has asked for the same two things in turn 30 times by now, 'coder' last, and nothing changes; "
+        "'lead' has made the same two calls in turn 30 times, the last to 'coder', and the result is the same; "
         "its task is stopped",
     )
 

@@ -495,9 +495,9 @@ def test_a_sentence_tells_what_became_of_each():
 
     assert found.end is not None
     assert sentence(found.end) == (
-        "no model answered; down: unavailable (503); big with key 'k1': resting after rate-limit, 3599 s more; "
-        "big with key 'k2': resting after auth, 60 s more; try again later; "
-        "`remit cooling` lists what rests, and `remit cooling clear` ends it"
+        "no model answered; down: unavailable (503); big with key 'k1': paused after rate-limit, for 3599 s more; "
+        "big with key 'k2': paused after auth, for 60 s more; try again later; "
+        "`remit cooling` lists the pauses, and `remit cooling clear` ends them"
     )
     assert found.end.again_at == NOW + 8 * SECOND
 
@@ -523,7 +523,11 @@ def test_a_model_that_rests_is_told_once_whatever_keys_it_has():
             [SILENT] * 2,
             ("small: an empty answer, without text and without a tool call; ask in another way, or name another model"),
         ),
-        ([SMALL], [WRONG], "small: rejected (400); the request itself is wrong, so it is not asked again; change it"),
+        (
+            [SMALL],
+            [WRONG],
+            "small: rejected (400); it is not retried, because the same request would be rejected again; change it",
+        ),
         (
             [SMALL],
             [LONG] * 4,
@@ -533,8 +537,8 @@ def test_a_model_that_rests_is_told_once_whatever_keys_it_has():
             [Choice("big", ("k1",))],
             [AUTH],
             (
-                "big with key 'k1': resting after auth, 60 s more; check the keys and what is left on their accounts; "
-                "`remit cooling` lists what rests, and `remit cooling clear` ends it"
+                "big with key 'k1': paused after auth, for 60 s more; check the keys and what is left on their "
+                "accounts; `remit cooling` lists the pauses, and `remit cooling clear` ends them"
             ),
         ),
     ],

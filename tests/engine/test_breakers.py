@@ -44,7 +44,7 @@ async def test_three_failures_in_a_row_open_it_and_it_is_not_asked_while_open(rt
     assert await asked(rt) == ["completed"]  # a success ends the row
     switch["broken"] = True
     assert await asked(rt, 5) == ["failed", "failed", "failed", "refused", "refused"]
-    with pytest.raises(Refused, match="'flaky' failed 3 times in a row and rests for 60 s more"):
+    with pytest.raises(Refused, match="'flaky' failed 3 times in a row and is paused for 60 s"):
         await rt.run("flaky", "x")
 
 

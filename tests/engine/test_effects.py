@@ -150,7 +150,7 @@ async def test_an_effect_with_other_arguments_on_a_re_run_is_told_and_ends_the_t
 
     outcome = await ends(clock, await rt.submit("shop", "x"))
     assert (outcome.state, charged, len(errors)) == ("failed", [10], 1)
-    assert "effect 'charge' took place with other arguments" in str(outcome.error)
+    assert "effect 'charge' already ran in an earlier attempt with other arguments" in str(outcome.error)
     assert "'charged 10'" in str(outcome.error)
     await sound(rt)
 

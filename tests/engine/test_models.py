@@ -281,7 +281,7 @@ async def test_when_no_model_answers_the_error_tells_what_became_of_each(rt: Run
     async def coder(turn: Turn) -> None:
         with pytest.raises(NoAnswer) as failed:
             await turn.model(talk.call("d", "big", "small"))
-        assert "big: not-found (404); small: rejected (400); the request itself" in str(failed.value)
+        assert "big: not-found (404); small: rejected (400); it is not retried" in str(failed.value)
         assert not failed.value.retryable
 
     await rt.run("coder", "x")
@@ -293,7 +293,7 @@ async def test_no_model_in_time_may_be_tried_again(rt: Runtime, clock):
     task = await rt.submit("coder", "x", attempts=1)
     outcome = await ends(clock, task)
     assert outcome.state in ("failed", "dead")
-    assert "with key 'k1': resting after auth, " in str(outcome.error)
+    assert "with key 'k1': paused after auth, " in str(outcome.error)
 
 
 async def test_an_error_that_is_not_the_models_comes_through(rt: Runtime):

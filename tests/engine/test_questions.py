@@ -73,7 +73,7 @@ FIRST_LIST = ["ann", "bob"]
     [
         (["bob", "ann"], [], ""),
         (["ann", "bob", "zoe"], ["zoe"], ""),
-        (["zoe", "ann", "bob"], [], "took place with other arguments"),
+        (["zoe", "ann", "bob"], [], "already ran in an earlier attempt with other arguments"),
         (["ann"], [], "this time it never came to it"),
         ([], [], "this time it never came to it"),
     ],
@@ -125,7 +125,7 @@ async def test_an_agent_that_waits_in_vain_for_others_to_reach_a_stored_result_g
 
     outcome = await ends(clock, await rt.submit("shop", "x"))
     assert outcome.state == "failed"
-    assert "took place with other arguments" in str(outcome.error)
+    assert "already ran in an earlier attempt with other arguments" in str(outcome.error)
     assert sorted(paid) == [1, 2]
 
 

@@ -58,7 +58,7 @@ async def test_the_same_delegation_with_the_same_result_is_refused_at_twenty_and
                 said.append(no.rule)
 
     rt.add(Card("worker"), echo)
-    with pytest.raises(errors.Failed, match="has asked for the same 30 times by now, 'worker' last"):
+    with pytest.raises(errors.Failed, match="has made the same call 30 times, the last to 'worker'"):
         await rt.run("lead", "go")
     assert said == ["again"] * 19 + ["repeat"] * 10
     history = await rt.workspace.journal.history()
@@ -132,7 +132,7 @@ async def test_two_delegations_in_turn_that_change_nothing_are_refused_too(rt: R
             return str(no)
 
     rt.add(Card("worker"), echo)
-    assert "has asked for the same two things in turn 20 times by now" in await rt.run("lead", "go")
+    assert "has made the same two calls in turn 20 times" in await rt.run("lead", "go")
     assert len(said) == 19
 
 
@@ -235,7 +235,7 @@ async def test_several_that_go_out_at_once_are_one_thing_even_if_they_are_the_sa
             rounds.append(sum(outcome.ok for outcome in outcomes))
 
     rt.add(Card("worker"), echo)
-    with pytest.raises(errors.Failed, match="has asked for the same 30 times"):
+    with pytest.raises(errors.Failed, match="has made the same call 30 times"):
         await rt.run("lead", "go", within=Bounds(tasks=5_000))
     assert rounds == [40] * 19 + [0] * 10
 

@@ -220,12 +220,12 @@ async def test_a_person_is_told_how_to_reset_it_and_an_agent_to_ask_someone_else
     for _ in range(3):
         await rt.outcome("leaf", "x")
     with pytest.raises(
-        Refused, match="rests for 60 s more; try again then, or reset it with `remit breaker reset leaf`"
+        Refused, match="is paused for 60 s; try again then, or reset it with `remit breaker reset leaf`"
     ):
         await rt.run("leaf", "x")
     with pytest.raises(Refused, match="`remit breaker reset leaf`"):
         await rt.submit("leaf", "x")
-    assert await rt.run("lead", "x") == "'leaf' failed 3 times in a row and rests for 60 s more; ask someone else"
+    assert await rt.run("lead", "x") == "'leaf' failed 3 times in a row and is paused for 60 s; ask someone else"
     await rt.workspace.agents.trip("leaf", "on holiday")
     with pytest.raises(Refused, match="taken out by an operator: on holiday; reset it with `remit breaker reset leaf`"):
         await rt.run("leaf", "x")

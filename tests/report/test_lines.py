@@ -119,7 +119,7 @@ def test_what_has_no_figures_is_told_without_them():
     assert told[:5:2] == [": openai:gpt-5, not counted", ": openai:gpt-5: timeout", ": look({})"]
     assert told[5] == ": look({}): 6 lines"
     resting, _ = [detail(event) for event in journal(*MADE) if event.kind == "cooling.set"]
-    assert resting.startswith(": key:A rests after rate-limit until 2023-11-14T22:13:20Z")
+    assert resting.startswith(": key:A is paused after rate-limit until 2023-11-14T22:13:20Z")
 
 
 def test_a_result_that_is_sent_back_tells_by_whom_and_why():

@@ -67,7 +67,9 @@ def test_a_schema_that_a_stranger_made_first_is_refused(address: str, role: Role
     mallory, worker = role("mallory"), role("worker")
     run(address, "DROP SCHEMA remit CASCADE", f"CREATE SCHEMA remit AUTHORIZATION {user(mallory)}")
     for who in (worker, address):  # a superuser has most to lose
-        with pytest.raises(NotAStore, match=f"other users can create code that remit would run: {user(mallory)}"):
+        with pytest.raises(
+            NotAStore, match=f"others can change what remit would execute in the schema `remit`: {user(mallory)}"
+        ):
             PostgresDatabase(who, migrate=migrate)
 
 
@@ -117,7 +119,7 @@ def test_a_worker_makes_no_store(new_address: Callable[..., str], role: Role):
     address = make_conninfo(new_address(empty=True), user=user(role("worker")))
     with pytest.raises(StoreError, match="may not do that"):
         PostgresDatabase(address)
-    with pytest.raises(NotFound, match="no store of this version"):
+    with pytest.raises(NotFound, match="no tables of this version"):
         PostgresDatabase(address, migrate=False)
 
 

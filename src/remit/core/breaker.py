@@ -116,7 +116,7 @@ def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> 
     if breaker.until == UNTIL_RESET:
         return f"'{name}' was taken out by an operator: {breaker.why}; {reset if person else 'ask someone else'}"
     left = -((now - breaker.until) // SECOND)  # rounded up: a caller that waits this long is not refused again
-    resting = f"'{name}' failed {breaker.failures} times in a row and rests for {left} s more"
+    resting = f"'{name}' failed {breaker.failures} times in a row and is paused for {left} s"
     if not person:
         return f"{resting}; ask someone else"
     return f"{resting}; try again then, or {reset}"

@@ -306,11 +306,11 @@ def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     times, in_turn, echo, at = repetition
     if echo:
         return deny("repeat", echo_sentence(wish.to, echo))
-    what = "the same two things in turn" if in_turn else "the same"
-    made = f"'{remit.holder}' has asked for {what} {times} times by now, '{wish.to}' last, and nothing changes"
+    calls = "the same two calls in turn" if in_turn else "the same call"
+    made = f"'{remit.holder}' has made {calls} {times} times, the last to '{wish.to}', and the result is the same"
     if sign is Sign.STOP:
         return deny("repeat", f"{made}; its task is stopped")
-    return deny("repeat", f"{made}; do something else or finish with what you have: at {at.stop} its task is stopped")
+    return deny("repeat", f"{made}; change the task or finish with what you have. At {at.stop} your task is stopped")
 
 
 def few_spawned(remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
@@ -357,8 +357,8 @@ def few_handoffs(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 def few_sends(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.sends <= facts.most_sends:
         return ALLOW
-    parts = f"{facts.sends:,} parts, and at most {facts.most_sends:,} are allowed in one command"
-    return deny("sends", f"the task was to go out in {parts}, so nobody, '{wish.to}' either, was asked; send fewer")
+    parts = f"a command may send at most {facts.most_sends:,} parts, and this one has {facts.sends:,}"
+    return deny("sends", f"{parts}; nothing was sent, not even to '{wish.to}'. Send fewer")
 
 
 def no_repeat(remit: Remit, wish: Pass, facts: Facts) -> Verdict:

@@ -449,7 +449,7 @@ def sentence(gave_up: GaveUp) -> str:
     """Return why no model answered: the outcome of each, and what to do."""
     parts = ["no model answered", *map(_told, gave_up.tried), _advice(gave_up)]
     if any(tried.left for tried in gave_up.tried):
-        parts.append("`remit cooling` lists what rests, and `remit cooling clear` ends it")
+        parts.append("`remit cooling` lists the pauses, and `remit cooling clear` ends them")
     return "; ".join(parts)
 
 
@@ -462,13 +462,13 @@ def _told(tried: Tried) -> str:
         return f"{who}: {tried.said}"
     if tried.left:
         seconds = -(-tried.left // SECOND)  # rounded up: after this long the cooldown is over
-        return f"{who}: resting after {tried.kind}, {seconds} s more{said}"
+        return f"{who}: paused after {tried.kind}, for {seconds} s more{said}"
     return f"{who}: {tried.kind}" + (f" ({tried.status})" if tried.status is not None else "") + said
 
 
 def _advice(gave_up: GaveUp) -> str:
     if gave_up.why == "rejected":
-        return "the request itself is wrong, so it is not asked again; change it"
+        return "it is not retried, because the same request would be rejected again; change it"
     if gave_up.why == "overflow":
         return "it is too long for the model even when it is shortened; ask for less at once"
     kinds = {tried.kind for tried in gave_up.tried}

@@ -591,7 +591,7 @@ def unknown_price(model: str, tariff: Tariff) -> Refused:
     """Return the refusal for a model with an unknown price, where money is limited, in the words of the team's file or
     of Python."""
     if isinstance(tariff.prices, InstalledPrices) and not tariff.prices.is_there:
-        why = "there is no list of prices: pip install 'remit[prices]', or name this price"
+        why = "there is no price list: pip install 'remit[prices]', or name this price"
     else:
         why = "name it"
     if tariff.in_file:

@@ -220,11 +220,11 @@ def _restarted(event: Event) -> str:
 
 
 def _cooling(event: Event) -> str:
-    """Return text such as ": key:A rests after rate-limit until 2026-11-15T22:13:20Z"."""
+    """Return text such as ": key:A is paused after rate-limit until 2026-11-15T22:13:20Z"."""
     data = read(event, CoolingSet)
     if not data["failures"]:
         return f": {data['name']} answers again"
-    return f": {data['name']} rests after {data['kind']} until {iso(data['until'])[:19]}Z"
+    return f": {data['name']} is paused after {data['kind']} until {iso(data['until'])[:19]}Z"
 
 
 def _breaker(event: Event) -> str:

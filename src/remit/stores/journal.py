@@ -331,7 +331,7 @@ class Journal:
         try:
             events = self._append_all(view, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction must be rolled back
-            raise StoreError(f"an event cannot be written to the tables: {type(error).__name__}: {error}") from error
+            raise StoreError(_unapplied(error)) from error
         if besides is not None and events:  # a repeated operation has no events and changes nothing
             events += self._record(view, besides)
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
@@ -488,6 +488,11 @@ class _JournalView(CachedView):
     def done(self, op: str) -> tuple[Json] | None:
         done = self._sql.done(self.workspace, op)
         return None if done is None else (self._answer(op, done.answer),)
+
+
+def _unapplied(error: Exception) -> str:
+    what = f"internal error: an event could not be applied ({type(error).__name__}: {error}); nothing was written"
+    return f"{what}. Please report it with the output of `remit doctor --json`"
 
 
 def _check_moves(view: CachedView, unsealed: Sequence[Unsealed]) -> None:

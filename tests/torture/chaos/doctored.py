@@ -175,7 +175,7 @@ def do_again_as_the_store_said_no(left: Left) -> None:
 
 
 def do_again_as_the_task_was_taken(left: Left) -> None:
-    says = "the task is not its own any more: another process has taken it over"
+    says = "'worker' no longer holds this task: another process has taken it over"
     left.do_again(killed=False, kept=False, error="Refused", says=says)
 
 

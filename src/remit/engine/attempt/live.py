@@ -282,21 +282,21 @@ class LiveTask:
         if standing is not None and standing.fence == self.attempt.fence and standing.state in _IN_HAND:
             return
         why = "it was cancelled" if standing and standing.state in _STOPPED else "another process has taken it over"
-        raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
+        raise Refused(f"'{self.remit.holder}' no longer holds this task: {why}; stop here", rule="over")
 
     def must_own(self, view: View) -> None:
         """Raise `Refused` if another process has the task by now, or the task has ended. A passed deadline and a
         pending cancellation are ignored: work that is done may still be recorded."""
         standing = view.standing(self.remit.id)
         if standing is None or standing.fence != self.attempt.fence or standing.state in TERMINAL:
-            raise Refused(f"the task of '{self.remit.holder}' is not its own any more", rule="over")
+            raise Refused(f"'{self.remit.holder}' no longer holds this task; stop here", rule="over")
 
     def must_be_at_work(self) -> None:
         """Raise `Refused` for a turn that has ended, was stopped, or whose time is up."""
         if self.over:
-            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+            raise Refused(_ended(self.remit.holder), rule="over")
         if why := self.life.lost(self.control.clock.ticks()):
-            sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
+            sentence = f"the turn of '{self.remit.holder}' has ended: {why}; this call was ignored"
             # It keeps calling and never yields, so nothing else could stop it.
             if self.life.tell() > _OFTEN and self.control.calls:
                 raise asyncio.CancelledError(sentence)
@@ -319,7 +319,7 @@ class LiveTask:
         """Mark that a verb of the turn is running. If it runs in an asyncio task that the agent created, that task is
         cancelled when the turn ends. A function of the owner that raises meanwhile fails the task."""
         if self.returned:
-            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+            raise Refused(_ended(self.remit.holder), rule="over")
         task = asyncio.current_task()
         if task is None or not self.control.calls or task is self.control.calls[-1].task:
             return self.control
@@ -606,6 +606,10 @@ def apply(live: LiveTask, marks: dict[str, Any]) -> None:
     live.receipt.beside(Slice(*part) for part in marks.get("saw", ()))
     for namespace, key, version in marks.get("wrote", ()):
         live.has_written(namespace, key, version)
+
+
+def _ended(holder: str) -> str:
+    return f"the turn of '{holder}' has ended; this call was ignored. Await all work before you return"
 
 
 def _written(live: LiveTask) -> frozenset[tuple[str, str, int]]:

@@ -433,9 +433,9 @@ def _result_shown(other: EffectDone) -> str:
 
 def _changed(name: str, other: EffectDone) -> Conflict:
     return _final(
-        f"effect '{name}' took place with other arguments when this task was run before, and gave "
-        f"{_result_shown(other)}; it is neither done again nor taken for this one: give the same arguments each time "
-        "the task is run, and effects that may come in another order a name each"
+        f"effect '{name}' already ran in an earlier attempt with other arguments (result: {_result_shown(other)}), so "
+        "it was not run again. Pass the same arguments on every attempt; give effects whose order may vary different "
+        "names"
     )
 
 

@@ -209,9 +209,9 @@ def _last(view: View) -> int:
 
 def _wrong(now: int, other: str) -> StoreError:
     return StoreError(
-        f"this machine's clock says {_shown(now)}, but {other}; by a wrong clock tasks fail or wait forever, so "
-        "nothing is written: set the clock, or set REMIT_CHECK_CLOCK=no or System(check_clock=False) if it is the "
-        "other that is wrong"
+        f"this machine's clock says {_shown(now)}, but {other}; remit writes nothing, because deadlines "
+        "and timeouts would be wrong. Set the clock, or, if the other clock is wrong, set REMIT_CHECK_CLOCK=no or pass "
+        "System(check_clock=False)"
     )
 
 

@@ -13,9 +13,8 @@ from remit.stores.queries import OLDER, migrations
 # with another client's settings; but workers listen on their session, and session settings must persist.
 
 _SHARED: Final = (
-    "{where}: a connection pooler there lends a session of the server for one transaction at a time, and remit needs "
-    "one for as long as it is connected. Set pool_mode = session for this database in the pooler, or give the address "
-    "of the server itself"
+    "{where}: the connection pooler there uses transaction pooling, and remit needs session pooling (LISTEN/NOTIFY). "
+    "Set pool_mode = session for this database, or connect to the server directly"
 )
 
 
@@ -54,7 +53,7 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
     if _version(connection, where) == newest():
         return
     if not migrate:
-        raise NotFound(f"there is no store of this version at {where}; start a run, which creates one")
+        raise NotFound(f"there are no tables of this version of remit in {where}; run `remit db migrate`")
     with connection.transaction():
         connection.execute(STATEMENTS["migrating"], (_MIGRATING,))
         version = _version(connection, where)
@@ -82,9 +81,8 @@ def _refuse_strangers(connection: Connection, where: str) -> None:
     if strangers:
         who = ", ".join(strangers)
         raise NotAStore(
-            f"{where} has a schema `remit` in which other users can create code that remit would run: {who}. Let "
-            "this user or the owner of the database own the schema and everything in it, and let no other "
-            "user CREATE in it"
+            f"{where}: others can change what remit would execute in the schema `remit`: {who}. Make this user or the "
+            "owner of the database the owner of the schema and of everything in it, and revoke CREATE from all others"
         )
 
 
