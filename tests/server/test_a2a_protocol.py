@@ -131,6 +131,7 @@ async def test_errors_have_the_codes_of_the_protocol():
             ("ListTasks", {"pageSize": 0}, -32602),
             ("ListTasks", {"pageSize": 101}, -32602),
             ("ListTasks", {"pageToken": "x"}, -32602),
+            ("ListTasks", {"status": "TASK_STATE_DONE"}, -32602),
             ("GetTask", {"id": done["id"], "historyLength": -1}, -32602),
         ]
         for method, params, code in wrong:
@@ -139,7 +140,12 @@ async def test_errors_have_the_codes_of_the_protocol():
         for content, code in ((b"{", -32700), (b'{"a": NaN}', -32700), (b'{"jsonrpc":"1.0","id":1}', -32600)):
             got = await http.post("/a2a/echo/rpc", content=content)
             assert (got.status_code, got.json()["error"]["code"]) == (200, code), content
-        for path, status in (("tasks/nothing", 404), (f"tasks/{done['id']}:nothing", 404), ("tasks?pageSize=0", 400)):
+        for path, status in (
+            ("tasks/nothing", 404),
+            (f"tasks/{done['id']}:nothing", 404),
+            ("tasks?pageSize=0", 400),
+            ("tasks?status=x", 400),
+        ):
             assert (await http.get(f"/a2a/echo/rest/{path}")).status_code == status, path
         ended = await http.post(f"/a2a/echo/rest/tasks/{done['id']}:cancel", json={})
         assert ended.json()["error"]["details"][0]["reason"] == "TASK_NOT_CANCELABLE"

@@ -9,7 +9,7 @@ import json
 import re
 from email.utils import formatdate
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
@@ -155,7 +155,18 @@ class CallBuilder(ServerCallContextBuilder):
     def build(self, request: Request) -> ServerCallContext:
         version = request.headers.get("a2a-version", "")
         headers = {"a2a-version": version if _VERSION.fullmatch(version) else "0"} if version else {}
-        return ServerCallContext(state={"headers": headers, "remit.call": call_in(request)})
+        found = {"headers": headers, "remit.call": call_in(request), "remit.status": _status_in(request)}
+        return ServerCallContext(state=found)
+
+
+def _status_in(request: Request) -> Any:
+    """Return the state by which a request filters tasks, as it was sent: the SDK drops a state that it does not
+    know."""
+    body: Any = request.scope.get("remit.body")
+    params: Any = cast("dict[str, Any]", body).get("params") if isinstance(body, dict) else None
+    if isinstance(params, dict):
+        return cast("dict[str, Any]", params).get("status")
+    return request.query_params.get("status")
 
 
 def call_in(request: Request) -> A2ACall:

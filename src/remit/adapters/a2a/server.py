@@ -100,6 +100,8 @@ class AgentRequests(RequestHandler):
         call = call_of(context)
         size, before = _page(params)
         history, result = _history(params), "data" if params.include_artifacts else ""
+        if not params.status and context.state.get("remit.status") not in (None, "", "TASK_STATE_UNSPECIFIED", 0):
+            raise InvalidParamsError("status is the state of a task, such as TASK_STATE_WORKING")
         looks = await _listed(call, params)
         rest = [one for one in looks if before is None or _place(one) < before]
         shown = rest[:size]
