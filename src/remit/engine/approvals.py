@@ -33,7 +33,7 @@ class Said(NamedTuple):
     why: str
     value: Json = None
     digest: str = ""
-    expired: bool = False  # whether nobody answered in time
+    expired: bool = False  # whether the time was up before an answer
 
     @property
     def approved(self) -> bool:

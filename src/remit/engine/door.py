@@ -473,7 +473,7 @@ class HopFacts:
         """The verdict of the approval rule. A granted approval is consumed when the hop is admitted."""
         card = self.card
         if card is None or not (card.needs_approval or self._door.approving.needs_approval):
-            return ALLOW  # nobody has asked for approvals
+            return ALLOW  # no rule requires approvals
         return self._approval_of(card)
 
     def _approval_of(self, card: Card) -> Verdict:

@@ -35,7 +35,7 @@ class Ears:
         self.speeches = dict[AnswerUnderWay, None]()
         self.lock = RLock()  # agents may run in threads
         self.awake = False  # whether anybody has listened or was expected to: until then, an answer costs nothing more
-        self._until = 0  # answers are streamed until then, though nobody listens
+        self._until = 0  # answers are streamed until then, even without a listener
         self._ticks = ticks
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision, View
 
 MOST: Final = 100  # hooks of one workspace: each event is compared with all of them
-MOST_PUSHES: Final = 900  # tasks of A2A whose clients are told of them
+MOST_PUSHES: Final = 900  # A2A tasks with push notifications
 _NO_ROOM: Final = f"the clients of at most {MOST_PUSHES} tasks are told of them; remove what nobody needs"
 
 

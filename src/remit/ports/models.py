@@ -30,7 +30,7 @@ class TextChunk(NamedTuple):
     begins: bool = False
     run: str = ""
     session: str = ""
-    began: int = 0  # when the request began: an answer that has ended is not told again
+    began: int = 0  # when the request started: an answer that has ended is not streamed again
 
 
 class RunListener:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE, _PAGES = 1_000, 20  # events per page, and pages, that one look at an entry's history reads
-UNDELIVERED: Final = 100  # result messages that nobody read, in a look at the tasks
+UNDELIVERED: Final = 100  # result messages that no agent read, in a list of tasks
 
 
 class TaskLook(NamedTuple):

@@ -30,7 +30,7 @@ AT_ONCE: Final = 25  # readers that are woken together
 BETWEEN: Final = 0.002  # seconds between two groups, in which requests are answered
 _GAPS: Final = 1_000  # that one read can tell of
 WORDS_EVERY: Final = 0.1  # seconds between two pieces of an answer
-_ANSWERS: Final = 1_000  # tasks whose last answer is known, so that none of it is told again
+_ANSWERS: Final = 1_000  # tasks whose last answer is known, so that none of it is streamed again
 WORDS_KEPT: Final = 65_536  # characters of an answer for a reader that does not read
 
 

@@ -42,5 +42,5 @@ async def workspaces_of(database: Database) -> list[str]:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([reading])
         if not reading.cancelled():
-            reading.exception()  # nobody else looks at it
+            reading.exception()  # retrieve the exception: otherwise asyncio logs it as never retrieved
         raise

@@ -471,7 +471,7 @@ class RemoteWork:
             raise RemoteFailed(f"{host} does not know the task any more; a retry asks it again")
         raise RemoteFailed(f"the agent at {host} {'cancelled the task' if state == 'canceled' else 'failed'}{said}")
 
-    # -- what it is told ----------------------------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------------------------
 
     async def _parts(self) -> list[Any]:
         """Return the task: its text, its data, the earlier conversation, a result that was sent back, and its files."""

@@ -66,7 +66,7 @@ class Joining(NamedTuple):
     most: int
     requests: int = REQUESTS
     approves: bool = False  # whether a person is asked about its own tools, by the tool `approve`
-    resumes: bool = False  # whether a later attempt is told what this one did
+    resumes: bool = False  # whether the prompt of a later attempt lists what this one did
 
     @asynccontextmanager
     async def joined(self, turn: Any) -> AsyncGenerator[JoinedProgram]:

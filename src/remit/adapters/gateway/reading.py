@@ -14,7 +14,7 @@ from remit.core.values import INT_LIMIT, Json, decode, encode
 
 MOST_EVENT: Final = 16 * 2**20  # bytes of one event, and of an answer that is not streamed
 MOST_HOSTED: Final = 1_000  # tools that a provider ran for one answer
-KEPT_RESULT: Final = 2_000  # characters of a tool result that a later attempt is told
+KEPT_RESULT: Final = 2_000  # characters of a tool result in the prompt of a later attempt
 RESULT: Final = "function_call_output"  # the type of a recorded tool result
 MOST_KEPT: Final = 4 * 2**20  # characters of text and arguments that are recorded
 

@@ -50,7 +50,7 @@ _BASES: Final[Mapping[str, str]] = {
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _PASSED: Final = ("x-", "anthropic-", "openai-", "session", "thread-", "conversation", "user-agent", "originator")
 _NOT_PASSED: Final = ("x-api-key", "x-goog-api-key", "x-forwarded", "x-real-ip")
-# What is wrong with the request itself: the program is told in the provider's words, and no other model is asked.
+# The request itself is wrong: the program gets the provider's error, and no other model is asked.
 _OF_REQUEST: Final = frozenset((HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 422))
 
 

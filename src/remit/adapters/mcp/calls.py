@@ -99,7 +99,7 @@ async def started(starts: Sequence[Start], outsider: Outsider, wire: CallWire) -
     async with _cancelled_with_call(outsider, wire, lambda: CallState(tuple(done), 0)):
         for start in starts:
             try:
-                with anyio.CancelScope(shield=True):  # otherwise a task could start that no one knows
+                with anyio.CancelScope(shield=True):  # otherwise a task could start that no caller waits for or cancels
                     done.append(await start())
             except (Refused, NotFound, BadInput) as refusal:
                 if len(starts) == 1:
@@ -250,7 +250,7 @@ class OpenCall:
         except BadInput as error:
             self._wrong[question] = str(error)
         except Conflict:
-            return  # somebody else was first: their answer counts
+            return  # another person was first: that answer counts
 
     def _come_back(self, question: str = "", form: QuestionForm | None = None) -> CallEnd:
         state = self._state._replace(rounds=self._state.rounds + 1, question=question)

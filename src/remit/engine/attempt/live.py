@@ -127,7 +127,7 @@ class Conversation:
         self.talks: dict[str, Any] = {}  # conversations by place
         self.used: set[tuple[str, str]] = set()  # places and ids of the tool calls that this run has reached
         self.untrusted: set[str] = set()  # places of the tool calls with untrusted input
-        self.before = ""  # what a restarted conversation is told about the earlier one
+        self.before = ""  # the summary of the earlier conversation for a restarted one
         self.lost: Failed | None = None  # the error, once its record cannot be continued
         self.why_lost = ""
         self._wanted: tuple[str, str] | None = None

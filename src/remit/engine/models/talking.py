@@ -127,7 +127,7 @@ class KeptTalk:
         self.from_record = False  # whether the previous answer came from the record
         self._saw: list[Any] = []  # slices of the receipt that came with the messages
         self._next = ""  # id of the last position that was read
-        # What it is told about the conversation it replaces; not for a conversation inside a tool call.
+        # The summary of the conversation that it replaces; "" for a conversation inside a tool call.
         self._before = "" if live.operations.inside_tool else live.conversation.before
 
     @property

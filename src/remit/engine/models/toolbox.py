@@ -95,7 +95,7 @@ class Toolbox(NamedTuple):
             doubt = await self._in_doubt(live, call, op) if refusal is None else refusal
             if doubt is not None:
                 refusal = doubt
-                await self._forget_effects(live, op)  # they will not be requested again; the model is told
+                await self._forget_effects(live, op)  # they will not be requested again; the model gets a note
         then = marks.before(live)
         if refusal is not None:
             told = ToolAnswer(refusal, "refused", rule="not-allowed")

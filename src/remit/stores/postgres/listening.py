@@ -93,7 +93,7 @@ class Ear:
                     self._stopping.wait(_PAUSE)
 
     def _while_connected(self) -> None:
-        # These statements only concern wake-ups: if the server loses one, a worker is woken once more, which is
+        # These statements only concern wake-ups: if the server loses one, a worker is woken again, which is
         # harmless. So do not wait for its disk.
         with (
             self._address.connect(_PATIENCE, synchronous_commit="off") as connection,
