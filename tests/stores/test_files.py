@@ -23,7 +23,7 @@ from remit.ports import Decision, Span, Store, View
 from remit.runtime.workspace import opening_of
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.database import SqliteDatabase
-from remit.stores.sqlite.schema import APPLICATION_ID, newest
+from remit.stores.sqlite.schema import APPLICATION_ID, OBJECTS, newest
 from remit.testing.clauses.making import answer_or_error, check_journal, entry_event, journal, putting, value_of
 
 OTHER = Path(__file__).parent / "other.py"
@@ -112,6 +112,17 @@ def test_what_is_no_database_is_refused(path: Path, content: bytes):
 def test_the_database_of_another_program_is_refused(path: Path, statements: list[str]):
     sql(path, *statements)
     left_as_it_is(path, NotAStore, "another program")
+
+
+def test_a_new_store_has_the_tables_and_estimates_that_the_migrations_make(path: Path):
+    """`whole.sql` is made of the migrations: `make docs` writes it."""
+    fill(path)
+    estimates = "SELECT tbl, idx, stat FROM sqlite_stat1 ORDER BY tbl, idx"
+    with closing(sqlite3.connect(":memory:")) as migrated, closing(sqlite3.connect(path)) as new:
+        for step in migrations("sqlite").values():
+            migrated.executescript(step)
+        for rows in (OBJECTS, estimates):
+            assert new.execute(rows).fetchall() == migrated.execute(rows).fetchall()
 
 
 @pytest.mark.rule("store.newer")

@@ -6,8 +6,9 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
+from remit.core.records import NamedTuple
 from remit.errors import BadInput
 
 FILE_NAME: Final = "remit.toml"

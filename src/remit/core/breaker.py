@@ -6,8 +6,9 @@ expires. So every state ends by itself, except the one that an operator set.
 """
 
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
+from remit.core.records import NamedTuple
 from remit.core.times import SECOND, aware
 
 BreakerState = Literal["closed", "open", "half-open"]

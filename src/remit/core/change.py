@@ -1,6 +1,6 @@
 """A change to one row, as events make them, and the columns of every table."""
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from remit.core.events import Chapter, Event, Hook
 from remit.core.identity import AccessRow, UsedKey
@@ -8,6 +8,7 @@ from remit.core.lifecycle import Record
 from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease
 from remit.core.question import Question
+from remit.core.records import NamedTuple
 from remit.core.times import Schedule
 from remit.core.values import Json
 

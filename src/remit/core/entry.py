@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from remit.core.records import NamedTuple
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.times import DAY, aware, span
 from remit.core.trust import TRUSTED, Trust, key_told, known_trust, told

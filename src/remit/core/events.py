@@ -8,9 +8,10 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from remit.core.checks import items
+from remit.core.records import NamedTuple
 from remit.core.times import DAY, aware
 from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, decode, decoded, line, plain, shown
 from remit.errors import BadInput

@@ -8,7 +8,7 @@ one task: the first are recorded one by one; the others are counted, and reporte
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from remit.core import breaker as breakers
 from remit.core.allow import Names, has, spelled
@@ -16,6 +16,7 @@ from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.lifecycle import RunFacts
 from remit.core.loops import ONCE, Repetition, Sign, echo_sentence
+from remit.core.records import NamedTuple
 from remit.core.remit import STAND_IN, Pass, Remit, path
 
 RECORDED: Final = 100  # of one task

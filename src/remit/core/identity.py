@@ -9,11 +9,12 @@ import hmac
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from remit.core import bounds
 from remit.core.allow import ANY
 from remit.core.bounds import TOP, Bounds
+from remit.core.records import NamedTuple
 from remit.core.remit import Pass
 from remit.core.trust import TRUSTED
 from remit.core.values import Json, decode, digest, encode

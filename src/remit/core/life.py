@@ -6,8 +6,9 @@ returns the action for the engine: leave the attempt's cancel scope, or set its 
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from remit.core.records import NamedTuple
 from remit.core.times import SECOND
 
 Stop: TypeAlias = Literal["", "expired", "released", "failed", "cancelled"]

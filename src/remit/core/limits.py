@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from remit.core.checks import meant, whole
 from remit.core.money import UNITS, Unit, spelled
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - what it makes is called that
+from remit.core.records import NamedTuple
 from remit.core.times import HOUR, begin_of, hour_of, iso
 from remit.core.values import NAME_LIMIT, SESSION_LIMIT, canonical, line, shown
 from remit.errors import BadInput

@@ -14,10 +14,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from remit.core.checks import items, of_type, whole
 from remit.core.command import Move
+from remit.core.records import NamedTuple
 from remit.core.values import canonical, digest, shown
 from remit.errors import BadInput
 

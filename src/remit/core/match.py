@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import nsmallest
 from math import log
-from typing import Final, NamedTuple
+from typing import Final
 from unicodedata import normalize
 
 from remit.core.card import Card
+from remit.core.records import NamedTuple
 
 _WORD: Final = re.compile(r"(?:[^\W_]|[+#])+")
 READ: Final = 500  # characters of a role and of instructions

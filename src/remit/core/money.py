@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.events import Event, Unsealed
 from remit.core.prices import dollars
+from remit.core.records import NamedTuple
 from remit.core.values import decode, encode
 
 Unit = Literal["credits", "tokens"]

@@ -1,8 +1,9 @@
 """Offers: the tools and verbs that a model is shown. Denied tools and verbs that cannot succeed now are left out."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from remit.core.allow import ANY, NONE, Names, has
+from remit.core.records import NamedTuple
 from remit.core.remit import Kit
 from remit.core.toolgroups import GROUPS
 

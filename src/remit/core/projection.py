@@ -3,7 +3,7 @@ nothing that the journal does not."""
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from remit.core import ledger, lifecycle
 from remit.core.change import COLUMNS, KEYS, Change, Key, Row, Table
@@ -28,6 +28,7 @@ from remit.core.kinds.workspace import (
 )
 from remit.core.loops import AskCount, strike_key
 from remit.core.money import LeaseMove, moves, purse_text
+from remit.core.records import NamedTuple
 from remit.core.trust import TRUSTED
 from remit.core.values import Json, encode
 

@@ -5,9 +5,10 @@ An approval is the permission for one action. Its digest binds it to exactly tha
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.checks import meant
+from remit.core.records import NamedTuple
 from remit.core.times import iso
 from remit.core.values import Json, encode, plain, shown, whole_digest
 from remit.errors import BadInput

@@ -1,11 +1,12 @@
 """Context receipts: the context that one turn saw and why, and the context that was withheld from it and why."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from remit.core import scope
 from remit.core.allow import ANY
 from remit.core.entry import Entry
+from remit.core.records import NamedTuple
 from remit.core.scope import Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
 from remit.core.values import Json, digest, encode, tokens_in

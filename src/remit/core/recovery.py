@@ -5,8 +5,9 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import groupby
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
+from remit.core.records import NamedTuple
 from remit.core.secret import Secret
 from remit.core.times import DAY, HOUR, SECOND
 

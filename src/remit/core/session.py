@@ -1,8 +1,9 @@
 """Session memory: the earlier runs of a session, as a later run of the same agent is given them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
+from remit.core.records import NamedTuple
 from remit.core.trust import TRUSTED, Trust, least, quoted
 from remit.core.values import shown
 from remit.errors import BadInput

@@ -6,7 +6,7 @@ They are derived: everything can be computed again from the journal.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event, read
@@ -14,6 +14,7 @@ from remit.core.kinds.money import SPENDS, Outlay, charge_in
 from remit.core.kinds.tasks import HopRefused
 from remit.core.kinds.upkeep import RunsPruned
 from remit.core.kinds.workspace import BreakerSet
+from remit.core.records import NamedTuple
 from remit.core.times import DAY, SECOND
 from remit.core.values import Json
 

@@ -4,8 +4,9 @@ later or on a schedule."""
 import math
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
+from remit.core.records import NamedTuple
 from remit.core.values import INT_LIMIT, Json, decode, shown
 from remit.errors import BadInput
 

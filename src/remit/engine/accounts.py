@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import ledger_event
@@ -11,6 +11,7 @@ from remit.core.kinds.people import question_asked
 from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Purse, Unit, first_line, spelled
 from remit.core.prices import credits  # noqa: A004 - the word of the domain
 from remit.core.question import Question, QuestionDraft, Reply
+from remit.core.records import NamedTuple
 from remit.core.times import DAY
 from remit.core.values import Json, line, shown
 from remit.engine.acts import ONCE, Act, ActContent

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from remit.core import breaker as breakers
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.checks import meant
 from remit.core.events import Place
 from remit.core.kinds.workspace import breaker_set, card_withdrawn, owner_acted
+from remit.core.records import NamedTuple
 from remit.core.values import NAME_LIMIT, Json, canonical, digest, encode, plain, shown
 from remit.engine.ground import Ground
 from remit.errors import Conflict, NotFound

@@ -4,7 +4,7 @@ answer."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from remit.core.allow import ANY, names_data
 from remit.core.card import Card
@@ -15,6 +15,7 @@ from remit.core.kinds.tasks import Requeue, requeued
 from remit.core.lifecycle import Record
 from remit.core.prices import dollars
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
+from remit.core.records import NamedTuple
 from remit.core.remit import LASTS, Pass, Remit, expires, path, place, restored
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, excerpt, shown

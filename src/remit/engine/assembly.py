@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from remit.core.records import NamedTuple
 from remit.engine.accounts import Accounts
 from remit.engine.acts import Breakers
 from remit.engine.approvals import Approving

@@ -8,7 +8,7 @@ events of its kind are appended in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from remit.core import breaker as breakers
 from remit.core import lifecycle
@@ -20,6 +20,7 @@ from remit.core.kinds.tasks import FirstData, moved
 from remit.core.kinds.workspace import breaker_set
 from remit.core.lifecycle import Record, Standing
 from remit.core.money import Book
+from remit.core.records import NamedTuple
 from remit.core.secret import NOTHING_SECRET, Redaction
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, encode
@@ -212,7 +213,7 @@ class Consequent(StoreAround):
                 if closed := leases_close(book, event, standing):
                     events[place] = event._replace(data={**event.data, **closed})
                     book.moved_by(events[place])
-        return decision._replace(events=events)
+        return Decision(decision.answer, events, *decision[2:])
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "", by: str = "") -> Unsealed:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -16,6 +16,7 @@ from remit.core.checks import items
 from remit.core.entry import MEMORY, Draft, Entry, Writer
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.sharing import ArtifactData, entries_removed, entry_set, entry_touched
+from remit.core.records import NamedTuple
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
 from remit.core.times import SECOND, span
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust

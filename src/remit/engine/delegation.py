@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -21,6 +21,7 @@ from remit.core.loops import GROWN, ONCE, USUAL, Repetition, Sign, Thresholds
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice, kept_back
+from remit.core.records import NamedTuple
 from remit.core.remit import NO_RIGHTS, Pass, Remit, known_pass, place
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, digest, encode
@@ -339,10 +340,11 @@ class Delegations:
     async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
         """Request admission for a delegation once."""
         services, (wish, op, edit, besides, origin, tried) = self._services, wanted
-        step, again = besides.step, besides.again
-        edited = edit.applied(wish) if edit.task else wish
-        proposal = proposed(services.ground, asker, edited, step.trust if step is not None else None)
-        proposal = proposal._replace(wish=wish, op=op, repetition=again, again=tried)
+        step = besides.step
+        edited, trust = edit.applied(wish) if edit.task else None, step.trust if step is not None else None
+        proposal = proposed(
+            services.ground, asker, wish, op, edited=edited, trust=trust, repetition=besides.again, again=tried
+        )
         child, live = proposal.child, self._made_alive(asker, proposal, besides)
         admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
         position = asker.operations.position_to_keep(op) if asker.operations.has_tools else ""
@@ -512,11 +514,21 @@ async def _nobody(_turn: object) -> object:
     raise AssertionError("the door lets nothing through to an agent that is not there")
 
 
-def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = None) -> Proposal:
-    """Return the proposal of an agent's request, as part of its own task. `trust` is the label of its text, if that
-    does not depend on all its input."""
-    now = ground.clock.now()
-    parent = asker.remit
-    own = asker.rights if wish.passes else NO_RIGHTS
-    child = remits.derive(parent, wish, ground.ids.new(), own, deadline(wish, now), trust or asker.says)
-    return Proposal(child, parent, wish, asker.agent.card, now, tally=Refusable(asker.refusals))
+def proposed(
+    ground: Ground,
+    asker: LiveTask,
+    wish: Pass,
+    op: str = "",
+    *,
+    edited: Pass | None = None,
+    trust: Trust | None = None,
+    repetition: Repetition = ONCE,
+    again: bool = False,
+) -> Proposal:
+    """Return the proposal of an agent's request, as part of its own task. `edited` is the request as a person changed
+    it. `trust` is the label of its text, if that does not depend on all its input."""
+    asked = wish if edited is None else edited
+    now, parent, own = ground.clock.now(), asker.remit, asker.rights if asked.passes else NO_RIGHTS
+    child = remits.derive(parent, asked, ground.ids.new(), own, deadline(asked, now), trust or asker.says)
+    tally = Refusable(asker.refusals)
+    return Proposal(child, parent, wish, asker.agent.card, now, tally=tally, repetition=repetition, op=op, again=again)

@@ -5,13 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
 from remit.core.match import Index
 from remit.core.plan import Plan
+from remit.core.records import NamedTuple
 from remit.core.remit import STAND_IN, Remit
 from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from remit.core import breaker as breakers
 from remit.core import remit as remits
@@ -42,6 +42,7 @@ from remit.core.money import (
     spelled,
 )
 from remit.core.question import QuestionDraft
+from remit.core.records import NamedTuple
 from remit.core.remit import Origin, Pass, Remit, place
 from remit.core.values import decode
 from remit.engine.approvals import Approving, Permit, analysis_only, automatic, permit, wanted_hop

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from threading import RLock
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from remit.core.records import NamedTuple
 from remit.core.times import SECOND
 from remit.engine.directory import Directory
 from remit.ports import Clock, Ids, Store

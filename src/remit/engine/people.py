@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from remit.core.events import Unsealed, read
 from remit.core.kinds.people import NoticeSent, QuestionAnswered, QuestionAsked, question_asked, question_used
@@ -20,6 +20,7 @@ from remit.core.question import (
     decided,
     editable,
 )
+from remit.core.records import NamedTuple
 from remit.core.remit import path
 from remit.core.times import DAY, SECOND, SpanGiven, iso, span
 from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, checked, digest, encode, excerpt, line, plain, shown

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from remit.core.records import NamedTuple
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import StopListener
 from remit.engine.attempt.slots import BusyAgents, Slots

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from remit.core.bounds import DEFAULT_HANDOFFS, SENDS, SPAWNED, TOP, Bounds, Classify, tier_by_rules
 from remit.core.breaker import BreakerPolicy
@@ -15,6 +15,7 @@ from remit.core.events import SealKey
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
+from remit.core.records import NamedTuple
 from remit.core.secret import Redaction
 from remit.core.times import SECOND, patience, span, span_of_days
 from remit.core.toolgroups import Groups, own_groups

@@ -10,8 +10,9 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
+from remit.core.records import NamedTuple
 from remit.core.times import SECOND
 from remit.ports import Timer
 

@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, TracebackType
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from remit import watching
+from remit.core.records import NamedTuple
 from remit.errors import RemitError
 
 TRACE_LIMIT: Final = 8_000  # characters; the part nearest to the failure is kept

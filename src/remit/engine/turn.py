@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, Unpack, cast, overload
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -19,6 +19,7 @@ from remit.core.lifecycle import Outcome, progress_of
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.offers import Offers
 from remit.core.plan import Plan
+from remit.core.records import NamedTuple
 from remit.core.remit import Kit, Pass, Remit
 from remit.core.session import EarlierExchange
 from remit.core.times import patience

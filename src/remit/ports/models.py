@@ -5,11 +5,12 @@ An adapter says what to ask and how to send it. The engine does the rest: journa
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from remit.core.command import Command
 from remit.core.lifecycle import Progress
 from remit.core.prices import Usage
+from remit.core.records import NamedTuple
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.secret import Secret
 from remit.core.session import EarlierExchange

@@ -6,10 +6,11 @@ logged and recorded, so they must not contain secrets.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from remit.core.prices import Usage
 from remit.core.question import Inquiry, Reply
+from remit.core.records import NamedTuple
 from remit.core.secret import Secret
 
 # -- time and ids --------------------------------------------------------------------------------------------

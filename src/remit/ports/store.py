@@ -1,9 +1,10 @@
 """The store: all data of a workspace, and the only way to change it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
+from remit.core.records import NamedTuple
 from remit.core.values import Json
 from remit.ports.services import KeyChange
 from remit.ports.views import AccessUse, Beat, Tallied, View

@@ -3,7 +3,7 @@ entry is alive is a rule of the core, not a query."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -17,6 +17,7 @@ from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease, Unit
 from remit.core.projection import Tables
 from remit.core.question import Question
+from remit.core.records import NamedTuple
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.times import Schedule

@@ -2,8 +2,9 @@
 and open questions. Each drawing of lines, plain or coloured, writes a branch in its own way."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
+from remit.core.records import NamedTuple
 from remit.report.figures import count
 from remit.report.questions import AskedPerson
 from remit.report.tree import HandoffMade, Node, Refusal, Retry, Stay, order, stays

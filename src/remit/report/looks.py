@@ -3,7 +3,9 @@
 Each state has one line here. Drawings have colours for roles, not for states, so a new state needs only one line.
 """
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from remit.core.records import NamedTuple
 
 Role: TypeAlias = Literal["good", "busy", "bad", "grave", "refused", "moved", "queued", "stopped", "idle"]
 Dot: TypeAlias = Literal["full", "ring", "pulse"]

@@ -9,11 +9,12 @@ of all arguments stay, every line of an agent is indented below one of remit, an
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from remit.core.events import Event, read
 from remit.core.kinds.people import QuestionAnswered, QuestionAsked
 from remit.core.question import Inquiry
+from remit.core.records import NamedTuple
 from remit.core.times import iso
 from remit.core.values import EXCERPT_NOTE, Json, encode, excerpt
 from remit.report.printable import columns_of, visible_line

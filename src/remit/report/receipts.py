@@ -1,8 +1,9 @@
 """Context receipts in the journal: which slices of context a turn saw and why, and what was withheld from it."""
 
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from remit.core.receipt import Slice, Why
+from remit.core.records import NamedTuple
 from remit.core.values import Json
 
 Receipt: TypeAlias = dict[str, Json]

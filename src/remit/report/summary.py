@@ -2,9 +2,10 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from remit.core import lifecycle
+from remit.core.records import NamedTuple
 from remit.report import receipts as receipts_
 from remit.report.figures import count
 from remit.report.looks import LOOKS

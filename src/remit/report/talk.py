@@ -5,11 +5,12 @@ An answer is recorded in the format of its framework. This module reads JSON, so
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.events import Event, answer_of, read
 from remit.core.kinds.models import ModelAnswered, ModelFailed, TalkRestarted, ToolDone, ToolOutcome
 from remit.core.kinds.tasks import FirstData
+from remit.core.records import NamedTuple
 from remit.core.remit import task_of
 from remit.core.values import Json, decoded, encode
 

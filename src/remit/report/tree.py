@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event, read
@@ -11,6 +11,7 @@ from remit.core.kinds.tasks import ClaimData, EndData, FirstData, Handed, HopRef
 from remit.core.kinds.workspace import KeptTask, PlanStarted, StepEnded, WorkLeft, as_first_recorded, kept_task
 from remit.core.lifecycle import progress_text
 from remit.core.receipt import Slice
+from remit.core.records import NamedTuple
 from remit.core.remit import task_of
 from remit.core.values import Json, encode, summary
 from remit.errors import NotFound

@@ -1,10 +1,11 @@
 """The model requests and tool calls of a task."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from remit.core.events import Event, read
 from remit.core.kinds.models import ModelAnswered, ModelFailed, ToolDone, ToolOutcome
+from remit.core.records import NamedTuple
 from remit.report.figures import count, duration, money
 from remit.report.looks import MODEL, TOOL, mark
 from remit.report.printable import escaped

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from remit.core.allow import has
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.lifecycle import Outcome
 from remit.core.plan import Lead, Plan, assigned
+from remit.core.records import NamedTuple
 from remit.core.remit import STAND_IN
 from remit.core.values import Json
 from remit.engine.asking import Asked, PlanOptions

@@ -6,7 +6,7 @@ The commands and the server both show what these methods return; neither of them
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 
 from remit.core import checks
 from remit.core import entry as entries
@@ -16,6 +16,7 @@ from remit.core.entry import Entry, Message
 from remit.core.events import Event, is_blob
 from remit.core.lifecycle import TERMINAL, Record
 from remit.core.question import Inquiry
+from remit.core.records import NamedTuple
 from remit.core.scope import Scope
 from remit.core.tally import DAY_WIDE, SpendOver
 from remit.core.times import span_of_days

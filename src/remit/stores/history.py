@@ -68,6 +68,7 @@ _FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
 _FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")
 _PAGE: Final = 2_000
 _FEW, _CHAPTERS = 16, 256  # chapters that are read first, and then at a time
+_event: Final = cast("Callable[..., Event]", Event)  # the columns of a row have no types
 _SEQ, _KIND, _SESSION, _TASK, _AGENT = map(Event._fields.index, ("seq", "kind", "session", "task", "agent"))
 
 
@@ -264,4 +265,4 @@ def event_of(row: Values) -> Event:
         data: Any = decode(row[8])
     except ValueError as error:
         raise StoreError(f"event {row[1]} of '{row[0]}' cannot be read ({error}); run `remit doctor`") from error
-    return Event._make((*row, data))
+    return _event(*row, data)

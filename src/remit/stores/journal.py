@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from operator import add, itemgetter
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from remit.codec import decode, encode
 from remit.core import lifecycle
@@ -28,6 +28,7 @@ from remit.core.events import (
 from remit.core.lifecycle import after
 from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, PROJECTION, Count
+from remit.core.records import NamedTuple
 from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
 from remit.ports import NOTHING, AccessUse, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants

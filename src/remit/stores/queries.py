@@ -5,15 +5,17 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from remit.core.change import COLUMNS, KEYS, Table
+from remit.core.records import NamedTuple
 from remit.errors import NewerStore
 
 OLDER: Final = (
     "was made by remit 0.1.0, whose stores this version does not read; "
     "use remit 0.1.0 to look at it, or start with a new store"
 )
+OLDEST: Final = 10  # the first schema that this version reads
 _HERE = Path(__file__).parent
 _NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
 _PLACE = re.compile(r"(?<!:):(\w+)")
@@ -82,6 +84,12 @@ def migrations(folder: str) -> dict[int, str]:
     """Return the numbered migrations of a database, in order."""
     steps = sorted((_HERE / folder / "migrations").glob("[0-9]*.sql"))
     return {int(path.stem): path.read_text(encoding="utf-8") for path in steps}
+
+
+@cache
+def newest_migration(folder: str) -> int:
+    """Return the number of the last migration of a database."""
+    return max(int(path.stem) for path in (_HERE / folder / "migrations").iterdir() if path.stem.isdecimal())
 
 
 def after(prefix: str) -> str:

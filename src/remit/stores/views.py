@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from remit.codec import decode, encode
 from remit.core.breaker import CLOSED, Breaker
@@ -23,6 +23,7 @@ from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease, Unit
 from remit.core.question import Question
+from remit.core.records import NamedTuple
 from remit.core.recovery import Cooling
 from remit.core.remit import task_of
 from remit.core.scope import Scope

@@ -12,10 +12,11 @@ from dis import opname
 from functools import partial
 from traceback import walk_tb
 from types import CodeType, FunctionType
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 from anyio import CancelScope
 
+from remit.core.records import NamedTuple
 from remit.engine.traces import is_cancelled
 from remit.ports import Clock, Timer
 

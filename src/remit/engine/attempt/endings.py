@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from traceback import format_exception
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from remit.core import backoff, lifecycle
 from remit.core.backoff import RetryPolicy, retryable, wanted_wait
@@ -13,6 +13,7 @@ from remit.core.events import Event, Unsealed, read
 from remit.core.kinds.tasks import EndData, Requeue, ended, requeued
 from remit.core.lifecycle import TERMINAL, Outcome, OutcomeState, Record
 from remit.core.loops import NEVER, strike_key
+from remit.core.records import NamedTuple
 from remit.core.remit import LASTS, Remit, expires
 from remit.core.secret import Redaction
 from remit.core.trust import TRUSTED, UNTRUSTED

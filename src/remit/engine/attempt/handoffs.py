@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -19,6 +19,7 @@ from remit.core.lifecycle import Outcome
 from remit.core.loops import ONCE, Repetition, repeated
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
+from remit.core.records import NamedTuple
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, known_pass
 from remit.core.times import SECOND
 from remit.core.values import Json, encode

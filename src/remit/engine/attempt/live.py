@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
@@ -27,6 +27,7 @@ from remit.core.money import Amounts
 from remit.core.offers import Offers, Room
 from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Slice, Why, kept_back
+from remit.core.records import NamedTuple
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, expires, place
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, NamedTuple
+from typing import Final
 
 from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event, read
 from remit.core.kinds.tasks import Lineage, Queued
 from remit.core.kinds.workspace import EffectDone
+from remit.core.records import NamedTuple
 from remit.core.values import digest
 
 # The tool call that the current code is part of, and its owner: a child may run in its asker's context. The place is

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self, cast
+from typing import Any, Final, Protocol, Self, cast
 
 from remit.core import command as commands
 from remit.core import remit as remits
@@ -22,6 +22,7 @@ from remit.core.kinds.workspace import EffectDone, effect_done, work_left
 from remit.core.lifecycle import Outcome, Record
 from remit.core.money import Unit, spelled
 from remit.core.plan import Lead, lead_restored
+from remit.core.records import NamedTuple
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored, task_of
 from remit.core.trust import TRUSTED, Trust, least
 from remit.core.values import Json, checked, line, shown, summary, whole_digest

@@ -6,12 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 
 from remit.core.events import Unsealed
 from remit.core.kinds.tasks import Requeue, Wait, moved, requeued, waiting
+from remit.core.records import NamedTuple
 from remit.core.remit import LASTS, Pass, expires
 from remit.core.times import SECOND
 from remit.core.values import Json

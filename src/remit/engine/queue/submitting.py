@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -22,6 +22,7 @@ from remit.core.kinds.tasks import Begun, Lineage, Queued, Wait, started, submit
 from remit.core.lifecycle import GONE
 from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
+from remit.core.records import NamedTuple
 from remit.core.remit import LASTS, Origin, Pass, Remit, expires
 from remit.core.times import SECOND, Delay, iso
 from remit.core.values import Json, shown
@@ -160,17 +161,13 @@ class TaskQueue:
         known, origin = await self._known(asker, ops) if asker.attempt.is_rerun else ("", "")
         if known:
             return Accepted(known, existing=True)
-        proposal = proposed(self._ground, asker, wish)
+        proposal = proposed(self._ground, asker, wish, ops[0], again=origin != "")
         spawns = submission.asked_how == "spawn"
         if spawns:
             await self._wait_for_spawned(asker)
         where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
         request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
-        request = request._replace(
-            origin=origin,
-            position=asker.operations.position_to_keep(ops[0]),
-            proposal=proposal._replace(op=ops[0], again=origin != ""),
-        )
+        request = request._replace(origin=origin, position=asker.operations.position_to_keep(ops[0]))
         while (accepted := await self._accepted(request, ops[0], asker)) is None:  # repeat after a person has answered
             request = await self._as_approved(asker, request, ops[0])
         return accepted
@@ -256,8 +253,10 @@ class TaskQueue:
         if queued.ready_at:
             begun = begun_of(request, _expires_later(child, queued.ready_at), lineage, admitted)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
-        begun = begun_of(request, expires(child.bounds, now, LASTS), lineage, admitted)
-        if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead):
+        at_once = hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead)
+        worker = self._heartbeat.worker if at_once else ""
+        begun = begun_of(request, expires(child.bounds, now, LASTS), lineage, admitted, worker)
+        if at_once:
             return self._begun_at_once(view, proposal, queued, begun, admitted)
         return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
 
@@ -270,7 +269,7 @@ class TaskQueue:
     ) -> Decision[Json]:
         """Start a task here: a slot is free and nothing is queued before it, so the queue would only cost time."""
         child, now = proposal.child, proposal.now
-        event = started(child, now, begun._replace(worker=self._heartbeat.worker), queued)
+        event = started(child, now, begun, queued)
         events = (event, *admitted.events, *self._admission.probe(view, proposal))
         return Decision([child.id, False], events, self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
 
@@ -365,11 +364,12 @@ def queued_of(ground: Ground, request: Request) -> Queued:
     return Queued(submission.asked_how, submission.timeout, attempts, ready_at, request.dedup_key, request.content)
 
 
-def begun_of(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
-    """Return the facts of an admitted task for its first event."""
+def begun_of(request: Request, until: int, lineage: Lineage | None, admitted: Admitted, worker: str = "") -> Begun:
+    """Return the facts of an admitted task for its first event. `worker` runs it at once."""
     submission = request.submission
     lead = submission.lead
     begun = Begun(
+        worker=worker,
         joins=admitted.joins,
         until=until,
         lineage=lineage,

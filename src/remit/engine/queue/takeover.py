@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from remit.core.events import Unsealed, read
 from remit.core.guards import BUSY
 from remit.core.kinds.tasks import Claim, FirstData, Requeue, fenced, requeued
 from remit.core.lifecycle import Record
+from remit.core.records import NamedTuple
 from remit.core.remit import LASTS
 from remit.core.values import Json
 from remit.engine.approvals import parts

@@ -1,0 +1,88 @@
+"""remit's named tuples are those of `typing`, made faster."""
+
+import copy
+import inspect
+import pickle
+import typing
+from typing import Any, Generic, TypeVar
+
+import pytest
+
+from remit.core.records import NamedTuple, Record
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where something is."""
+
+    row: int
+    column: int = 1
+    name: str = ""
+
+    @property
+    def after(self) -> "Place":
+        return self._replace(column=self.column + 1)
+
+
+class Same(typing.NamedTuple):
+    """Where something is."""
+
+    row: int
+    column: int = 1
+    name: str = ""
+
+
+class Boxed(NamedTuple, Generic[T]):
+    value: T
+
+
+class Empty(NamedTuple):
+    pass
+
+
+def test_a_named_tuple_is_made_compared_and_shown_as_by_typing():
+    ours, theirs = Place(2, name="x"), Same(2, name="x")
+    assert repr(ours) == repr(theirs).replace("Same", "Place")
+    assert ours == theirs == (2, 1, "x")
+    assert hash(ours) == hash(theirs)
+    assert (ours.row, ours.column, ours.name) == (2, 1, "x")
+    assert ours._asdict() == theirs._asdict()
+    assert ours.after == Place(2, 2, "x")
+    assert isinstance(ours, Record)
+    assert Empty() == ()
+
+
+def test_its_class_says_the_same_as_that_of_typing():
+    for name in ("_fields", "_field_defaults", "__match_args__", "__doc__", "__slots__", "__annotations__"):
+        assert getattr(Place, name) == getattr(Same, name), name
+    assert [*inspect.signature(Place).parameters.values()] == [*inspect.signature(Same).parameters.values()]
+    assert inspect.getdoc(Place.row) == inspect.getdoc(Same.row)
+    assert typing.get_type_hints(Place) == typing.get_type_hints(Same)
+    assert Place.__new__.__name__ == "__new__"
+
+
+def test_a_wrong_call_is_refused_in_the_words_of_python():
+    calls: list[tuple[list[Any], dict[str, Any]]] = [([], {}), ([1, 2, "", 4], {}), ([1], {"depth": 2})]
+    for arguments, names in calls:
+        with pytest.raises(TypeError) as ours:
+            Place(*arguments, **names)
+        with pytest.raises(TypeError) as theirs:
+            Same(*arguments, **names)
+        assert str(ours.value).split(") ")[-1] == str(theirs.value).split(") ")[-1]
+    with pytest.raises(TypeError, match="Expected 3 arguments, got 1"):
+        Place._make([1])
+    with pytest.raises(ValueError, match=r"Got unexpected field names: \['depth'\]"):
+        Place(1)._replace(depth=2)
+    with pytest.raises(AttributeError):
+        setattr(Place(1), "row", 2)  # noqa: B010
+
+
+def test_it_can_be_copied_pickled_taken_apart_and_given_a_type():
+    place = Place(3)
+    assert pickle.loads(pickle.dumps(place)) == copy.deepcopy(place) == place
+    assert type(pickle.loads(pickle.dumps(place))) is Place
+    match place:
+        case Place(row, column=column):
+            assert (row, column) == (3, 1)
+    assert Boxed[int](1).value == Boxed(1).value == 1
