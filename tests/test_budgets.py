@@ -205,11 +205,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(216, 36, 166, 6_620),
-    "an entry": Walk(69, 22, 57, 1_850),
-    "a submitted task, until it is in the queue": Walk(145, 41, 101, 3_950),
-    "a submitted task, until it has ended": Walk(293, 51, 207, 7_600),
-    "a model agent, two requests and a tool call": Walk(1_030, 78, 675, 28_050),
+    "a delegation": Walk(213, 36, 164, 6_614),
+    "an entry": Walk(68, 22, 56, 1_842),
+    "a submitted task, until it is in the queue": Walk(144, 41, 99, 3_950),
+    "a submitted task, until it has ended": Walk(290, 51, 204, 7_600),
+    "a model agent, two requests and a tool call": Walk(1_017, 77, 667, 28_022),
 }
 
 

@@ -44,15 +44,14 @@ class Record(tuple[Any, ...]):
 
     __replace__ = _replace  # for `copy.replace` of Python 3.13
 
-    def _asdict(self) -> dict[str, Any]:
-        return dict(zip(self._fields, self, strict=True))
+    _asdict = _Single._asdict
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
         return f"{type(self).__name__}({inside})"
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return tuple(self)
 
 
 @cache

@@ -314,7 +314,7 @@ def _only_try(choices: Sequence[Choice], start: Situation, until: int, trim: int
     (only,) = _tries(choices[0])
     if start.state and any(cooling.until > start.now for cooling in _coolings(only, start.state)):
         return None
-    return only._replace(trim=trim)
+    return only._replace(trim=trim) if trim else only
 
 
 class _Search:

@@ -120,7 +120,9 @@ class Toolbox(NamedTuple):
         are the arguments as the model wrote them."""
         ticks, began = self.ground.clock.ticks, -1
         try:
-            given = await self._approved(turn, live, call._replace(arguments=await _hooked(turn, live, call)), op)
+            arguments = await _hooked(turn, live, call)
+            hooked = call if arguments is call.arguments else call._replace(arguments=arguments)
+            given = await self._approved(turn, live, hooked, op)
             await self._begin(live, op, call, written)
             key = await key_of(self.ground, live, op) if call.name in live.agent.rules.repeat else ""
             began = ticks()

@@ -237,7 +237,7 @@ class TaskQueue:
     ) -> Decision[Json]:
         if asker is not None:
             asker.must_hold(view)
-        proposal, submission = request.proposal, request.submission
+        proposal = request.proposal
         child, now = proposal.child, proposal.now
         admitted = self._admission.admit(view, request.passage, proposal)
         if not admitted.ok and admitted.asks is None:
@@ -253,23 +253,24 @@ class TaskQueue:
         if queued.ready_at:
             begun = begun_of(request, _expires_later(child, queued.ready_at), lineage, admitted)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
-        at_once = hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead)
-        worker = self._heartbeat.worker if at_once else ""
-        begun = begun_of(request, expires(child.bounds, now, LASTS), lineage, admitted, worker)
-        if at_once:
+        until = expires(child.bounds, now, LASTS)
+        if hands is not None and hands.free() and self._may_begin_now(view, request, now):
+            begun = begun_of(request, until, lineage, admitted, self._heartbeat.worker)
             return self._begun_at_once(view, proposal, queued, begun, admitted)
+        begun = begun_of(request, until, lineage, admitted)
         return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
 
-    def _may_begin_now(self, view: View, holder: str, now: int, lead: Lead | None) -> bool:
+    def _may_begin_now(self, view: View, request: Request, now: int) -> bool:
+        lead = request.submission.lead
         here = lead is None or lead.plan is None or self._ground.directory.has_all(lead.plan)
-        return here and self._admission.may_begin_now(view, holder, now)
+        return here and self._admission.may_begin_now(view, request.proposal.child.holder, now)
 
     def _begun_at_once(
         self, view: View, proposal: Proposal, queued: Queued, begun: Begun, admitted: Admitted
     ) -> Decision[Json]:
         """Start a task here: a slot is free and nothing is queued before it, so the queue would only cost time."""
-        child, now = proposal.child, proposal.now
-        event = started(child, now, begun, queued)
+        child = proposal.child
+        event = started(child, proposal.now, begun, queued)
         events = (event, *admitted.events, *self._admission.probe(view, proposal))
         return Decision([child.id, False], events, self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
 
