@@ -207,8 +207,8 @@ class Walk(NamedTuple):
 WALKS = {
     "a delegation": Walk(213, 36, 164, 6_614),
     "an entry": Walk(68, 22, 56, 1_842),
-    "a submitted task, until it is in the queue": Walk(144, 41, 99, 3_950),
-    "a submitted task, until it has ended": Walk(290, 51, 204, 7_600),
+    "a submitted task, until it is in the queue": Walk(144, 41, 99, 3_946),
+    "a submitted task, until it has ended": Walk(290, 51, 204, 7_591),
     "a model agent, two requests and a tool call": Walk(1_017, 77, 667, 28_022),
 }
 
@@ -245,8 +245,8 @@ COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwit
 # Modules of remit that are imported, so that a start costs what is used and nothing else.
 IMPORTED = {
     "import remit": ("import remit", 1),
-    "a hello in memory": (HELLO, 120),
-    "a hello in memory, with remit.run": (SYNCHRONOUS, 120),
+    "a hello in memory": (HELLO, 118),
+    "a hello in memory, with remit.run": (SYNCHRONOUS, 118),
     "remit --version": (COMMAND.format(["--version"]), 4),
     "remit ps": (COMMAND.format(["ps"]), 93),
     "remit show": (COMMAND.format(["show", "last"]), 101),

@@ -1,14 +1,16 @@
-"""remit's named tuples are those of `typing`, made faster."""
+"""Named tuples and frozen dataclasses are those of Python, made faster."""
 
 import copy
+import dataclasses
 import inspect
 import pickle
 import typing
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 import pytest
 
-from remit.core.records import NamedTuple, Record
+from remit.core.records import NamedTuple, Record, dataclass
 
 T = TypeVar("T")
 
@@ -86,3 +88,87 @@ def test_it_can_be_copied_pickled_taken_apart_and_given_a_type():
         case Place(row, column=column):
             assert (row, column) == (3, 1)
     assert Boxed[int](1).value == Boxed(1).value == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Something wanted."""
+
+    name: str
+    times: int = 1
+    tags: list[str] = field(default_factory=list[str])
+    note: str = field(default="", repr=False, compare=False)
+    length: int = field(default=0, init=False)
+    first: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", self.name[:1])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SameWish:
+    """Something wanted."""
+
+    name: str
+    times: int = 1
+    tags: list[str] = field(default_factory=list[str])
+    note: str = field(default="", repr=False, compare=False)
+    length: int = field(default=0, init=False)
+    first: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", self.name[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:  # noqa: PLW1641  # made by the decorator
+    """Equal to everything of its kind."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Alike)
+
+    def __repr__(self) -> str:
+        return "Alike"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    row: int
+    column: int
+
+
+def test_a_frozen_dataclass_is_made_compared_and_shown_as_by_python():
+    ours, theirs = Wish("tea", tags=["hot"], note="n"), SameWish("tea", tags=["hot"], note="n")
+    assert repr(ours) == repr(theirs).replace("SameWish", "Wish")
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
+    assert ours == Wish("tea", tags=["hot"])
+    assert ours != Wish("tea")
+    assert ours != theirs
+    assert Wish("tea").tags is not Wish("tea").tags
+    assert dataclasses.replace(ours, times=2).times == 2
+    assert hash(Point(1, 2)) == hash(Point(1, 2))
+    assert {Point(1, 2), Point(1, 2), Point(2, 1)} == {Point(1, 2), Point(2, 1)}
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(ours)
+
+
+def test_its_class_says_the_same_as_that_of_python():
+    for name in ("__match_args__", "__slots__", "__doc__"):
+        assert getattr(Wish, name) == getattr(SameWish, name), name
+    assert dataclasses.is_dataclass(Wish)
+    ours, theirs = ([*inspect.signature(kind).parameters.values()] for kind in (Wish, SameWish))
+    assert [(one.name, one.annotation) for one in ours] == [(one.name, one.annotation) for one in theirs]
+    assert Wish.__init__.__qualname__ == "Wish.__init__"
+    assert (repr(Alike("a")), Alike("a") == Alike("b"), hash(Alike("a")) == hash(Alike("a"))) == ("Alike", True, True)
+
+
+def test_a_frozen_dataclass_cannot_be_changed_and_can_be_copied():
+    wish = Wish("tea")
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'name'"):
+        setattr(wish, "name", "coffee")  # noqa: B010
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'name'"):
+        delattr(wish, "name")
+    assert pickle.loads(pickle.dumps(wish)) == copy.deepcopy(wish) == copy.copy(wish) == wish
+    assert copy.copy(wish).first == "t"

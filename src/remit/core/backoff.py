@@ -2,11 +2,11 @@
 before it."""
 
 import errno
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
 from remit.core.checks import between
+from remit.core.records import dataclass
 from remit.core.recovery import kind_of
 from remit.core.times import SECOND, SpanGiven, span
 from remit.errors import RemitError

@@ -3,7 +3,7 @@ admit."""
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -11,6 +11,7 @@ from remit.core import allow, scope
 from remit.core.allow import ANY, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import meant, whole
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - the word of the domain
+from remit.core.records import dataclass
 from remit.core.scope import Sees, SeesGiven
 from remit.core.times import LATEST, deadline_of
 from remit.core.toolgroups import tools

@@ -1,12 +1,12 @@
 """Agent cards: the static description of an agent. Its rights in one run come from the remit."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import whole, yes_or_no
+from remit.core.records import dataclass
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.toolgroups import tools
 from remit.core.values import Json, canonical, plain

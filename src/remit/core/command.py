@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -10,7 +10,7 @@ from remit.core import scope
 from remit.core.allow import NONE, Names, NamesGiven
 from remit.core.bounds import TOP, Bounds
 from remit.core.checks import of_type
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.scope import NOTHING, Sees, SeesGiven
 from remit.core.toolgroups import tools
 from remit.core.values import (

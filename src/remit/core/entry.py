@@ -1,10 +1,9 @@
 """Shared data: entries, each with an author, a version and an expiry, and messages between agents of one run."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.times import DAY, aware, span
 from remit.core.trust import TRUSTED, Trust, key_told, known_trust, told

@@ -1,9 +1,9 @@
 """Tasks: their state machine as one table, their rows as immutable records, and their outcomes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.remit import STAND_IN
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, copied, line, shown

@@ -1,13 +1,12 @@
 """Limits: how much may be spent, and how many tasks may start, in an hour, a day, a week or a month."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from remit.core.checks import meant, whole
 from remit.core.money import UNITS, Unit, spelled
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - what it makes is called that
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.times import HOUR, begin_of, hour_of, iso
 from remit.core.values import NAME_LIMIT, SESSION_LIMIT, canonical, line, shown
 from remit.errors import BadInput

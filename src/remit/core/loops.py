@@ -12,15 +12,17 @@ round new. Decisions of programs are not judged by them, except by `Echoes`.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from remit.core.checks import items, of_type, whole
-from remit.core.command import Move
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.values import canonical, digest, shown
 from remit.errors import BadInput
+
+if TYPE_CHECKING:
+    from remit.core.command import Move
 
 WINDOW: Final = 30
 HANDOFF_WINDOW: Final = 3
@@ -146,7 +148,7 @@ def _equal_at_end(outcomes: Sequence[str]) -> int:
     return times
 
 
-def repeated(trail: Sequence[Move], wanted: Move, window: int | None = HANDOFF_WINDOW) -> bool:
+def repeated(trail: "Sequence[Move]", wanted: "Move", window: int | None = HANDOFF_WINDOW) -> bool:
     """Whether the same handoff with the same content is among the latest ones."""
     return window is not None and wanted in trail[-window:]
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from heapq import nsmallest
 from math import log
@@ -18,7 +18,7 @@ from typing import Final
 from unicodedata import normalize
 
 from remit.core.card import Card
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 
 _WORD: Final = re.compile(r"(?:[^\W_]|[+#])+")
 READ: Final = 500  # characters of a role and of instructions

@@ -1,14 +1,14 @@
 """Plans: steps and their dependencies, which of them may start, and the plan or team that a task carries out."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final, Literal, NotRequired, Protocol, TypeAlias, TypedDict, cast
 
 from remit.core.card import Card
 from remit.core.checks import between, of_type
 from remit.core.identity import arguments
 from remit.core.match import Index, Match, choice, suits
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain, shown
 from remit.errors import BadInput
 

@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from remit.core.checks import counted, items, of_type
+from remit.core.records import dataclass
 from remit.core.values import INT_LIMIT, plain, shown, tokens_in
 from remit.errors import BadInput
 

@@ -4,11 +4,11 @@ An approval is the permission for one action. Its digest binds it to exactly tha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.checks import meant
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.times import iso
 from remit.core.values import Json, encode, plain, shown, whole_digest
 from remit.errors import BadInput

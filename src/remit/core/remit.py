@@ -1,7 +1,7 @@
 """The remit: a task, the chain of agents that delegated it, and its bounds."""
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NotRequired, Protocol, TypedDict, cast
 
@@ -12,7 +12,7 @@ from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.events import NO_LABELS, Event, Labels, MetaValue, Place, labels_restored
 from remit.core.prices import CreditsGiven, credits, dollars  # noqa: A004 - the word of the domain
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.session import Remembers, RemembersGiven, remembers
 from remit.core.times import DAY, SECOND, SpanGiven, patience, span

@@ -2,12 +2,12 @@
 text."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from remit.core.allow import ANY, Unbounded, listed
 from remit.core.checks import whole
+from remit.core.records import dataclass
 from remit.core.values import digest, plain, shown
 from remit.errors import BadInput
 

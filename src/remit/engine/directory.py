@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -12,7 +12,7 @@ from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
 from remit.core.match import Index
 from remit.core.plan import Plan
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.remit import STAND_IN, Remit
 from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, cast
 
@@ -15,7 +15,7 @@ from remit.core.events import SealKey
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.secret import Redaction
 from remit.core.times import SECOND, patience, span, span_of_days
 from remit.core.toolgroups import Groups, own_groups

@@ -17,7 +17,6 @@ from remit.core.entry import Message
 from remit.core.identity import question
 from remit.core.lifecycle import Outcome, progress_of
 from remit.core.match import BEST, MATCHES, Match
-from remit.core.offers import Offers
 from remit.core.plan import Plan
 from remit.core.records import NamedTuple
 from remit.core.remit import Kit, Pass, Remit
@@ -46,6 +45,7 @@ from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, ToolCall, Too
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
+    from remit.core.offers import Offers
     from remit.engine.artifacts import ArtifactFiles, TurnArtifacts
     from remit.engine.models.prompting import ModelServices
     from remit.engine.models.talking import KeptTalk

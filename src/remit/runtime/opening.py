@@ -27,7 +27,6 @@ from remit.engine.settings import KEEP_EVENTS, EngineSettings, Policy, Serving, 
 from remit.errors import BadInput, Refused, StoreError
 from remit.ports import Calendar, Clock, Database, Prices, Sink, Store, Vault
 from remit.ports.turn import current_turn
-from remit.report.printable import block, on_one_line
 from remit.stores import forks
 from remit.stores.addresses import is_server
 from remit.stores.opening import database_at
@@ -74,6 +73,8 @@ class LogRedaction(logging.Filter):
             self._openings.discard(opening)
 
     def filter(self, record: logging.LogRecord) -> bool:
+        from remit.report.printable import block, on_one_line
+
         redactions = self._redactions()
         said = record.getMessage()
         told = on_one_line(_redacted(said, redactions))

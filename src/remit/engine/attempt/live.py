@@ -7,9 +7,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
@@ -24,10 +24,9 @@ from remit.core.life import Life
 from remit.core.lifecycle import TERMINAL, Outcome, Progress
 from remit.core.loops import Echoes, Repeats, Rounds, same
 from remit.core.money import Amounts
-from remit.core.offers import Offers, Room
 from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Slice, Why, kept_back
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, expires, place
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
@@ -40,6 +39,9 @@ from remit.engine.timing import While
 from remit.errors import Failed, NewerStore, Refused, StoreError
 from remit.ports import Clock, Decide, Decision, Span, Store, View, Wants
 from remit.ports.models import EarlierRun
+
+if TYPE_CHECKING:
+    from remit.core.offers import Offers, Room
 
 T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version after a write, by address
