@@ -158,6 +158,7 @@ def test_its_class_says_the_same_as_that_of_python():
     for name in ("__match_args__", "__slots__", "__doc__"):
         assert getattr(Wish, name) == getattr(SameWish, name), name
     assert dataclasses.is_dataclass(Wish)
+    assert repr(vars(Wish)["__dataclass_params__"]) == repr(vars(SameWish)["__dataclass_params__"])
     ours, theirs = ([*inspect.signature(kind).parameters.values()] for kind in (Wish, SameWish))
     assert [(one.name, one.annotation) for one in ours] == [(one.name, one.annotation) for one in theirs]
     assert Wish.__init__.__qualname__ == "Wish.__init__"

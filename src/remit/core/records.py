@@ -140,6 +140,8 @@ def _frozen(kind: type) -> type:
     own = {name for name, value in vars(kind).items() if value is not None}
     made = cast("Any", dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(kind))
     made.__init__ = _initializer(made)
+    for given in ("init", "repr", "eq", "frozen"):  # for classes that inherit from it
+        setattr(made.__dataclass_params__, given, True)
     for name, method in vars(_Frozen).items():
         if isinstance(method, FunctionType) and name not in own:
             setattr(made, name, method)
