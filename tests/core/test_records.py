@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from remit.core.records import NamedTuple, Record, dataclass
+from remit.core.records import FieldTuple, NamedTuple, dataclass
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def test_a_named_tuple_is_made_compared_and_shown_as_by_typing():
     assert (ours.row, ours.column, ours.name) == (2, 1, "x")
     assert ours._asdict() == theirs._asdict()
     assert ours.after == Place(2, 2, "x")
-    assert isinstance(ours, Record)
+    assert isinstance(ours, FieldTuple)
     assert Empty() == ()
 
 

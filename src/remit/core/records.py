@@ -15,7 +15,7 @@ from operator import attrgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
-__all__ = ["NamedTuple", "Record", "dataclass"]
+__all__ = ["FieldTuple", "NamedTuple", "dataclass"]
 
 
 class _Single(typing.NamedTuple):
@@ -26,7 +26,7 @@ _new: Final = cast("Callable[..., Any]", tuple.__new__)
 _getter_at: Final = cast("Callable[[int, str], object]", type(vars(_Single)["field"]))
 
 
-class Record(tuple[Any, ...]):
+class FieldTuple(tuple[Any, ...]):
     """What every named tuple can do."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class _Maker(type):
             _fields=fields,
             _field_defaults=defaults,
         )
-        return type(name, tuple(Record if base is _BASE else base for base in bases), namespace)
+        return type(name, tuple(FieldTuple if base is _BASE else base for base in bases), namespace)
 
 
 class _Named:

@@ -290,8 +290,7 @@ class _Began(NamedTuple):
 
 
 def _began_with(text: str) -> _Began:
-    """Return the task, the asking agent and the labels from the data of a task's first event. One damaged event must
-    not hide the others."""
+    """Return the task, the asker and the labels of a first event. One damaged event must not hide the others."""
     try:
         data: Any = decode(text)
         return _Began(str(task_of(data)), str(data.get("asker", "")), labels_restored(data))

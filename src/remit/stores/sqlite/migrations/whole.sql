@@ -141,7 +141,7 @@ CREATE TABLE worker (
     id        TEXT NOT NULL,
     home      TEXT NOT NULL,
     count     INTEGER NOT NULL,
-    hands     INTEGER NOT NULL, progress TEXT NOT NULL DEFAULT '', seen_at INTEGER NOT NULL DEFAULT 0,
+    hands     INTEGER NOT NULL, progress TEXT NOT NULL DEFAULT '', seen_at INTEGER NOT NULL DEFAULT 0, agents TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (workspace, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -519,4 +519,4 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
 
 ANALYZE sqlite_schema;
 
-PRAGMA user_version = 38;
+PRAGMA user_version = 39;
