@@ -57,7 +57,7 @@ def run(folder: Path, *files: str, env: dict[str, str] | None = None, words: tup
 def test_a_wrong_key_is_told_in_the_providers_words_without_it(tmp_path: Path):
     (said,) = run(tmp_path, file(), env={"MY_KEY": "sk-the-wrong-one"})
     assert said.returncode == 1
-    assert "openai-chat:gpt-5 with key 'MY_KEY': paused after auth" in said.stderr
+    assert "openai-chat:gpt-5 with key 'MY_KEY': paused for 60 s after auth" in said.stderr
     assert "Incorrect API key provided: [secret]" in said.stderr
     assert "check the keys" in said.stderr
     assert "`remit cooling` lists the pauses" in said.stderr

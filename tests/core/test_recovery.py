@@ -495,8 +495,8 @@ def test_a_sentence_tells_what_became_of_each():
 
     assert found.end is not None
     assert sentence(found.end) == (
-        "no model answered; down: unavailable (503); big with key 'k1': paused after rate-limit, for 3599 s more; "
-        "big with key 'k2': paused after auth, for 60 s more; try again later; "
+        "no model answered; down: unavailable (503); big with key 'k1': paused for 3599 s after rate-limit; "
+        "big with key 'k2': paused for 60 s after auth; try again later; "
         "`remit cooling` lists the pauses, and `remit cooling clear` ends them"
     )
     assert found.end.again_at == NOW + 8 * SECOND
@@ -537,7 +537,7 @@ def test_a_model_that_rests_is_told_once_whatever_keys_it_has():
             [Choice("big", ("k1",))],
             [AUTH],
             (
-                "big with key 'k1': paused after auth, for 60 s more; check the keys and what is left on their "
+                "big with key 'k1': paused for 60 s after auth; check the keys and what is left on their "
                 "accounts; `remit cooling` lists the pauses, and `remit cooling clear` ends them"
             ),
         ),

@@ -293,7 +293,7 @@ async def test_no_model_in_time_may_be_tried_again(rt: Runtime, clock):
     task = await rt.submit("coder", "x", attempts=1)
     outcome = await ends(clock, task)
     assert outcome.state in ("failed", "dead")
-    assert "with key 'k1': paused after auth, " in str(outcome.error)
+    assert "with key 'k1': paused for " in str(outcome.error)
 
 
 async def test_an_error_that_is_not_the_models_comes_through(rt: Runtime):

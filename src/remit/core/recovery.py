@@ -463,7 +463,7 @@ def _told(tried: Tried) -> str:
         return f"{who}: {tried.said}"
     if tried.left:
         seconds = -(-tried.left // SECOND)  # rounded up: after this long the cooldown is over
-        return f"{who}: paused after {tried.kind}, for {seconds} s more{said}"
+        return f"{who}: paused for {seconds} s after {tried.kind}{said}"
     return f"{who}: {tried.kind}" + (f" ({tried.status})" if tried.status is not None else "") + said
 
 

@@ -135,7 +135,7 @@ async def test_when_the_key_of_the_workspace_is_refused_it_is_asked_again_as_soo
         name = endpoint(place)
         await rt.workspace.keys.set(name, Secret(THEIRS))
         outcome = await rt.outcome("it", "go", timeout=1)
-        assert f"openai-chat:m with key 'workspace/{name}': paused after auth" in str(outcome.error)
+        assert f"openai-chat:m with key 'workspace/{name}': paused for 60 s after auth" in str(outcome.error)
         await rt.workspace.keys.set(name, Secret(THEIRS + "-again"))
         assert await rt.workspace.journal.read(lambda view: view.coolings()) == {}
         assert await rt.run("it", "go") == "here"
@@ -152,7 +152,7 @@ async def test_a_corrected_key_is_asked_at_once_in_the_same_process_and_in_the_n
             async with Runtime(tmp_path / "team.db") as rt:
                 join(rt, "native", place, keys=keys)
                 monkeypatch.setenv(keys[0], "wrong-key")
-                assert "paused after auth, for 60 s more" in str((await rt.outcome("it", "go")).error)
+                assert "paused for 60 s after auth" in str((await rt.outcome("it", "go")).error)
                 monkeypatch.setenv(keys[0], "right-key")
                 assert await rt.run("it", "go") == "hello"
                 monkeypatch.setenv(keys[0], "wrong-key")
