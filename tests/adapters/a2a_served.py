@@ -80,6 +80,10 @@ class Stranger(RequestHandler):
         if text == "hello":
             yield Message(message_id="1", role=Role.ROLE_AGENT, parts=[Part(text="hello yourself")])
             return
+        if text == "late":  # somebody else has answered
+            self._now(self.tasks[message.task_id], W)
+            self.gate.set()
+            raise UnsupportedOperationError
         task = self.tasks.setdefault(message.task_id or f"t{len(self.sent)}", Task(context_id="c"))
         task.id = message.task_id or f"t{len(self.sent)}"
         self._now(task, W)

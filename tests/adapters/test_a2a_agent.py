@@ -209,6 +209,21 @@ async def test_a_question_of_a_remote_agent_goes_to_a_person_and_the_answer_back
             assert asked[1:] == ["The agent 'stranger' at 127.0.0.1 wants to be authorised: May I?"]
 
 
+@pytest.mark.rule("peer.remote-question")
+async def test_an_answer_to_what_was_authorised_there_is_not_needed_and_an_answer_to_a_question_is():
+    for text, result in (("login", "did hang"), ("ask", "")):
+        async with stranger(Stranger()) as address:
+            with team() as rt:
+                asks_remote(rt, address)
+
+                async def person(question: AskedQuestion) -> None:
+                    await question.answer("late")
+
+                outcome = await rt.outcome("lead", text, on_question=person)
+                assert outcome.value == (result or None)
+                assert outcome.ok == bool(result)
+
+
 @pytest.mark.rule("peer.cancel")
 async def test_a_cancelled_task_is_cancelled_there_too_and_a_requeued_one_goes_on():
     remote = Stranger()

@@ -1,4 +1,4 @@
-"""Tasks as A2A shows them: a task at one moment, its messages, and what happens to it."""
+"""Conversion of tasks to A2A tasks, messages and stream events."""
 
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -192,18 +192,18 @@ def _inquiry(event: Event, data: dict[str, Any]) -> Inquiry:
 
 
 def never(look: Seen) -> bool:
-    """Follow a task to its end."""
+    """Stop only at the end of a task."""
     del look
     return False
 
 
 def asks(look: Seen) -> bool:
-    """Follow a task until it asks something."""
+    """Stop at a question or an approval."""
     return look.question is not None
 
 
 def asks_input(look: Seen) -> bool:
-    """Follow a task until it needs an answer of its client. An approval may come from somebody else."""
+    """Stop at a question, but not at an approval: a person may give it elsewhere."""
     return look.state == TaskState.TASK_STATE_INPUT_REQUIRED
 
 
@@ -266,8 +266,8 @@ async def _updates(
 
 
 async def task_of(call: A2ACall, look: Seen, history: int = ALL, *, result: str = "files") -> Task:
-    """Return a task as A2A has it, with its latest messages; `result` says how: with the files that it names, only as
-    "data", or not at all."""
+    """Return the A2A task with its latest `history` messages. `result` is "files" for the result with the files that it
+    names, "data" for the result without them, "" for none."""
     status = look.status
     task = Task(id=status.id, context_id=call.context_of(status), status=status_of(call, look))
     if result and status.state == "completed":
@@ -288,8 +288,8 @@ def status_of(call: A2ACall, look: Seen) -> TaskStatus:
 
 
 async def _exchanged(call: A2ACall, status: Status) -> list[Message]:
-    """Return the messages of a task, the first one first: what was asked of it, its questions, and the answers that the
-    caller gave."""
+    """Return the messages of a task, oldest first: the request, the questions that were decided, and the answers of the
+    caller."""
     first = str(status.meta.get(MESSAGE, "")) or f"{status.id}-1"
     said = [_message(call, status, first, status.task)]
     for one in sorted(await _questions(call, status, decided=True), key=lambda one: one.asked_at):
