@@ -99,7 +99,7 @@ def from_environment() -> MasterVault:
 
 
 def fresh_master() -> Secret:
-    """Return a new master key."""
+    """Return a new master key: 32 random bytes in base64."""
     return Secret(b64encode(os.urandom(_MASTER)).decode())
 
 

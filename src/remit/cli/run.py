@@ -430,7 +430,7 @@ def _held(view: View) -> int:
 
 
 def _here(view: View) -> set[str]:
-    """Return the names of this process in the store."""
+    """Return the ids under which this process writes heartbeats."""
     return {beat.worker for beat in view.workers() if beat.home == process_address()}
 
 

@@ -129,7 +129,7 @@ class Drawable(Protocol):
     """An object that can be drawn repeatedly."""
 
     def picture(self) -> RenderableType:
-        """Return the present picture."""
+        """Return the present state as something that rich can print."""
         ...
 
 

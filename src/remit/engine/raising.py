@@ -172,7 +172,8 @@ def _too_little(book: Book, question: Question, unit: Unit, needed: int, most: i
 
 
 def _amount(unit: Unit, value: Json) -> int:
-    """Return the amount of an answer."""
+    """Return the amount in a person's answer: credits, or a number of tokens. Raise `BadInput` if it is neither, or
+    0."""
     if unit == "credits":
         found = read_credits(cast("Any", value), "the amount") or 0
     else:

@@ -49,7 +49,8 @@ class Crew:
         return {worker.id: worker.called for worker in self.workers}
 
     def where(self, worker: str) -> str:
-        """Return where a task runs, or "" if no process runs it."""
+        """Return the name of the process that runs a task, `GONE` if that process has no heartbeat any more, or "" if
+        no process runs the task."""
         return self._called.get(worker, GONE) if worker else ""
 
     @cached_property

@@ -167,8 +167,8 @@ class TaskQueries(JournalQueries):
         return sorted(found.values(), key=_BEGAN, reverse=True)[: values["limit"]]
 
     def _places_of(self, agent: str) -> list[tuple[int, int]] | None:
-        """Return between which events an agent did something. Return None if that is in many places: then it is found
-        soon among all tasks."""
+        """Return the ranges of events in which an agent did something. Return None if they cover many events: a search
+        among all tasks finds them sooner then."""
         newest = self._one("head")
         places: list[tuple[int, int]] = []
         left = _PLACES

@@ -191,7 +191,7 @@ class QuietDispatcher(JsonRpcDispatcher):
 
 
 def a2a_app(settings: A2ASettings | None = None, requests: AgentRequests | None = None) -> Router:
-    """Return the application."""
+    """Return an ASGI application with the card, JSON-RPC and HTTP+JSON of each agent."""
     settings, handler, builder = settings or A2ASettings(), requests or AgentRequests(), CallBuilder()
     cards = Cards(settings)
     rpc = QuietDispatcher(handler, builder)

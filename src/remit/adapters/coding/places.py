@@ -103,7 +103,7 @@ class TaskPlaces(NamedTuple):
 
 
 def state_folder() -> Path:
-    """Return the folder for the homes of tasks, in the user's folder for such state."""
+    """Return the folder for the homes of tasks: remit/coding in `$XDG_STATE_HOME`, or in ~/.local/state."""
     above = os.environ.get("XDG_STATE_HOME", "")
     try:
         folder = Path(above) if Path(above).is_absolute() else Path.home() / ".local" / "state"

@@ -126,8 +126,8 @@ class RequestPassage:
         return replace(known, output=max(1, read.size, known.output))
 
     def words(self) -> str:
-        """Return what was new in the request and in the answer, without ids: an exchange that repeats itself leads
-        nowhere."""
+        """Return the new parts of the request and the answer, without ids. Loop detection compares them with earlier
+        exchanges."""
         told = [without_id(item) for item in self.request.asked.news]
         return recorded([*told, *map(without_id, self._read.items() if self._read is not None else ())])
 

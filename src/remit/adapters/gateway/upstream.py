@@ -127,7 +127,8 @@ class Upstreams:
         return [_bare(name) for name in self.models if not provider or provider_of(name) == provider]
 
     async def ready(self, attempt: ModelTry) -> Secret | None:
-        """Return the key of a request, so that it is redacted. Raise `MissingKey` if there is none."""
+        """Return the key of a request if it comes from the environment, for redaction; None if it is the workspace's
+        own or none is needed. Raise `MissingKey` if the variable is not set."""
         if attempt.secret is not None or not attempt.key or own_key(attempt):
             return None
         return self._places.opened(attempt.key)

@@ -43,7 +43,8 @@ def clean(text: str) -> str:
 
 
 def clean_json(text: str) -> str:
-    """Do the same in JSON text, where such characters appear as escapes: not every framework survives them."""
+    """Return JSON text with characters that no store can hold replaced by U+FFFD. In JSON they appear as escapes, and
+    not every framework can read them."""
     if _SPELLED.search(text) is None:
         return clean(text)
     try:

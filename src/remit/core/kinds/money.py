@@ -30,7 +30,8 @@ class Closes(TypedDict, total=False):
 
 
 class AccountGranted(TypedDict):
-    """The data of `account.granted`."""
+    """The data of `account.granted`: an amount of a unit, credits or tokens, that an owner adds to the account. `first`
+    is true for the first grant of the unit, from which on remit limits the spending."""
 
     unit: str
     amount: int
@@ -78,7 +79,7 @@ class HoldPlaced(TypedDict):
 
 
 class HoldNamed(TypedDict):
-    """The data of `hold.started`."""
+    """The data of `hold.started`: the id of the hold whose call has started."""
 
     hold: str
 

@@ -45,7 +45,7 @@ class QuestionAnswered(TypedDict):
 
 
 class QuestionNamed(TypedDict):
-    """The data of `question.used`."""
+    """The data of `question.used`: the id of the question whose approval an action has consumed."""
 
     question: str
 

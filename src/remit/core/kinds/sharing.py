@@ -57,7 +57,7 @@ def entry_set(entry: Entry, at: Place, by: str = "", artifacts: tuple[ArtifactDa
 
 
 class EntryTouched(TypedDict):
-    """The data of `entry.touched`."""
+    """The data of `entry.touched`: the address of an entry whose expiry was extended, and its new expiry."""
 
     expires_at: int | None
     key: str
@@ -108,7 +108,7 @@ def message_sent(message: Message, at: Place) -> Unsealed:
 
 
 class MessagesTaken(TypedDict):
-    """The data of `messages.taken`."""
+    """The data of `messages.taken`: the ids of the messages that an agent has read."""
 
     ids: list[str]
 

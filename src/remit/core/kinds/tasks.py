@@ -331,7 +331,7 @@ class QueuedAgain(Requeued, total=False):
 
 
 class Retrying(Requeued, total=False):
-    """The data of `task.retrying`."""
+    """The data of `task.retrying`: the error of the failed attempt."""
 
     error: str
     type: str
@@ -362,7 +362,8 @@ class Claim(NamedTuple):
 
 
 class FenceData(TypedDict):
-    """The data of `task.fenced`."""
+    """The data of `task.fenced`: a delegated task was taken from a dead process, with a new fence. The task waits until
+    its asker requests it again."""
 
     worker: str
     fence: int

@@ -58,7 +58,7 @@ class StepData(TypedDict):
 
 
 class PlanStarted(TypedDict):
-    """The data of `plan.started`."""
+    """The data of `plan.started`: the steps, the goal, and the context receipt."""
 
     steps: list[StepData]
     goal: NotRequired[str]
@@ -82,7 +82,7 @@ def team_planned(remit: Remit, data: dict[str, Json], now: int) -> Unsealed:
 
 
 class StepEnded(TypedDict):
-    """The data of `step.ended`."""
+    """The data of `step.ended`: the step, its final state, and the reason if it did not complete."""
 
     step: str
     state: Literal["completed", "failed", "skipped", "running", "waiting"]
@@ -96,7 +96,8 @@ def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Un
 
 
 class BreakerSet(TypedDict):
-    """The data of `breaker.set`."""
+    """The data of `breaker.set`: the new state of an agent's circuit breaker, its failures in a row, until when it is
+    open, the task that probes it, and the reason."""
 
     name: str
     state: Literal["closed", "open", "half-open"]
@@ -171,7 +172,7 @@ def key_set(name: str, key_id: str, by: str, now: int, mark: str = "") -> Unseal
 
 
 class KeyRemoved(TypedDict):
-    """The data of `key.removed`."""
+    """The data of `key.removed`: the name of the deleted provider key, and the person who deleted it."""
 
     name: str
     by: str
@@ -229,7 +230,7 @@ def schedule_set(schedule: Schedule, now: int) -> Unsealed:
 
 
 class ScheduleRemoved(TypedDict):
-    """The data of `schedule.removed`."""
+    """The data of `schedule.removed`: the name of the schedule, and the person who removed it."""
 
     name: str
     by: str
@@ -311,7 +312,7 @@ def hook_added(hook: Hook, now: int) -> Unsealed:
 
 
 class HookRemoved(TypedDict):
-    """The data of `hook.removed`."""
+    """The data of `hook.removed`: the id of the hook, and the person who removed it."""
 
     hook: str
     by: str

@@ -206,7 +206,7 @@ class Circle:
             self._came = seen.came(remit.id, self._wanted.text)
 
     def _judged(self, seen: SeenOutcomes, op: str, value: Json) -> bool | None:
-        """Return whether a tool's result is new, or None if that does not count."""
+        """Return whether a tool's result is new, or None if the result says nothing about progress."""
         talk, call = self._live.conversation, self._call
         brought = None if call.brought is None else call.brought(value)
         if brought is not None and brought.hands_on:

@@ -88,9 +88,8 @@ class Polling:
         self._quick = 0  # quick looks that are left
         self._has_company = False  # whether another process has been seen to write
         self._written: dict[str, int] = {}  # the last events that this process has written
-        self._suspect: tuple[str, int] | None = (
-            None  # an event that this process has not written, or not passed to its listeners yet
-        )
+        # An event that this process has not written, or not passed to its listeners yet.
+        self._suspect: tuple[str, int] | None = None
         self._timer: Cancels | None = None
 
     def add(self, workspace: str, ring: Callable[[], None]) -> Callable[[], None]:

@@ -158,7 +158,7 @@ async def unchanged(store: Store, before: Content, why: str) -> None:
 
 
 async def journal(store: Store) -> list[Event]:
-    """Return all events."""
+    """Return all events of a store's journal."""
     return await store.read(lambda view: view.events(Span()))
 
 
