@@ -26,12 +26,14 @@ _FORKS = multiprocessing.get_context("forkserver")
 _COMMANDS = [module.name for module in pkgutil.iter_modules(remit.cli.__path__, "remit.cli.")]
 _MODELS = ("remit.adapters.pydantic_ai.agent", "pydantic_ai.models.openai", "genai_prices.data")
 _SERVER = ("remit.server.serve", "remit.server.carrying", "uvicorn.protocols.http.httptools_impl")
+_MCP = ("remit.adapters.mcp.stdio", "mcp.server.mcpserver")
 _FORKS.set_forkserver_preload(
     [
         *(name for name in _COMMANDS if not name.endswith("__main__")),
         *("remit.stores.postgres.database", "remit.testing", "remit.adapters.process", "runpy", "tempfile"),
         *_MODELS,
         *_SERVER,
+        *_MCP,
         "frozen",
     ]
 )

@@ -1,4 +1,5 @@
-"""A command that stands in for `remit` in a shell: what it is asked is done by a fork of one that has imported it.
+"""A command that stands in for `remit`, or for another program in Python: what it is asked is done by a fork of a
+process that has imported it.
 
 Python takes longer to start and import than most commands take to do their work. The stand-in imports next to nothing:
 it hands its words, its folder, its environment and its three streams over a socket, passes on the signals that it gets,
@@ -24,7 +25,7 @@ from programs import Forked
 _COMMAND = """#!{python} -IS
 import json, os, signal, socket, struct, sys
 
-asked = json.dumps([["-m", "remit.cli", *sys.argv[1:]], os.getcwd(), dict(os.environ)]).encode()
+asked = json.dumps([[*{words!r}, *sys.argv[1:]], os.getcwd(), dict(os.environ)]).encode()
 desk = socket.socket(socket.AF_UNIX)
 desk.connect({address!r})
 for number in (signal.SIGINT, signal.SIGTERM):
@@ -40,19 +41,19 @@ os._exit(code)
 
 
 @contextmanager
-def standing_in(folder: Path) -> Iterator[None]:
-    """Put `remit` into a folder for as long as this lasts."""
+def standing_in(folder: Path, *words: str, name: str = "remit") -> Iterator[Path]:
+    """Put a command into a folder for as long as this lasts: `remit`, or what Python runs with these words."""
     with tempfile.TemporaryDirectory(prefix="remit-desk-") as home:  # short: a socket's path has at most 107 characters
         address = f"{home}/desk"
         desk = socket.socket(socket.AF_UNIX)
         desk.bind(address)
         desk.listen()
         threading.Thread(target=_answer, args=[desk], daemon=True).start()
-        command = folder / "remit"
-        command.write_text(_COMMAND.format(python=sys.executable, address=address))
+        command = folder / name
+        command.write_text(_COMMAND.format(python=sys.executable, address=address, words=words or ("-m", "remit.cli")))
         command.chmod(0o755)
         try:
-            yield
+            yield command
         finally:
             desk.shutdown(socket.SHUT_RDWR)
             desk.close()

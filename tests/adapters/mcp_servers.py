@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remit.adapters.mcp_tools import MCPServer
+from standing_in import standing_in
 
 HERE = Path(__file__).parent
 ADD = "Add two numbers."
@@ -22,9 +23,17 @@ def small(folder: Path, manner: str = "plain", **how) -> MCPServer:
     return MCPServer("small", command, **{"allow": ["say"], "grace": 0.2, **how})
 
 
-def served(folder: Path, how: str = "pipes", sentence: str = ADD, port: int = 0) -> list[str]:
-    """The command of a real server."""
-    return [sys.executable, str(HERE / "mcp_served.py"), how, str(folder), sentence, str(port)]
+@contextmanager
+def quick(folder: Path) -> Iterator[Path]:
+    """A program in this folder that is a real server, and starts quickly."""
+    with standing_in(folder, str(HERE / "mcp_served.py"), name="served") as program:
+        yield program
+
+
+def served(program: Path | None, folder: Path, how: str = "pipes", sentence: str = ADD, port: int = 0) -> list[str]:
+    """The command of a real server: of this program, or in a Python of its own."""
+    words = [sys.executable, str(HERE / "mcp_served.py")] if program is None else [str(program)]
+    return [*words, how, str(folder), sentence, str(port)]
 
 
 class Listening(NamedTuple):
@@ -39,8 +48,8 @@ class Listening(NamedTuple):
 
 
 @contextmanager
-def listening(folder: Path, how: str = "http", port: int = 0) -> Iterator[Listening]:
-    with subprocess.Popen(served(folder, how, port=port), stdout=subprocess.PIPE, text=True) as process:
+def listening(program: Path, folder: Path, how: str = "http", port: int = 0) -> Iterator[Listening]:
+    with subprocess.Popen(served(program, folder, how, port=port), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield Listening(process, int(process.stdout.readline()))

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from mcp_types import ElicitResult, InputRequiredResult
 from adapters.outsiders.visiting import MODERN, MODES, choose, shown_to, text_of, tour
 from deep import some
 from remit.runtime.workspace import Workspace
+from standing_in import standing_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -35,18 +36,20 @@ PAINT = {"agent": "painter", "task": "a wall"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "crew.py").write_text(TEAM.format(path=repr([str(Path(__file__).parents[1])])))
-    return tmp_path
+    with standing_in(tmp_path):
+        yield tmp_path
 
 
 def command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "remit", "mcp", "crew:rt", *options]
+    """The words in the folder of a test; its `remit` starts quickly."""
+    return ["./remit", "mcp", "crew:rt", *options]
 
 
 @asynccontextmanager
 async def started(folder: Path, mode: str, *options: str) -> AsyncGenerator[Client]:
-    program, *arguments = command(*options)
+    program, *arguments = str(folder / "remit"), *command(*options)[1:]
     pipe = StdioServerParameters(command=program, args=arguments, cwd=str(folder))
     async with Client(pipe, mode=mode, elicitation_callback=shown_to(choose("blue"))) as client:
         yield client
@@ -68,7 +71,7 @@ async def test_the_official_client_makes_the_whole_tour_over_pipes(folder: Path,
 
 @pytest.mark.rule("outsiders.card", "outsiders.stdio")
 async def test_a_client_of_another_framework_acts_as_the_card_that_is_named(folder: Path):
-    program, *arguments = command("--as", "visitor")
+    program, *arguments = str(folder / "remit"), *command("--as", "visitor")[1:]
     where: Any = {"command": program, "args": arguments, "cwd": str(folder)}
     async with MCPServerStdio(where, client_session_timeout_seconds=60) as guest:
         done = await guest.call_tool("call_agent", {"agent": "writer", "task": "a song"})
@@ -143,7 +146,7 @@ def test_a_card_or_a_store_that_is_not_there_is_told_on_standard_error(folder: P
     done = spoken(folder, options=("--as", "nobody"))
     assert (done.returncode, done.stdout) == (4, b"")
     assert b"there is no agent 'nobody' in this workspace" in done.stderr
-    alone = [sys.executable, "-m", "remit", "mcp", "--concurrency", "0", "--store", "nothing.db"]
+    alone = ["./remit", "mcp", "--concurrency", "0", "--store", "nothing.db"]
     done = subprocess.run(alone, cwd=folder, input=b"", capture_output=True, timeout=120)
     assert (done.returncode, done.stdout) == (4, b"")
     assert b"there is no store at nothing.db" in done.stderr
@@ -151,8 +154,9 @@ def test_a_card_or_a_store_that_is_not_there_is_told_on_standard_error(folder: P
 
 @pytest.mark.rule("outsiders.stdio")
 def test_a_signal_ends_the_server_cleanly(folder: Path):
+    real = [sys.executable, "-m", "remit", *command()[1:]]
     with subprocess.Popen(
-        command(), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        real, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stderr is not None
         while b"MCP server" not in process.stderr.readline():

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from deep import some
 from engine.helping import PATIENCE, a_few_rounds, ends, happened, life, named, quiet, reached, serving, sound, until
 from remit import Card, Refused, Runtime, Turn
 from remit.core.lifecycle import ENDS
@@ -306,10 +307,10 @@ async def nothing_after_the_end(rt: Runtime) -> None:
             ended.add(event.task)
 
 
-@pytest.mark.deep
 @pytest.mark.long
 @pytest.mark.rule("cancel.race")
-async def test_cancelling_races_completing_a_thousand_times(clock):
+@pytest.mark.parametrize("times", some([100, 1_000]))
+async def test_cancelling_races_completing_many_times(clock, times: int):
     """Each time the cancel comes some turns of the loop earlier or or from inside, or from a child."""
     with team(clock=clock) as rt:
 
@@ -338,7 +339,7 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
 
         tasks = []
         with anyio.fail_after(60):
-            for number in range(1_000):
+            for number in range(times):
                 task = await rt.submit("worker", str(number))
                 tasks.append(task)
                 async with anyio.create_task_group() as group:
@@ -346,7 +347,7 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
                     group.start_soon(task.wait)
         states = [(await task.status()).state for task in tasks]
         assert set(states) == {"completed", "cancelled"}, set(states)
-        assert min(states.count("completed"), states.count("cancelled")) > 50  # it was a race
+        assert min(states.count("completed"), states.count("cancelled")) > times / 20  # it was a race
         await nothing_after_the_end(rt)
         await sound(rt)
 
