@@ -5,12 +5,14 @@ What tests are about is that it is another process, which can be killed; a test 
 is imported then, starts it.
 """
 
+import fcntl
 import multiprocessing
 import os
 import pkgutil
 import runpy
 import signal
 import sys
+import termios
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -50,10 +52,14 @@ class Said(NamedTuple):
 
 
 class Forked:
-    """A program in a fork, with these for its standard streams: the words are those after `python`."""
+    """A program in a fork, with these for its standard streams: the words are those after `python`. If they are a
+    terminal, it is the one that controls the program."""
 
-    def __init__(self, words: tuple[str, ...], folder: str, env: Mapping[str, str], *ends: Connection) -> None:
-        self._process = _FORKS.Process(target=_run, args=(words, folder, dict(env), *ends), daemon=True)
+    def __init__(
+        self, words: tuple[str, ...], folder: str, env: Mapping[str, str], *ends: Connection, terminal: bool = False
+    ) -> None:
+        given = (words, folder, dict(env), terminal, *ends)
+        self._process = _FORKS.Process(target=_run, args=given, daemon=True)
         self._process.start()
 
     @property
@@ -169,12 +175,17 @@ def _file(end: Connection, mode: str) -> IO[Any]:
 # -- in the process that is forked ---------------------------------------------------------------------------------
 
 
-def _run(words: tuple[str, ...], folder: str, environment: dict[str, str], *ends: Connection) -> None:
+def _run(words: tuple[str, ...], folder: str, environment: dict[str, str], terminal: bool, *ends: Connection) -> None:
     for number, end in enumerate(ends):
         os.dup2(end.fileno(), number)
     for end in ends:
         end.close()
     sys.stdin = os.fdopen(0, closefd=False)
+    if terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        # Those of the process that is forked write when they are full, and not after each line.
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

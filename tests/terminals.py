@@ -5,14 +5,14 @@ import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
 from commands import plain_environment
+from programs import Forked
 
 _PIECES = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|.", re.DOTALL)
 
@@ -88,20 +88,11 @@ def in_terminal(
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     usual = {name: value for name, value in plain_environment().items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-
-    def take_terminal() -> None:
-        os.setsid()
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    child = subprocess.Popen(
-        [sys.executable, "-m", "remit", *words],
-        cwd=folder,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env={**usual, "TERM": "xterm-256color", **env},
-        preexec_fn=take_terminal,  # noqa: PLW1509 - the child is its own process, and has no threads yet
-    )
+    ends = [Connection(os.dup(slave)) for _ in range(3)]
+    given = {**usual, "TERM": "xterm-256color", **env}
+    child = Forked(("-m", "remit", *words), str(folder), given, *ends, terminal=True)
+    for end in ends:
+        end.close()
     os.close(slave)
     raw, waiting, begin = b"", list(typed), 0
     while chunk := _read(master):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from commands import plain_environment
-from deep import some
 from programs import ran
 from terminals import in_terminal
 
@@ -77,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.rule("screen.above")
-@pytest.mark.parametrize("width", some([60, 80, 120]))
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_logs_and_prints_go_above_the_tree_and_each_is_there_once(folder: Path, width: int):
     seen = in_terminal(folder, "run", "team:rt", "lead", "x", width=width)
     assert (seen.code, seen.cursor) == (0, True)
@@ -126,7 +125,7 @@ def test_ctrl_c_ends_watching(folder: Path):
 
 @pytest.mark.long
 @pytest.mark.rule("screen.blocks")
-@pytest.mark.parametrize("store", some([[], ["--store", "remit.db"]]))
+@pytest.mark.parametrize("store", [[], ["--store", "remit.db"]])
 def test_an_agent_that_blocks_the_loop_is_named_after_five_seconds(folder: Path, store: list[str]):
     seen = in_terminal(folder, "run", "team:rt", "hog", "x", *store, width=200)
     assert seen.code == 0

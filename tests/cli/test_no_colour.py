@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from commands import command
-from deep import some
 from terminals import in_terminal
 
 TEAM = """
@@ -41,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.rule("screen.commands")
-@pytest.mark.parametrize("words", some(["show", "runs", "ps --all", "stats"], 2))
+@pytest.mark.parametrize("words", ["show", "runs", "ps --all", "stats"])
 def test_no_color_is_heeded_and_lines_fit_the_terminal(folder: Path, words: str):
     plain = in_terminal(folder, *words.split(), width=60, NO_COLOR="1")
     assert not _COLOUR.search(plain.raw)
