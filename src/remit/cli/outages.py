@@ -23,7 +23,7 @@ class Outages:
         self.is_away = False
 
     async def read(self, look: Callable[[], Awaitable[T]]) -> T:
-        """Return what `look` returns, as soon as the store answers. Raise errors that waiting does not mend."""
+        """Return the result of `look`, as soon as the store answers. Raise errors that waiting does not fix."""
         while True:
             try:
                 found = await look()

@@ -315,7 +315,7 @@ def _beside(console: Console) -> Console:
 
 
 def _desk(ask: Ask, drawing: Drawing) -> PromptDesk:
-    """Return where questions are answered: here, if a person is at a terminal, otherwise from elsewhere."""
+    """Return the desk that answers questions: in this terminal if a person is at it, otherwise from elsewhere."""
     console = out()
     where = place_options() if is_kept() else None
     here = not ask.as_json and console.is_terminal and sys.stdin.isatty()

@@ -112,7 +112,7 @@ async def open_server(
 
 
 def _answers(team: Runtime | None) -> list[AnswerServer]:
-    """Return what answers the links that the team's channels send."""
+    """Return the channels of the team that serve the links in questions."""
     if team is None or not team.serving_settings.channels:
         return []
     from remit.adapters.asking.server import AnswerServer
@@ -151,7 +151,7 @@ def _settings(address: ServeAddress, workspace: str) -> ServerSettings:
 
 
 def _identity(workspace: Workspace) -> str:
-    """Return what sessions are for: a workspace of one store, wherever it is opened from."""
+    """Return the identity of sessions: the same for one workspace of one store, wherever the store is opened from."""
     from remit.stores.addresses import is_server
 
     where = workspace.where if is_server(workspace.where) else str(Path(workspace.where).absolute())

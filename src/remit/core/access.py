@@ -114,7 +114,7 @@ def given(text: str) -> GivenKey | None:
 
 
 def wrong_id(value: object) -> str:
-    """Return what is wrong with the id of an access, or "". It is not shown, for it may be the key itself."""
+    """Return the problem with the id of an access key, or "". The id itself is not shown, because it may be the key."""
     if isinstance(value, str) and _ID.fullmatch(value) is not None:
         return ""
     return (

@@ -155,7 +155,7 @@ class Life:
         return not self.is_over
 
     def tell(self) -> int:
-        """Count one cancellation of the agent's code. Return how many there were."""
+        """Count one cancellation of the agent's code. Return the number of cancellations so far."""
         self.told += 1
         return self.told
 

@@ -132,7 +132,7 @@ class _Frozen:
 
 @cache
 def _compared(kind: type) -> Callable[[object], object]:
-    """Return what reads the fields that make two objects equal."""
+    """Return a function that reads the fields that make two objects equal."""
     return attrgetter(*(field.name for field in dataclasses.fields(kind) if field.compare))
 
 

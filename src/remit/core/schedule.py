@@ -28,7 +28,7 @@ def schedule_name(given: object) -> str:
 
 
 def catch_up_of(given: object) -> CatchUp:
-    """Return what happens to missed runs. Raise `BadInput` for another word."""
+    """Return the rule for missed runs. Raise `BadInput` if it is not one of the known rules."""
     return cast("CatchUp", one_of(given, CATCH_UP, "catch_up"))
 
 

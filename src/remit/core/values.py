@@ -214,7 +214,7 @@ def must_fit(text: str, what: str, limit: int) -> None:
 
 
 def _instead(limit: int) -> str:
-    """Return what to do with a value that is too long, if a value may be as long as any."""
+    """Return advice for a value that is too long, if the limit is that of the largest values; otherwise ""."""
     return "; save it as an artifact and pass that" if limit == VALUE_LIMIT else ""
 
 

@@ -44,7 +44,7 @@ class AroundTurns:
         return str(getattr(self.function, "__qualname__", None) or type(self.function).__qualname__)
 
     def wrap(self, inner: AgentFunction) -> AgentFunction:
-        """Return what a turn calls: this function, with `inner` as its `go`."""
+        """Return the function that a turn calls: this one, with `inner` as its `go`."""
         return partial(_call, self, inner)
 
 

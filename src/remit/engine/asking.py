@@ -318,7 +318,7 @@ def team_plan(verb: str, plan: Plan | None, goal: str) -> Plan | None:
 
 
 def _lead(verb: str, how: Mapping[str, Any], takes: type, plan: Plan | None = None) -> tuple[Lead, dict[str, Any]]:
-    """Return how the plan is led, which is stored with the task so that any process can lead it, and the other
+    """Return the data of the plan or team, which is stored with the task so that any process can run it, and the other
     keywords."""
     if lost := [name for name in ("approve_steps", "abort") if how.get(name) is not None]:
         raise BadInput(

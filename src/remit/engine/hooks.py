@@ -40,7 +40,8 @@ class Hooks(NamedTuple):
         return Hook(*cast("Any", answer))  # an earlier version has kept fewer facts
 
     async def push(self, task: str, run: str, url: str, kinds: str, by: str) -> tuple[Hook, list[str]]:
-        """Add a hook that is sent one task. Return it, and the hooks that had to make room: their tasks have ended."""
+        """Add a hook that is sent the events of one task. Return it, and the hooks of ended tasks that were removed to
+        make room."""
         now = self.ground.clock.now()
         made = Hook(self.ground.ids.new(), url, kinds, run, 1, None, by, now, 0, 0, task)
 

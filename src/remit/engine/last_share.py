@@ -25,8 +25,8 @@ class KeptBack(NamedTuple):
 
 
 def kept_back(view: View, told: Bounds | None, lease: Lease, wanted: int, own: int = 0) -> KeptBack | None:
-    """Return why a task below the first one may not pay this amount from the run's lease, or None if the share stays.
-    `told` is the share that the policy names."""
+    """Return why a subtask may not pay this amount from the run's lease: it would use the last share, which is reserved
+    for the run's first task. Return None if the share is not touched. `told` is the share that the policy sets."""
     share = last_share(view, told, lease)
     if lease.available - wanted >= share:
         return None

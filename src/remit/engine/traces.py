@@ -26,8 +26,8 @@ BaseExceptionOf = TypeVar("BaseExceptionOf", bound=BaseException)
 
 @cache
 def libraries() -> tuple[str, ...]:
-    """Return where Python's own modules and installed packages are. It is found when it is first needed, because Python
-    reads its whole configuration for it."""
+    """Return the folders of Python's own modules and of installed packages. They are computed on first use, because
+    Python reads its whole configuration for that."""
     import sysconfig  # noqa: PLC0415
 
     return tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})

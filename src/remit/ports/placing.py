@@ -26,8 +26,8 @@ class MoveEnd(Protocol):
         ...
 
     def place(self, workspace: str, place: str, *, moves: bool = False) -> str:
-        """In the home, note where a workspace lives, unless that is known; with `moves`, in any case. Return where it
-        lives."""
+        """In the home database, record the database of a workspace, unless one is recorded; with `moves`, in any case.
+        Return the recorded database."""
         ...
 
     def has(self, workspace: str) -> bool:

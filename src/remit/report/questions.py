@@ -314,7 +314,7 @@ def is_diff(text: str) -> bool:
 
 
 def diff_mark(line: str) -> DiffMark:
-    """Return what a line of a diff is."""
+    """Return the kind of a line in a diff, such as added or removed."""
     if line.startswith(("@@", "diff ", "index ", "--- ", "+++ ")):
         return "place"
     return "added" if line.startswith("+") else "removed" if line.startswith("-") else ""

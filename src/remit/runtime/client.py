@@ -286,7 +286,7 @@ class RemoteFollow:
                     yield events
 
     async def _pages(self) -> AsyncGenerator[list[Event | Gap]]:
-        """Yield what was there at the beginning."""
+        """Yield the events that existed at the beginning."""
         head = cast("int", await self._wire.call("looks.head", {}))
         while self.position < head:
             found = await self.next(0)
@@ -575,7 +575,7 @@ class RemoteWorkspace:
 
     @keywords(StatsFilter)
     async def edges(self, **which: Unpack[StatsFilter]) -> list[AskEdge]:
-        """Return who asks whom."""
+        """Return the graph of who asks whom; see `Workspace.edges`."""
         return await self._call("edges", **which)
 
     async def prune(self, days: float, *, op: str = "", by: str = "", told: Callable[[int], None] | None = None) -> int:

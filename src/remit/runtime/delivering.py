@@ -297,7 +297,7 @@ class Follower:
         return said
 
     async def _taken(self, turn: TurnLike, sending: Awaitable[Taken]) -> str:
-        """Return that a message was taken. Raise `NotDelivered` if it was not."""
+        """Return the answer of an address that accepted a message. Raise `NotDelivered` if it did not."""
         try:
             answer = await sending
         except Undeliverable as error:
@@ -320,7 +320,7 @@ def _wants(hook: Hook, event: Event) -> bool:
 
 
 def _look(view: View, after: int) -> _Found:
-    """Return what happened after an event, for hooks that are there now."""
+    """Return the events after an event, for the hooks that exist now."""
     hooks = view.hooks()
     start = max(after, min((hook.began for hook in hooks), default=0))
     events = view.events(Span(after=start, limit=PAGE)) if hooks else []

@@ -22,8 +22,8 @@ class Held(NamedTuple):
 
 
 async def held(workspace: Workspace, task: str, effect: str, mark: str) -> Held | None:
-    """Return who holds the task of a handle. None if there is no such task, or if it did not record this mark under
-    this effect."""
+    """Return the holder of a handle's task. Return None if there is no such task, or if the task did not record this
+    mark under this effect."""
 
     def look(view: View) -> Held | None:
         record = view.record(task)

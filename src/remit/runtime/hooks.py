@@ -307,5 +307,6 @@ def _id(hook: object) -> str:
 
 
 def client() -> Any:
-    """Return what sends requests to addresses from outside, within the networks that the operator permits."""
+    """Return the HTTP client for addresses that users supply. It connects only to public addresses and to the networks
+    that the operator permits."""
     return import_module("remit.adapters.vetted").of_operator(os.environ.get(NETWORKS_VARIABLE, ""))

@@ -435,7 +435,8 @@ def _approved_groups(given: Iterable[str], names: frozenset[str] | None) -> froz
 
 
 def _repeats(given: object, tools: frozenset[str] | None) -> dict[str, Repeat]:
-    """Return what happens to calls of tools that may have been made before a crash: by tool, or one word for all."""
+    """Return the `repeat` settings: by tool, or one word for all. They say what happens to a call that may have been
+    made before a crash."""
     if isinstance(given, str):
         if tools is None:
             raise BadInput("pass repeat= by tool for this agent, {'search': 'again'}: its tools are not known yet")

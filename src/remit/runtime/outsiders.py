@@ -36,7 +36,8 @@ class Outsider:
     answers: bool = True
 
     async def turn(self) -> "OutsideTurn":
-        """Return what this caller can do, with the agents that there are now. Raise `NotFound` if its card is gone."""
+        """Return the verbs that this caller can use, with the agents that exist now. Raise `NotFound` if its card is
+        gone."""
         cards = {card.name: card for card in await self.workspace.agents.list()}
         own = cards.get(self.card)
         if self.card and own is None:

@@ -47,7 +47,7 @@ class ActsFor(NamedTuple):
     own: Callable[[str], str] = str
 
     def actor(self, said: object) -> object:
-        """Return who acts: whom the owner names, or the caller."""
+        """Return the name for the journal: the person that the owner names, or the caller."""
         return said if said and not self.access else self.by
 
 
@@ -270,7 +270,7 @@ def _whole(given: Mapping[str, Any], name: str, least: int) -> None:
 
 
 async def _open_artifact(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> object:
-    """Return what there is to know about a file; its content is fetched by its digest."""
+    """Return the metadata of a file. Its content is fetched separately, by its digest."""
     opened = await workspace.artifacts.open(*_only(given, "artifact"))
     return ArtifactLook(opened.artifact, opened.trust)
 
@@ -293,7 +293,7 @@ _MOMENT: Final = 10**14  # a number from here on is a time in microseconds: as s
 
 
 async def expiry_within(workspace: Workspace, access: str, wanted: float | datetime | None) -> float | datetime | None:
-    """Return when a new access expires: not after the one that makes it."""
+    """Return the expiry of a new access key: not after that of the key that creates it."""
     found = await workspace.journal.read(lambda view: view.access(access)) if access else None
     until = None if found is None else found[0].expires_at
     if until is None:

@@ -377,7 +377,7 @@ class Workspace:
 
 
 def opening_of(workspace: Workspace) -> Opening:
-    """Return where a workspace is kept, for parts of remit that need its database, store or clock."""
+    """Return the opening of a workspace, for parts of remit that need its database, store or clock."""
     return cast("Opening", _OPENING(workspace))
 
 

@@ -298,7 +298,7 @@ class Server:
         return answer.response() if isinstance(answer, HttpAnswer) else answer
 
     async def _caller(self, needed: str, scope: Scope) -> Caller:
-        """Return who makes the request. Raise `Unauthorised` without a key, and `Forbidden` without the scope."""
+        """Return the caller of the request. Raise `Unauthorised` without a key, and `Forbidden` without the scope."""
         if not needed:
             return Caller("", self._settings.workspace, frozenset())
         kind, _, key = header(scope, b"authorization").partition(" ")
@@ -354,7 +354,7 @@ _NO_METHOD: Final = "this path does not take this method; the header Allow lists
 
 
 def checked(model: type[BaseModel], given: Json, what: str) -> BaseModel:
-    """Return what was sent as a checked value. Raise `BadInput` that names each field that is wrong, and nothing of its
+    """Return the input of a request as a validated value. Raise `BadInput` that names each wrong field, without its
     content."""
     try:
         return model.model_validate(given)

@@ -71,7 +71,7 @@ class StreamFilter(NamedTuple):
         )
 
     def after(self, seq: int) -> Span:
-        """Return what to read from the store."""
+        """Return the query for the events after this one."""
         return Span(**self._asdict(), after=seq, limit=PAGE)
 
 
@@ -230,7 +230,7 @@ class UnsentWords:
             self._loop.call_soon_threadsafe(self._add, chunk)
 
     def taken(self) -> Iterable[TextChunk]:
-        """Return what there is to send, and forget it."""
+        """Return the text to send, and clear it."""
         if self._timer is not None:
             return ()
         pieces, self._pieces = self._pieces, {}

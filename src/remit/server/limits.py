@@ -130,12 +130,13 @@ class FairTurns:
             await self._wait(workspace)
 
     def _share(self) -> int:
-        """Return how many turns a workspace may take now: all of them, or its part if others are there, too."""
+        """Return the number of turns that a workspace may have now: all of them, or its share if other workspaces have
+        requests too."""
         limits, there = self._limits, self._there()
         return limits.turns if there == 1 else max(limits.least, min(limits.beside, limits.turns // there))
 
     def _there(self) -> int:
-        """Return how many workspaces have a turn, wait for one, or had one within the last second."""
+        """Return the number of workspaces that have a turn, wait for one, or had one within the last second."""
         recent = self._ticks() - _RECENT
         while len(self._seen) > 1:
             first, at = next(iter(self._seen.items()))

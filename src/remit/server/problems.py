@@ -66,7 +66,7 @@ def plain_problem(status: HTTPStatus, code: str, detail: str, request: str = "",
 
 
 def sentence_of(error: RemitError, given: Iterable[str] = ()) -> str:
-    """Return what an answer says of an error. It repeats none of the texts that were given."""
+    """Return the text of an error for an answer. It repeats none of the caller's input."""
     if isinstance(error, NotFound):
         return _NOT_THERE
     if isinstance(error, StoreError):  # its text may name hosts and files

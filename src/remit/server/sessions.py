@@ -78,7 +78,7 @@ class Sessions:
         return self._headers(scope, "", 0)
 
     def csrf(self, cookie: str) -> str:
-        """Return what a page with this cookie sends as X-Remit-CSRF."""
+        """Return the CSRF token that a page with this cookie must send as X-Remit-CSRF."""
         return self._signed("csrf", cookie)
 
     def until(self, cookie: str) -> int:
@@ -93,8 +93,8 @@ class Sessions:
         return found[0] if len(found) == 1 else ""
 
     async def caller(self, scope: Scope) -> Caller:
-        """Return who makes a request with a cookie. Raise `Unauthorised` for an invalid cookie, and `Forbidden` for a
-        request that another page may have caused."""
+        """Return the caller with this cookie. Raise `Unauthorised` for an invalid cookie, and `Forbidden` for a request
+        that a page of another origin may have caused."""
         cookie = self.cookie(scope)
         access = self._access(cookie)
         self._must_be_ours(scope, cookie)

@@ -181,7 +181,8 @@ class JournalQueries(Queries):
             yield behind
 
     def _within_chapters(self, span: Span) -> Iterator[Span]:
-        """Yield what chapters have, those in a row as one. Mostly a few are enough, so few are read at first."""
+        """Yield the ranges of events in matching chapters; adjacent chapters are one range. Usually a few chapters are
+        enough, so the first query reads only a few."""
         rest, size = span, _FEW
         while page := self._chapters(rest, size):
             told = [chapter for chapter in page if span.kinds is None or chapter.may_have(span.kinds)]
@@ -238,7 +239,7 @@ class JournalQueries(Queries):
 
 
 def _bounds(span: Span) -> dict[str, Any]:
-    """Return what queries of events and of chapters have in common."""
+    """Return the conditions that queries of events and of chapters have in common."""
     return {
         "after": span.after,
         "before": FOREVER if span.before is None else span.before,

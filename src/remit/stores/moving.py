@@ -88,7 +88,8 @@ class WorkspaceMove:
     # -- where it is ----------------------------------------------------------------------------------
 
     def _continued(self) -> str:
-        """Return where the workspace lives, after a move that was past the point of no return is finished."""
+        """Finish a move that is past the point of no return, if there is one. Return the database that has the
+        workspace."""
         place = self._several.members[self._several.home].placed(self._workspace) or self._several.sought(
             self._workspace
         )

@@ -177,7 +177,8 @@ class SeveralDatabases:
         return found
 
     def living(self, workspace: str, place: str, within: float | None = None) -> str:
-        """Return where a workspace lives, looked for from `place`. Raise `Moved` while it is between two."""
+        """Return the database that has a workspace, following the marks from `place`. Raise `Moved` while the workspace
+        is between two."""
         found = living_at(place, lambda place: self._mark(place, workspace, within))
         if found is None:
             error = Moved(f"workspace '{workspace}' is between two databases; if that lasts, run `remit move` again")
@@ -203,7 +204,8 @@ class SeveralDatabases:
             )
 
     def sought(self, workspace: str) -> str:
-        """Return where a workspace is that the home does not know: where it has events, or where the hash says."""
+        """Return the database of a workspace that the home does not know: the one that has its events, or else the one
+        that the hash of its name selects."""
         marks = {name: self._mark(name, workspace) for name in self.members}
         found = [name for name, member in self.members.items() if member.has(workspace)]
         live = [name for name in found if marks[name] is None]

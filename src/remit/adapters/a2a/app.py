@@ -115,7 +115,7 @@ def _skills(card: Card) -> list[AgentSkill]:
 
 
 def signer(key: str) -> Any:
-    """Return what signs a card with a private key. Raise `BadInput` if it cannot."""
+    """Return a function that signs a card with a private key. Raise `BadInput` if the key cannot sign."""
     try:
         private = load_pem_private_key(key.encode(), None)
     except (ValueError, TypeError):

@@ -123,7 +123,7 @@ class VettedTransport(httpx.AsyncBaseTransport):
 
 
 async def _told(asked: Any, request: httpx.Request) -> Any:
-    """Return what a request to the network gives, with the exceptions that the client knows."""
+    """Return the result of a network request. Raise failures as the exceptions that the A2A client expects."""
     try:
         return await asked
     except (Down, Undeliverable):
@@ -302,7 +302,8 @@ class RemoteWork:
         raise AssertionError  # count() has no end
 
     async def _followed(self, number: int) -> dict[str, Any]:
-        """Return how the remote task ended. Each of its questions goes to a person, and the answer back to it."""
+        """Return the final state of the remote task. Send each of its questions to a person, and the answer back to the
+        task."""
         turn, host = self._turn, self._remote.host
         for step in count():
             self._is_new = False
@@ -378,7 +379,7 @@ class RemoteWork:
         raise RemoteFailed(f"{self._remote.host} accepted the task and returned nothing")
 
     async def _follow(self, _number: int, _step: int) -> dict[str, Json]:
-        """Follow the remote task until it ends, or asks something. Return where it stopped."""
+        """Follow the remote task until it ends or asks a question. Return the state in which it stopped."""
         self._is_new = True
         tries = 0
         while True:
@@ -421,7 +422,8 @@ class RemoteWork:
         return None, told > 1  # the first event only repeats the state
 
     async def _look(self) -> dict[str, Json] | None:
-        """Ask for the task. Return where it stopped, or None if it works."""
+        """Request the state of the remote task. Return it if the task has stopped, or None if the task is still
+        running."""
         try:
             task = await (await self._client()).get_task(GetTaskRequest(id=self._task))
         except TaskNotFoundError:

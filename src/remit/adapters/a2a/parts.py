@@ -37,7 +37,7 @@ class ChainData(NamedTuple):
     key: str = ""
 
     def sent(self) -> dict[str, Json]:
-        """Return it as metadata of a message."""
+        """Return the data as metadata of a message."""
         data: dict[str, Json] = {"handle": self.handle, "chain": [*self.chain]}
         if self.above:
             data["above"] = [*self.above]
@@ -51,8 +51,7 @@ class ChainData(NamedTuple):
 
 
 def chain_in(message: Message) -> ChainData:
-    """Return what came along with a message. None of it is believed: what does not have the right form counts as not
-    sent."""
+    """Return the chain data of a message. It is untrusted: a field that does not have the right form is ignored."""
     metadata = cast("dict[str, Any]", plain_value(MessageToDict(message.metadata)))
     given: Any = metadata.get(CHAIN)
     if not isinstance(given, dict):

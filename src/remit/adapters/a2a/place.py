@@ -32,5 +32,5 @@ class RemotePlace:
         return self.target.host[:_SHOWN]
 
     def vetted(self) -> Vetted:
-        """Return what connects to its address."""
+        """Return the client that connects only to public addresses and to the permitted networks."""
         return Vetted(self.permits)

@@ -196,7 +196,7 @@ class AgentRequests(RequestHandler):
 
 
 def _history(params: Any) -> int:
-    """Return how many messages of a task are wanted. Raise `InvalidParamsError` for a number below zero."""
+    """Return the requested number of messages of a task. Raise `InvalidParamsError` for a number below zero."""
     if not params.HasField("history_length"):
         return ALL
     if params.history_length < 0:
@@ -227,7 +227,7 @@ def _place(look: Seen) -> tuple[int, int]:
 
 
 def _page(params: ListTasksRequest) -> tuple[int, tuple[int, int] | None]:
-    """Return how many tasks are wanted, and the place after which they begin."""
+    """Return the requested number of tasks, and the position after which they start."""
     size = params.page_size if params.HasField("page_size") else PAGE
     if not 1 <= size <= MOST:
         raise InvalidParamsError(f"pageSize is a number from 1 to {MOST}")

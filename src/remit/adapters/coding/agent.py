@@ -239,7 +239,8 @@ def installed(command: Sequence[str], env: Mapping[str, str] | None, package: st
 
 
 def places_of(cwd: str | os.PathLike[str] | None, home: str | os.PathLike[str] | None, *, worktree: bool) -> TaskPlaces:
-    """Return where the tasks of an agent work, and where their sessions are. Raise `BadInput` if `cwd` is no folder."""
+    """Return the folders of an agent: where its tasks work, and where their sessions are stored. Raise `BadInput` if
+    `cwd` is not a folder."""
     folder = Path(cwd or ".").absolute()
     if not folder.is_dir():
         raise BadInput(f"cwd is the folder that the agent works in, and {folder} is none")

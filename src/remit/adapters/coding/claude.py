@@ -171,7 +171,7 @@ def _is_connected(server: dict[str, Any]) -> bool:
 
 
 def _doing(part: dict[str, Any]) -> str:
-    """Return what a part of an answer shows of the agent's work, in a line."""
+    """Return one line about the agent's work, from a part of an answer."""
     if part.get("type") == "tool_use":
         first = next((value for value in fields(part.get("input")).values() if isinstance(value, str)), "")
         return f"{part.get('name')}: {first}" if first else str(part.get("name"))

@@ -73,7 +73,8 @@ class TaskPlaces(NamedTuple):
         return TaskPlace(home, tree / within, base.read_text(), is_new)
 
     async def _within(self) -> str:
-        """Return where the agent's folder is in its repository, "" at the top. Raise `BadInput` if there is none."""
+        """Return the path of the agent's folder within its repository, "" at the top. Raise `BadInput` if there is no
+        repository."""
         try:
             return (await _git(self.cwd, "rev-parse", "--show-prefix")).out.decode().strip()
         except BadInput as error:

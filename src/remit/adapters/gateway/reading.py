@@ -115,7 +115,7 @@ class AnswerRead:
 
 
 def recorded(items: list[Json]) -> str:
-    """Return what is recorded of a request or an answer, as text that every store can hold."""
+    """Return the record of a request or an answer, as text that every store can hold."""
     return encode(items).encode(errors="replace").decode()
 
 

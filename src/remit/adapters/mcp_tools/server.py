@@ -180,7 +180,8 @@ class MCPServer:
 
 
 def _answered(what: str, message: str, link: "Link", said: str) -> str:
-    """Return what the error response of a call means, and end a connection that is of no use any more."""
+    """Return the message for the error response of a call. If the connection is unusable after it, end the
+    connection."""
     if message == link.CLOSED:
         link.over.set()
         return f"{what} was under way, and it may have been done: {link.lost()}"

@@ -183,7 +183,7 @@ class Outlay(NamedTuple):
 
 
 def charge_in(event: Event) -> Outlay:
-    """Return what an event adds to the spending."""
+    """Return the amount that an event adds to the spending."""
     spent, data = spent_in(event), cast("dict[str, Any]", event.data)
     uncertain = data["costs"].get("credits", 0) if data.get("uncertain") else 0
     if event.kind == "hold.reconciled":

@@ -186,7 +186,8 @@ def _agent_on(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _place(thread: int) -> str:
-    """Return where a thread is: the last frame outside of Python and installed packages, if there is one."""
+    """Return the place in the code where a thread is: the last frame outside of Python and installed packages, if there
+    is one."""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - documented so
     places = traceback.extract_stack(frame)
     own = [place for place in places if not place.filename.startswith((*libraries(), "<"))]

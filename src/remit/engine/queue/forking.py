@@ -113,8 +113,8 @@ class Past:
         return task if record is None else origin_of(record)
 
     def fork(self, ids: Ids, place: Place, now: int) -> Fork:
-        """Return what a fork at the last event starts with. The tasks that were open, and those that failed, get new
-        origins: the fork continues them, and the original may be retried without meeting its work."""
+        """Return the start of a fork at the last event. Tasks that were open or had failed get new origins: the fork
+        continues them, and a retry of the original does not find the fork's work."""
         news: dict[str, str] = {}
         marks: list[DoneBefore] = []
         tries = self._tries()

@@ -38,7 +38,7 @@ class _Planned(NamedTuple):
 
 
 def again_from(view: View, root: Record, step: str, ids: Ids, place: Place, now: int) -> Fork:
-    """Return what a fork starts with that runs a plan of this run again from a step. Raise `BadInput` if the run has no
+    """Return the start of a fork that runs a plan of this run again from a step. Raise `BadInput` if the run has no
     such step, `Conflict` if it has no plan or if its plan has not ended."""
     events = recorded(view, root)
     plans = _plans(events)
@@ -191,7 +191,7 @@ class _Chosen:
         return fates
 
     def _of_task(self, event: Event) -> _Fate | None:
-        """Return what becomes of a task: as its step, its asker, or the task that it is a retry of."""
+        """Return how the fork treats a task: like its step, its asker, or the task that it is a retry of."""
         step, data = self._step_of(event), read(event, FirstData)
         if step is not None:
             return None if step[1] == self._levels[step[0]].through else self._fates[step]

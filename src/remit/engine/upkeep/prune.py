@@ -133,10 +133,8 @@ class _Page(NamedTuple):
 
 
 async def cut(ground: Ground, before: int, after: int = 0) -> int:
-    """Remove events from before then that nothing needs, after event number `after`. Return how far it came.
-
-    It works in small steps, between which it can be cancelled.
-    """
+    """Remove events from before that time that nothing needs, after event number `after`. Return the number of the last
+    event that was checked. The work is done in small steps and can be cancelled between them."""
     store = ground.store
     counted = False
     while True:

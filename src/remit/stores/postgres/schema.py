@@ -97,7 +97,8 @@ def differences(connection: Connection) -> list[str]:
 
 
 def advice(connection: Connection) -> list[str]:
-    """Return what procrastinate would miss: its tables were created once, by the version that was installed then."""
+    """Return advice if an older version of procrastinate has created its tables and they lack functions of the
+    installed version."""
     there = {row[0] for row in _rows(connection, "procrastinate_functions")}
     missing = sorted(set(_FUNCTIONS.findall(SchemaManager.get_schema())) - there)
     sentence = (

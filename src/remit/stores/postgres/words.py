@@ -206,7 +206,8 @@ class Courier:
                 self._news.set()  # the rest of a long piece
 
     def _pause(self) -> float | None:
-        """Return how long there is nothing to do, unless there is news; None if the thread is not needed any more."""
+        """Return the seconds until the thread has work again, unless news arrives; None if the thread is not needed any
+        more."""
         with self._lock:
             now = time.monotonic()
             for name, sender in tuple(self._senders.items()):

@@ -80,10 +80,9 @@ def prepare(path: Path, *, create: bool) -> None:
 
 
 def looks_at(path: Path) -> str:
-    """Return how SQLite opens a store that can only be looked at, or "" for one that can be written.
-
-    A store without a write-ahead log is taken to stay as it is, because SQLite could not make the files beside it that
-    tell it about changes."""
+    """Return the parameters with which SQLite opens a store that is read-only for this user, or "" for one that can be
+    written. If a read-only store has no write-ahead log, SQLite is told that it does not change, because SQLite could
+    not create the files that report changes."""
     if not _is_read_only(path):
         return ""
     return "mode=ro" if identity(f"{path}-wal") or identity(f"{path}-shm") else "mode=ro&immutable=1"
@@ -97,7 +96,7 @@ def _is_read_only(path: Path) -> bool:
 
 
 def others(where: str) -> list[str]:
-    """Return who else may read or write the file, as sentences."""
+    """Return warnings about other users who may read or write the file, as sentences."""
     try:
         status = os.stat(where)  # noqa: PTH116 - the path is text here
     except OSError:

@@ -146,7 +146,7 @@ def _run_all(connection: sqlite3.Connection, statements: str) -> None:
 
 
 def whole() -> str:
-    """Return what all migrations create, as one text of statements."""
+    """Return the schema that all migrations together create, as one text of statements."""
     with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
         steps = migrations("sqlite")
         for step in steps.values():
