@@ -1,13 +1,10 @@
 """The command line, as people and programs use it: real processes, real files."""
 
 import json
-import os
-import pty
 import re
 import signal
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from commands import command as remit
 from programs import running
 from remit.cli.breakers import next_for
 from remit.core.breaker import UNTIL_RESET, Breaker
+from terminals import in_terminal
 
 TEAM = """
 import anyio
@@ -104,24 +102,10 @@ def test_run_draws_a_tree_in_a_terminal(folder: Path):
     assert "worker" in seen
 
 
-def _read(master: int) -> bytes:
-    try:
-        return os.read(master, 65_536)
-    except OSError:  # the other end is closed
-        return b""
-
-
 def in_a_terminal(folder: Path, *words: str) -> str:
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "remit.cli", *words]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    child = subprocess.Popen(command, cwd=folder, stdout=slave, stderr=slave, env=environment)
-    os.close(slave)
-    seen = b""
-    while chunk := _read(master):
-        seen += chunk
-    assert child.wait() == 0
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
+    seen = in_terminal(folder, *words, width=160)
+    assert seen.code == 0
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.raw)
 
 
 def test_the_doctor_says_at_a_terminal_how_far_it_is_and_nothing_in_a_pipe(folder: Path):

@@ -3,9 +3,8 @@
 import asyncio
 import base64
 import json
-import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ from commands import plain_environment
 from programs import PATIENCE, Said, ran
 from remit.config.teams import check_team
 from remit.testing.models import Says, model_server
+from standing_in import standing_in
 
 SECRET = "whsec_" + base64.b64encode(b"canary-secret-of-thirty-two-byte").decode()
 DESK = '[agents.desk]\nmodel = "script:script.toml"\n'
@@ -221,9 +221,18 @@ def test_a_form_that_cannot_be_used_is_told_with_its_line(tmp_path: Path):
 # -- MCP servers ------------------------------------------------------------------------------------------------------
 
 ADDS = '[[desk]]\ncall = "add"\nwith = { a = 2, b = 3 }\n[[desk]]\nafter = "add"\nsay = "it is {result}"\n'
-SERVER = f'[mcp.calc]\ncommand = ["{sys.executable}", "calc.py"]\nallow = ["add"]\n'
+SERVER = '[mcp.calc]\ncommand = ["./calc"]\nallow = ["add"]\n'
 
 
+@pytest.fixture
+def calc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The server, as a program of the present folder that starts quickly."""
+    monkeypatch.chdir(tmp_path)
+    with standing_in(tmp_path, "calc.py", name="calc"):
+        yield
+
+
+@pytest.mark.usefixtures("calc")
 @pytest.mark.rule("file.whole", "file.mcp")
 def test_tools_of_an_mcp_server_are_used_by_their_names(tmp_path: Path):
     written(tmp_path, f'{DESK}tools = ["add"]\n{SERVER}', ADDS)
@@ -232,6 +241,7 @@ def test_tools_of_an_mcp_server_are_used_by_their_names(tmp_path: Path):
     assert "5" in done.stdout, done.stderr
 
 
+@pytest.mark.usefixtures("calc")
 @pytest.mark.rule("file.line", "file.mcp")
 def test_what_is_wrong_with_a_server_is_told_with_its_line(tmp_path: Path):
     wrong = {
@@ -240,9 +250,7 @@ def test_what_is_wrong_with_a_server_is_told_with_its_line(tmp_path: Path):
         f'{SERVER}url = "https://example.com"\n': "7: mcp.calc.url: there is command already; set only one of command",
         f"{SERVER}headers = {{ a = 'b' }}\n": "7: mcp.calc.headers: this is for a server with a url, and this one has",
         f'{SERVER}pins = {{ add = "sha256:1" }}\n': "4: mcp.calc: the pin of 'add' is 'sha256:' and 64 digits",
-        SERVER.replace(
-            f'"{sys.executable}"', '"no-such-program"'
-        ): "4: mcp.calc: there is no program 'no-such-program'",
+        SERVER.replace("./calc", "no-such-program"): "4: mcp.calc: there is no program 'no-such-program'",
         f'{SERVER}[mcp.other]\nurl = "ftp://x"\nallow = []\n': "7: mcp.other: the url of an MCP server is one such as",
     }
     for text, sentence in wrong.items():
