@@ -210,7 +210,7 @@ class Telemetry:
             await asyncio.wait(loads)
 
     def stop(self) -> None:
-        """Stop following, after the observers have got everything that is committed so far."""
+        """Stop following. Wait up to two seconds until the observers have got everything that is committed so far."""
         self._unwatch()
         for one in self._followings:
             one.stop()

@@ -286,8 +286,8 @@ class Workspace:
         op: str = "",
         by: str = "",
     ) -> Task:
-        """Start a new run that continues another one from one of its events. Return its id. The other run stays as it
-        is.
+        """Start a new run that continues another one from one of its events. Return its first task. The other run stays
+        as it is.
 
         The new run has everything that was recorded up to event number `at` [default: all]: remit repeats no finished
         task, model request, tool call or payment of that part. `task` and `data` replace the text and the value of the

@@ -136,7 +136,7 @@ class CodingAgent:
     async def _run(
         self, turn: Any, start: ProgramStart, task: str, place: TaskPlace, said: ProgramSaid
     ) -> Finished | None:
-        """Run the program and return its output, or None if it was stopped because its session cannot be continued. A
+        """Run the program and return how it ended, or None if it was stopped because its session cannot be continued. A
         program that hangs after its result is stopped; its result counts."""
         with anyio.CancelScope() as scope:
 

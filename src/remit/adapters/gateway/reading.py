@@ -207,7 +207,7 @@ class StreamedAnswer:
         return b"".join(passed)
 
     def finish(self) -> None:
-        """Mark the stream as ended."""
+        """Handle the end of the stream: hold back the bytes after the last complete event, too."""
         self.held += self._split.rest()
 
 

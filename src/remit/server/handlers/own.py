@@ -22,7 +22,7 @@ async def alive(_call: HttpCall[Any, Any]) -> HttpAnswer:
 
 
 async def ready(call: HttpCall[Any, Any]) -> HttpAnswer:
-    """Report whether the store answers one read."""
+    """Report that the store answers a read. Raise `StoreError` if it does not answer in time."""
     try:
         async with asyncio.timeout(_READY):
             await call.workspace.journal.read(lambda view: view.head().seq)
