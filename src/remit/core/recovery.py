@@ -5,11 +5,14 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import groupby
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from remit.core.records import NamedTuple
 from remit.core.secret import Secret
 from remit.core.times import DAY, HOUR, SECOND
+
+if TYPE_CHECKING:
+    from remit.core.prices import Usage
 
 FailureKind = Literal[
     "rate-limit",
@@ -56,7 +59,8 @@ _STATUSES: Final[dict[int, FailureKind]] = {
 class ModelFailure(NamedTuple):
     """The failure of one model request. `status` is the HTTP status, `code` the provider's error code, `retry_after`
     the pause that the provider asks for, in microseconds. `sent` is false if the request never left. `said` is the
-    provider's message, or the address that did not answer; it is for people to read, and no rule depends on it."""
+    provider's message, or the address that did not answer; it is for people to read, and no rule depends on it.
+    `usage` is known if the provider counted an answer that is of no use."""
 
     kind: FailureKind
     status: int | None = None
@@ -64,6 +68,7 @@ class ModelFailure(NamedTuple):
     retry_after: int | None = None
     sent: bool = True
     said: str = ""
+    usage: "Usage | None" = None
 
 
 def kind_of(status: int, code: str = "") -> FailureKind:
@@ -78,7 +83,7 @@ def kind_of(status: int, code: str = "") -> FailureKind:
 
 def charged(failure: ModelFailure) -> Literal["nothing", "whole"]:
     """Return how much of the hold is charged: nothing if the request was not sent or was answered with an error; the
-    whole hold if it was sent and its cost is unknown."""
+    whole hold if it was sent and its cost is unknown. A request with known usage costs just that."""
     return "whole" if failure.sent and failure.kind in _UNANSWERED else "nothing"
 
 

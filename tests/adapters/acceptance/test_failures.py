@@ -105,6 +105,20 @@ async def ran(rt: Runtime, listens: bool, **how: Any) -> Outcome:
     return outcome
 
 
+@pytest.mark.rule("model.charged")
+@streams
+@pytest.mark.parametrize("usage", ["right", "missing"])
+async def test_an_empty_answer_costs_its_usage_and_the_whole_hold_only_without_one(usage: Any, listens: bool):
+    async with served(lambda _: Empty(usage=usage), "messages") as place, priced() as rt:
+        rt.model_agent("it", place.of_pydantic("m"))
+        await ran(rt, listens)
+        settled = await data_of(rt, "hold.settled")
+        assert [one["costs"] == one["amounts"] for one in settled] == [usage == "missing"] * 2
+        assert [one.get("uncertain", False) for one in settled] == [usage == "missing"] * 2
+        assert all(one["costs"]["credits"] > 0 for one in settled)
+        await sound(rt)
+
+
 @pytest.mark.rule("guest.failures", "pydantic.failures", "model.charged")
 @streams
 @pytest.mark.parametrize(("kind", "dialect", "met"), MET)

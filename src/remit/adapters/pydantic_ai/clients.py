@@ -28,6 +28,7 @@ from remit.adapters.bodies import http_of, provider_words, unreadable
 from remit.adapters.endpoints import Endpoints, KeyOf, KeysGiven, MissingKey, UrlGiven, key_in_environment
 from remit.adapters.guests import key_inside
 from remit.adapters.providers import endpoint_of, provider_of
+from remit.core.prices import Usage
 from remit.core.recovery import Choice, FailureKind, ModelFailure, key_mark, kind_of
 from remit.core.secret import Secret
 from remit.core.times import SECOND
@@ -38,7 +39,11 @@ from remit.errors import BadInput
 
 
 class EmptyAnswer(pai.UnexpectedModelBehavior):
-    """A model gave a valid answer without content."""
+    """A model gave a valid answer without content; `usage` is None if its provider reported none."""
+
+    def __init__(self, usage: Usage | None) -> None:
+        super().__init__("the answer is empty")
+        self.usage = usage
 
 
 _UNSENT: Final = ("pool", "connect")  # phases before anything is sent
@@ -87,7 +92,7 @@ def failure_of(error: Exception, secrets: Iterable[str] = ()) -> ModelFailure | 
     if found is None:
         return None
     if not isinstance(error, pai.ModelAPIError):
-        return ModelFailure(found)
+        return ModelFailure(found, usage=error.usage if isinstance(error, EmptyAnswer) else None)
     status = error.status_code if isinstance(error, pai.ModelHTTPError) else None
     code = _code(error)
     kind = kind_of(status, code) if status is not None and (found in _PLAIN or status == _FORBIDDEN) else found

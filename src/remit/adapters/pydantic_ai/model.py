@@ -320,7 +320,7 @@ class _Asked:
     def _reply(self, answer: ModelResponse, tried: ModelTry) -> ModelAnswer:
         answer = made_by(cleaned(answer, self.request.ids), tried.model)
         if is_empty(answer) and not self.model.empty:
-            raise EmptyAnswer("the answer is empty")
+            raise EmptyAnswer(_usage(answer))
         try:
             text = encoded(answer)
         except ValueError:  # it contains something that cannot be serialized

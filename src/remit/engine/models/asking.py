@@ -114,13 +114,13 @@ class Costs(NamedTuple):
         return 0 if found is None and on_loopback(attempt.endpoint) else found
 
     def charge(
-        self, view: View, live: LiveTask, request: PaidRequest, reply: ModelAnswer, cost: int | None
+        self, view: View, live: LiveTask, request: PaidRequest, usage: Usage | None, cost: int | None
     ) -> list[Unsealed]:
         """Return the events that charge a model answer: the real cost, or the full hold if the provider reported no
         usage."""
         costs: dict[Unit, int] | None = None
-        if reply.usage is not None:
-            costs = {"tokens": reply.usage.input + reply.usage.output}
+        if usage is not None:
+            costs = {"tokens": usage.input + usage.output}
             if cost is not None:
                 costs["credits"] = cost
         if request.hold:
@@ -149,8 +149,11 @@ class Costs(NamedTuple):
         failure: ModelFailure | None,
         spent: Usage | None = None,
     ) -> list[Unsealed]:
-        """Return the events that charge a failed request: nothing if it was not sent or was answered with an error,
-        otherwise what it can have cost at most, `spent`, or the full hold."""
+        """Return the events that charge a failed request: nothing if it was not sent or was answered with an error, the
+        real cost if the provider reported its usage, otherwise what it can have cost at most, `spent`, or the full
+        hold."""
+        if failure is not None and failure.usage is not None:
+            return self.charge(view, live, request, failure.usage, self.cost(request.attempt, failure.usage))
         held = view.hold(request.hold) if request.hold else None
         if held is None or held.state == "uncertain":
             return []
@@ -426,7 +429,7 @@ class Models(NamedTuple):
                 told["receipt"] = live.receipt.data()
             events = [
                 model_answered(live.remit, attempt, told, now),
-                *self.costs.charge(view, live, request, reply, cost),
+                *self.costs.charge(view, live, request, reply.usage, cost),
                 *_rested(known, attempt, now),
             ]
             return Decision(kept, events)
