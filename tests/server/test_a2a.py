@@ -132,7 +132,7 @@ async def test_an_approval_is_asked_only_of_a_key_that_may_approve():
                 assert look.status.state == TaskState.TASK_STATE_WORKING
             async with asking(both, "boss") as a2a:
                 look = await a2a.get_task(GetTaskRequest(id=task.id))
-                assert look.status.state == TaskState.TASK_STATE_AUTH_REQUIRED
+                assert look.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
                 assert look.status.message.parts[0].text.endswith("\n- approve\n- reject")
                 done = await last(a2a, says("approve", task_id=task.id))
                 assert done.status.state == TaskState.TASK_STATE_COMPLETED
@@ -260,44 +260,6 @@ class Watching(Keys):
                 self.has_begun.set()
                 await self.gate.wait()
         return await super().caller(key)
-
-
-@pytest.mark.rule("peer.question")
-async def test_a_stream_goes_on_while_a_task_waits_for_an_approval_and_a_blocking_request_returns():
-    with team() as rt:
-
-        @rt.agent
-        async def careful(turn: Turn) -> str:
-            await turn.ask_approval("delete everything", {})
-            return "deleted"
-
-        keys = Watching(caller())
-        app = app_of(rt, keys=keys)
-        async with rt.serving(), asking(app, "careful") as a2a:
-            async with client(app, **{"A2A-Version": "1.0"}) as http:
-                got = (await http.post("/a2a/careful/rest/message:send", json=_sent("x"))).json()["task"]
-                assert got["status"]["state"] == "TASK_STATE_AUTH_REQUIRED"
-            events: list[StreamResponse] = []
-            async with anyio.create_task_group() as group:
-                keys.watch("ann")
-                keys.gate.set()
-                group.start_soon(_approving, rt, keys, got["id"])
-                events = [event async for event in a2a.send_message(says("y"))]
-        told = [event.status_update if event.HasField("status_update") else event.task for event in events]
-        assert [one.status.state for one in told if one.HasField("status")][-3:] == [
-            TaskState.TASK_STATE_AUTH_REQUIRED,
-            TaskState.TASK_STATE_WORKING,
-            TaskState.TASK_STATE_COMPLETED,
-        ]
-
-
-async def _approving(rt: Runtime, keys: Watching, but: str) -> None:
-    """A person who approves elsewhere what is asked, but for one task, once somebody follows."""
-    await keys.has_begun.wait()
-    async for question in rt.workspace.questions.asked():
-        if question.task != but:
-            await question.approve()
-            return
 
 
 @BINDINGS

@@ -61,11 +61,8 @@ class Seen(NamedTuple):
 
     @property
     def state(self) -> int:
-        """The A2A state: an open question is "input required", an approval "auth required"."""
-        if self.question is None:
-            return _STATES[self.status.state]
-        asks = self.question.kind == "ask"
-        return TaskState.TASK_STATE_INPUT_REQUIRED if asks else TaskState.TASK_STATE_AUTH_REQUIRED
+        """The A2A state: "input required" while the client can answer a question or an approval."""
+        return _STATES[self.status.state] if self.question is None else TaskState.TASK_STATE_INPUT_REQUIRED
 
     @property
     def is_over(self) -> bool:
@@ -200,11 +197,6 @@ def never(look: Seen) -> bool:
 def asks(look: Seen) -> bool:
     """Stop at a question or an approval."""
     return look.question is not None
-
-
-def asks_input(look: Seen) -> bool:
-    """Stop at a question, but not at an approval: a person may give it elsewhere."""
-    return look.state == TaskState.TASK_STATE_INPUT_REQUIRED
 
 
 async def watched(

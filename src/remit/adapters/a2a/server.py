@@ -54,7 +54,6 @@ from remit.adapters.a2a.looks import (
     NOT_NOW,
     Seen,
     asks,
-    asks_input,
     looked_at,
     never,
     seen,
@@ -143,7 +142,7 @@ class AgentRequests(RequestHandler):
         if isinstance(taken, Task):
             yield taken
             return
-        async with aclosing(watched(call, taken, asks_input, _history(params.configuration))) as events:
+        async with aclosing(watched(call, taken, asks, _history(params.configuration))) as events:
             async for event in events:
                 yield event
 
