@@ -65,12 +65,12 @@ WITH_AN_ID = (
 def test_each_command_takes_the_id_of_a_run_or_a_task_a_part_of_it_and_last(cli: Cli):
     run, task = tasks(cli)
     for words in WITH_AN_ID:
-        for typed in (run, run[-8:], task, task[-8:], "last"):
-            said = cli(*words, typed)
-            assert said.returncode in (0, 1), (words, typed, said.stderr)
-            assert said.stderr == "", (words, typed)
+        said = {typed: cli(*words, typed) for typed in (run, run[-8:], task, task[-8:], "last")}
+        for typed, one in said.items():
+            assert one.returncode in (0, 1), (words, typed, one.stderr)
+            assert one.stderr == "", (words, typed)
             whole = next((id_ for id_ in (run, task) if id_.endswith(typed)), run)
-            assert said.stdout == cli(*words, whole).stdout
+            assert one.stdout == said[whole].stdout
         unknown = cli(*words, "zzzz")
         assert (unknown.returncode, unknown.stdout) == (4, ""), words
         assert "there is no run or task 'zzzz' in this workspace" in unknown.stderr

@@ -25,7 +25,7 @@ async def test_three_workers_share_what_there_is_within_the_limits(crew: Crew):
     workers = [crew.start(hands=4, concurrency=6) for _ in range(3)]
     await crew.ready(*workers)
     with crew.runtime(concurrency=6) as rt:
-        wanted = [("narrow" if n % 3 == 0 else "busy", f"number {n}") for n in range(300)]
+        wanted = [("narrow" if n % 3 == 0 else "busy", f"number {n}") for n in range(120)]
         tasks = await asyncio.gather(*(rt.submit(agent, text) for agent, text in wanted))
         with anyio.fail_after(2 * PATIENCE):
             results = [await task.result() for task in tasks]
