@@ -9,8 +9,7 @@ from typing import Any
 
 from pages import PAGES
 from picture import picture
-
-from remit.stores.sqlite.schema import whole
+from tables import tables
 
 HERE = Path(__file__).parent
 BUDGETS = HERE.parent / "tests" / "test_budgets.py"
@@ -22,8 +21,8 @@ def drawn() -> dict[str, str]:
     pages = {name: page() for name, page in PAGES.items()} | {"design.md": design()}
     runs = {"demo": "the demo", "coding": "Claude Code and Codex in one team"}
     drawings = {f"{name}.svg": picture(recorded(HERE / f"{name}.json"), title) for name, title in runs.items()}
-    tables = {"../src/remit/stores/sqlite/migrations/whole.sql": whole()}
-    return pages | drawings | examples() | tables
+    store = {"../src/remit/stores/sqlite/migrations/whole.sql": tables()}
+    return pages | drawings | examples() | store
 
 
 def examples() -> dict[str, str]:

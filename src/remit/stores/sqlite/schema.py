@@ -19,11 +19,7 @@ _PAUSE: Final = 0.005
 # A transaction writes about eight whole pages, so small pages are faster. Even smaller ones would not hold an event,
 # and files would double.
 _PAGE: Final = 2_048
-_WHOLE: Final = Path(__file__).parent / "migrations" / "whole.sql"
-_HEAD: Final = """\
--- The tables as the migrations leave them. A new store is made of these, in a quarter of the time.
--- `make docs` writes this file, after each new migration.
-"""
+_WHOLE: Final = Path(__file__).parent / "migrations" / "whole.sql"  # what all migrations create; `make docs` writes it
 
 
 def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> None:
@@ -143,22 +139,6 @@ def _migrate(connection: sqlite3.Connection, where: str) -> None:
 def _run_all(connection: sqlite3.Connection, statements: str) -> None:
     for statement in statements.split(";\n"):
         connection.execute(statement)
-
-
-def whole() -> str:
-    """Return the schema that all migrations together create, as one text of statements."""
-    with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
-        steps = migrations("sqlite")
-        for step in steps.values():
-            _run_all(connection, step)
-        objects = connection.execute("SELECT sql FROM sqlite_master WHERE sql > '' AND name NOT LIKE 'sqlite_%'")
-        tables = [sql for (sql,) in objects]
-        estimates = connection.execute(
-            "SELECT format('(%Q, %Q, %Q)', tbl, idx, stat) FROM sqlite_stat1 ORDER BY tbl, idx"
-        )
-        rows = ",\n".join(row for (row,) in estimates)
-    inserted = ["ANALYZE", f"INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES\n{rows}", "ANALYZE sqlite_schema"]
-    return _HEAD + ";\n\n".join([*tables, *inserted, f"PRAGMA user_version = {max(steps)}"]) + ";\n"
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
