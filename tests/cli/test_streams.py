@@ -9,7 +9,7 @@ import pytest
 
 from commands import plain_environment
 from deep import some
-from programs import PATIENCE
+from programs import PATIENCE, running
 
 TEAM = """
 from remit import Runtime
@@ -19,6 +19,13 @@ rt = Runtime("remit.db")
 @rt.agent
 async def echo(turn):
     return turn.task
+
+@rt.agent
+async def closer(turn):
+    import sys
+    sys.stdout.close()
+    sys.stderr.close()
+    return "closed both"
 """
 
 
@@ -41,6 +48,22 @@ def test_a_closed_stream_does_not_stop_a_command(folder: Path, how: str):
     assert done.returncode == 0, done
     assert done.stdout == (b"" if " >&-" in f" {how}" else b"hello\n")
     assert b"echo: hello" in redirected(folder, "", "history").stdout
+
+
+def test_an_agent_cannot_close_the_streams_of_a_command(folder: Path):
+    done = redirected(folder, "", "run", "team:rt", "closer", "now")
+    assert (done.returncode, done.stdout) == (0, b"closed both\n")
+    assert b"closer worked alone" in done.stderr
+
+
+def test_a_worker_goes_on_after_an_agent_that_closes_its_streams(folder: Path):
+    with running("-m", "remit.cli", "worker", "team:rt", cwd=folder, env=plain_environment()) as worker:
+        worker.stdout.readline()
+        for agent in ("closer", "echo"):
+            done = redirected(folder, "", "submit", agent, "x", "--store", "remit.db", "--wait")
+            assert done.returncode == 0, done
+        while "echo" not in (line := worker.stdout.readline()):
+            assert line
 
 
 @pytest.mark.parametrize("words", [["--version"], ["run", "team:rt", "echo", "hello"]])

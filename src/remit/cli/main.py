@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from remit import __version__
 from remit.errors import (
@@ -104,6 +104,7 @@ def _run(words: Sequence[str] | None) -> None:
     from remit.cli.options import forget_place
 
     if words is None:  # the command itself, not a program that calls it
+        sys.stdout, sys.stderr = _keep(sys.stdout), _keep(sys.stderr)
         # What is imported by now stays to the end, so neither a collection nor the exit looks through it for garbage.
         gc.freeze()
     try:
@@ -145,6 +146,24 @@ def _complete_streams() -> None:
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             codecs.register_error("remit.escape", _escape)
             stream.reconfigure(errors="remit.escape")
+
+
+class KeptStream(io.TextIOWrapper):
+    """A standard stream that an agent cannot close: `close` writes what is left. The command prints to it afterwards,
+    and a worker prints about other tasks."""
+
+    def close(self) -> None:
+        if not self.buffer.closed:
+            self.flush()
+
+
+def _keep(stream: TextIO) -> TextIO:
+    """Return a stream in place of this one that stays open; what a program or a test has put there stays as it is."""
+    if type(stream) is not io.TextIOWrapper:
+        return stream
+    stream.flush()
+    how = (stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through)
+    return KeptStream(os.fdopen(os.dup(stream.fileno()), "wb"), *how)
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
