@@ -527,6 +527,31 @@ async def test_a_schedule_runs_once_in_a_night_with_an_hour_that_happens_twice(t
         assert run.asked == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
 
 
+@pytest.mark.rule("schedule.clock-changes")
+@pytest.mark.parametrize(
+    ("evening", "nightly"),
+    [
+        (datetime(2026, 3, 28, 20, tzinfo=UTC), datetime(2026, 3, 29, 1, tzinfo=UTC)),  # 02:30 is skipped
+        (datetime(2026, 10, 24, 20, tzinfo=UTC), datetime(2026, 10, 25, 0, 30, tzinfo=UTC)),  # 02:30 happens twice
+    ],
+)
+async def test_a_worker_doubles_and_loses_no_run_when_clocks_change(
+    tmp_path: Path, evening: datetime, nightly: datetime
+):
+    clock = FakeClock(moment(evening, "now"))
+    with team(tmp_path / "team.db", clock=clock) as rt:
+        rt.add(Card("coder"), echo)
+        async with serving(rt):
+            await rt.workspace.schedules.add("once", "30 2 * * *", "coder", "once", zone="Europe/Berlin")
+            await rt.workspace.schedules.add("often", "*/30 * * * *", "coder", "often", zone="Europe/Berlin")
+            for _ in range(12 * 4):
+                await later(clock, 900)
+        runs = await rt.workspace.tasks.list()
+        assert [one.asked for one in runs if one.task == "once"] == [nightly]
+        often = sorted(one.asked for one in runs if one.task == "often")
+        assert often == [evening + timedelta(minutes=30 * n) for n in range(1, 25)]
+
+
 @pytest.mark.rule("schedule.pruned")
 async def test_pruning_keeps_a_schedule_and_only_the_last_of_its_events(anywhere: Runtime, clock: FakeClock):
     anywhere.add(Card("coder"), echo)
