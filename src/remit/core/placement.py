@@ -41,7 +41,8 @@ def chosen(workspace: str, places: Iterable[str]) -> str:
 
 def living_at(place: str, mark_of: Callable[[str], MoveMark | None]) -> str | None:
     """Return the database with the valid copy of a workspace, following the marks from `place`. Return None between the
-    last two steps of a move: the old copy is marked `left`, and the new one is still `arriving`."""
+    two steps that make the new copy valid (the old copy is marked `left`, the new one is still `arriving`), and if the
+    marks form a circle."""
     for _ in range(_HOPS):
         mark = mark_of(place)
         if mark is None or mark.state == "leaving":

@@ -42,8 +42,8 @@ def lacking(book: Book, path: Path, want: Want) -> int:
 
 
 def raising(book: Book, path: Path, want: Want, amount: int) -> Raise:
-    """Return the amounts to add to each lease: the lease with the least room gets the whole amount, the others as much
-    as they need to leave the same room."""
+    """Return how an amount is added. The lease with the least room gets the whole amount, the others as much as they
+    need to leave the same room. Each lease above sets the amount aside for the one below it."""
     adds: list[list[Any]] = []
     takes: list[list[Any]] = []
     room, lacks = want.amount + amount - lacking(book, path, want), 0

@@ -27,7 +27,7 @@ _getter_at: Final = cast("Callable[[int, str], object]", type(vars(_Single)["fie
 
 
 class FieldTuple(tuple[Any, ...]):
-    """What every named tuple can do."""
+    """The methods of every named tuple."""
 
     __slots__ = ()
     _fields = cast("tuple[str, ...]", ())
@@ -60,7 +60,7 @@ class FieldTuple(tuple[Any, ...]):
 
 @cache
 def _constructor_of(number: int) -> FunctionType:
-    """Return the constructor of a tuple with so many fields."""
+    """Return the constructor of a tuple with this number of fields."""
     arguments = "".join(f"f{one}, " for one in range(number))
     return eval(f"lambda _cls, {arguments}: _new(_cls, ({arguments}))", {"_new": _new})  # noqa: S307
 
@@ -149,7 +149,8 @@ def _frozen(kind: type) -> type:
 
 
 def _initializer(kind: type) -> FunctionType:
-    """Return the `__init__` of a frozen dataclass, which sets the fields and calls `__post_init__`."""
+    """Return the `__init__` of a frozen dataclass, which sets the fields and calls `__post_init__` if the class has
+    one."""
     arguments, lines = ["self"], [""]
     names: dict[str, Any] = {"_set": object.__setattr__, "_unset": MISSING, "__name__": kind.__module__}
     for field in dataclasses.fields(kind):

@@ -60,7 +60,7 @@ class ModelFailure(NamedTuple):
     """The failure of one model request. `status` is the HTTP status, `code` the provider's error code, `retry_after`
     the pause that the provider asks for, in microseconds. `sent` is false if the request never left. `said` is the
     provider's message, or the address that did not answer; it is for people to read, and no rule depends on it.
-    `usage` is known if the provider counted an answer that is of no use."""
+    `usage` is set if the provider reported the usage of an empty answer."""
 
     kind: FailureKind
     status: int | None = None
@@ -83,7 +83,8 @@ def kind_of(status: int, code: str = "") -> FailureKind:
 
 def charged(failure: ModelFailure) -> Literal["nothing", "whole"]:
     """Return how much of the hold is charged: nothing if the request was not sent or was answered with an error; the
-    whole hold if it was sent and its cost is unknown. A request with known usage costs just that."""
+    whole hold if it was sent and its cost is unknown. `usage` is ignored here: if it is known, the caller charges its
+    cost instead."""
     return "whole" if failure.sent and failure.kind in _UNANSWERED else "nothing"
 
 

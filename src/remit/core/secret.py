@@ -122,8 +122,8 @@ class Redaction:
 
 
 def _beginning(secret: str, text: str) -> int:
-    """Return the position from which the end of a text may be the beginning of a secret, or the length of the text if
-    there is none."""
+    """Return the position from which the end of a text is the beginning of a secret, but not the whole secret. Return
+    the length of the text if there is none."""
     at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
     while at >= 0:
         if secret.startswith(text[at:]):

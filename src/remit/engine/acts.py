@@ -137,8 +137,8 @@ def _rests(breaker: Breaker) -> bool:
 
 
 async def withdraw(ground: Ground, agent: str, count_workers: Callable[[View, str], int], act: Act) -> None:
-    """Remove the card of an agent that no worker has. Raise `Conflict` if the card is still needed; `count_workers`
-    returns how many workers have the agent."""
+    """Remove the card of an agent that no worker has. Raise `NotFound` if there is no such card, `Conflict` if a worker
+    has the agent or the card is still needed. `count_workers` returns how many workers have the agent."""
     name = canonical(agent)
 
     def decide(view: View) -> Decision[None]:

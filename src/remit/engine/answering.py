@@ -66,7 +66,7 @@ _FIELDS: Final = tuple(one.name for one in fields(Inquiry))
 
 
 class QuestionDesk(NamedTuple):
-    """Delivers the questions of a workspace as they are asked. `look` is the longest poll interval."""
+    """Delivers the questions of a workspace as they are asked. `look` is the longest poll interval, in seconds."""
 
     services: Services
     look: float

@@ -487,8 +487,8 @@ def not_writable(holder: str, what: str) -> Refused:
 async def only_seen(
     parts: Iterable[Scope], sees: SeesEntry, fetch: Callable[[list[Scope]], Awaitable[list[Entry]]]
 ) -> list[Entry]:
-    """Return the visible entries of these scopes. `fetch` returns one page. If only other versions of an entry are
-    visible than the current one, fetch the page again without that entry, so that the page is still full."""
+    """Return the visible entries of these scopes. `fetch` returns one page. If the page has an entry whose current
+    version is not visible, fetch it again without that entry, so that the page is still full."""
     places = [*dict.fromkeys(one.address for one in parts)]  # each once: several versions of an entry may be visible
     while True:
         found = await fetch(places)

@@ -25,8 +25,8 @@ class AnswerUnderWay(Protocol):
 class Ears:
     """The listeners to streamed text of models in this process, and the answers that are being streamed.
 
-    A listener that joins in the middle of an answer first gets the text so far. Answers are streamed while there is a
-    listener, and shortly after the last one has left, because it may come back.
+    A listener that joins in the middle of an answer first gets the text so far. An answer is streamed if there
+    is a listener when it begins, or if the last one has left shortly before, because it may come back.
     """
 
     __slots__ = ("_ticks", "_until", "awake", "hearing", "lock", "speeches")

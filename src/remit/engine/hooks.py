@@ -41,7 +41,7 @@ class Hooks(NamedTuple):
 
     async def push(self, task: str, run: str, url: str, kinds: str, by: str) -> tuple[Hook, list[str]]:
         """Add a hook that is sent the events of one task. Return it, and the hooks of ended tasks that were removed to
-        make room."""
+        make room. Raise `Conflict` if there is no room."""
         now = self.ground.clock.now()
         made = Hook(self.ground.ids.new(), url, kinds, run, 1, None, by, now, 0, 0, task)
 

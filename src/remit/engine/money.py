@@ -93,7 +93,8 @@ class GetsMoney(Protocol):
         ...
 
     async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
-        """Ask a person for more money if the run can pay for only one more answer. Return whether the run got more."""
+        """Ask a person for more money for a run that can pay for only one more answer. Return whether the run got
+        more."""
         ...
 
 

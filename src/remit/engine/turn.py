@@ -569,8 +569,8 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         return await self._services.talking().talking.begin(self._live, begins, name)
 
     async def kept_answers(self) -> list[KeptAnswer]:
-        """Return the model requests and the answers of earlier attempts of this turn, the oldest first. A request
-        without an answer has an empty text. In the first attempt, the list is empty."""
+        """Return the model requests and the answers of earlier attempts of this turn, the oldest first. If a request
+        was not answered, the text of its answer is empty. In the first attempt, the list is empty."""
         self._live.must_be_at_work()
         return await self._services.talking().talking.kept(self._live)
 

@@ -60,7 +60,7 @@ class Contents(Protocol):
         ...
 
     def stored(self) -> Iterator[Kept]:
-        """Yield the digests of all stored contents, with their sizes on disk."""
+        """Yield the digests of all stored contents, with the number of bytes that are stored of each."""
         ...
 
     def unfinished(self) -> int:

@@ -204,8 +204,9 @@ class SeveralDatabases:
             )
 
     def sought(self, workspace: str) -> str:
-        """Return the database of a workspace that the home does not know: the one that has its events, or else the one
-        that the hash of its name selects."""
+        """Return the database of a workspace that the home does not know: the one that has its events, or else one that
+        a move has marked, or else the one that the hash of its name selects. Raise `Conflict` if several have its
+        events and no move explains that."""
         marks = {name: self._mark(name, workspace) for name in self.members}
         found = [name for name, member in self.members.items() if member.has(workspace)]
         live = [name for name in found if marks[name] is None]

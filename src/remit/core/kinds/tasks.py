@@ -256,7 +256,7 @@ class EndData(TurnData, Closes, total=False):
 
 
 class Cancelling(TypedDict):
-    """The data of `task.cancelling`: the reason, and the person who cancels the task."""
+    """The data of `task.cancelling`: the reason, and the person who cancels the task, if one does."""
 
     why: str
     by: NotRequired[str]
@@ -331,7 +331,8 @@ class QueuedAgain(Requeued, total=False):
 
 
 class Retrying(Requeued, total=False):
-    """The data of `task.retrying`: the error of the failed attempt."""
+    """The data of `task.retrying`: the error of the failed attempt. `spared` failures do not count for the circuit
+    breaker."""
 
     error: str
     type: str

@@ -82,7 +82,8 @@ def team_planned(remit: Remit, data: dict[str, Json], now: int) -> Unsealed:
 
 
 class StepEnded(TypedDict):
-    """The data of `step.ended`: the step, its final state, and the reason if it did not complete."""
+    """The data of `step.ended`: a step that ended without a task that says so. `state` is "failed" or "skipped", and
+    `reason` says why."""
 
     step: str
     state: Literal["completed", "failed", "skipped", "running", "waiting"]
@@ -96,8 +97,9 @@ def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Un
 
 
 class BreakerSet(TypedDict):
-    """The data of `breaker.set`: the new state of an agent's circuit breaker, its failures in a row, until when it is
-    open, the task that probes it, and the reason."""
+    """The data of `breaker.set`: the new state of an agent's circuit breaker, its failures in a row, and the reason.
+    `until` is the end of the cooldown, or the time when the probe expires. `probe` is the id of the probing task, and
+    `by` the person who set the breaker, if one did."""
 
     name: str
     state: Literal["closed", "open", "half-open"]
@@ -312,7 +314,8 @@ def hook_added(hook: Hook, now: int) -> Unsealed:
 
 
 class HookRemoved(TypedDict):
-    """The data of `hook.removed`: the id of the hook, and the person who removed it."""
+    """The data of `hook.removed`: the id of the hook, and who removed it: a person, or the client whose push
+    notification took its place."""
 
     hook: str
     by: str

@@ -162,8 +162,9 @@ class Conductor:
         return self._counts(live, ending)
 
     def _stopped(self, live: LiveTask, ending: Ending | None) -> Ending:
-        """Return the ending of a task that was cancelled, failed by its runtime, released to the queue, or timed out.
-        `ending` is that of its agent; it counts only if the task was released after it had completed."""
+        """Return the ending of a task that was cancelled, stopped as failed (for example, because a function of the
+        owner raised), released to the queue, or timed out. `ending` is that of its agent; it is used only if the task
+        was released and the agent has completed."""
         life, last = live.life, self.alive.latest(live).remit
         if life.stop == "cancelled":
             return endings.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)

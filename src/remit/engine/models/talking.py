@@ -259,7 +259,7 @@ class KeptTalk:
 
 def _kept(models: Models, live: LiveTask, kept: dict[str, Any]) -> KeptAnswer:
     """Return a recorded request with its answer. If there was no answer, return the tool results that the request was
-    to send."""
+    to send, with an empty answer."""
     return models.kept(live, kept) if "text" in kept else KeptAnswer(kept["told"], ModelAnswer("", "", None))
 
 
@@ -308,7 +308,7 @@ class LostTalks(NamedTuple):
 
     async def find(self, live: LiveTask) -> Failed | None:
         """Count how often the conversation of this turn has started. Return an error if a conversation is recorded and
-        the agent does not record its conversations any more."""
+        the turns of the agent are no longer conversations with a model."""
         operations = live.operations
 
         def look(view: View) -> tuple[int, Earlier | None, dict[str, Any] | None]:
@@ -412,7 +412,7 @@ def _recorded_place(operations: Operations, what: str, generation: int) -> str:
 def _left_over(view: View, operations: Operations, generation: int) -> dict[str, Any] | None:
     """Return the first answer of a framework's conversation of which this attempt has not used every recorded answer,
     or None. Only the turn's own and named conversations count. Others are identified by their beginning, so a later
-    attempt need not repeat them."""
+    attempt need not repeat them, nor those that a function started itself."""
     place = f"{_recorded_place(operations, 'models', generation)}talk/"
     for event in view.done_under(place):
         name, _, number = (event.op or "").removeprefix(place).rpartition("/")

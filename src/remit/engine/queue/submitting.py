@@ -366,7 +366,8 @@ def queued_of(ground: Ground, request: Request) -> Queued:
 
 
 def begun_of(request: Request, until: int, lineage: Lineage | None, admitted: Admitted, worker: str = "") -> Begun:
-    """Return the facts of an admitted task for its first event. `worker` runs it at once."""
+    """Return the facts of an admitted task for its first event. `worker` is the process that runs it at once; "" if it
+    is queued."""
     submission = request.submission
     lead = submission.lead
     begun = Begun(

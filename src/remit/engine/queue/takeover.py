@@ -88,8 +88,9 @@ def why_dead(record: Record, most: int) -> str:
 
 
 def all_left_behind(view: View, held: Sequence[Record], now: int, *, died: bool) -> list[list[Unsealed]]:
-    """Return the events that release the tasks of a dead or stopped process, except tasks that wait for others to stop.
-    If the process is only stopped and did not die, no task counts as a suspect."""
+    """Return the events that requeue, fence or end the tasks of a dead or stopped process; none for a task that waits
+    for others to stop. If the process is only stopped and did not die, no task is blamed: each requeued task
+    gets its attempt back."""
     ending: set[str] = set()
     to_blame = blamed(held) if died else ""
     # Subtasks first.

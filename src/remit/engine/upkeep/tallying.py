@@ -1,9 +1,9 @@
 """Statistics of the journal, stored by hour and day, so that a query does not read all events.
 
-Writing an event counts nothing. Workers add a slice of events every minute, queries add the events that are missing,
-and pruning adds the events that it is about to delete. A slice is counted outside of any transaction, and written
-unless another process was faster: the statistics record the last event that they include. They can be deleted and
-computed again.
+Writing an event counts nothing. Workers add a slice of events every minute and queries add the missing events, both
+only if there are enough of them; pruning adds the events that it is about to delete. A slice is counted outside of any
+transaction, and written unless another process was faster: the statistics record the last event that they include. They
+can be deleted and computed again.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class _Slice(NamedTuple):
 
 
 class Tallying:
-    """Updates the statistics every minute, in a worker."""
+    """Updates the statistics in a worker, every minute if there are enough new events."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._next = ground.clock.ticks() + EVERY  # a short-lived process never does
 
     async def tidy(self) -> None:
-        """Add a slice of events to the statistics if a minute has passed since the last, or at once if that slice was
-        full."""
+        """Add a slice of events to the statistics if a minute has passed since the last try, or at once if that slice
+        was full. Fewer than `ENOUGH` events wait."""
         now = self._ground.clock.ticks()
         if now < self._next:
             return
@@ -91,7 +91,7 @@ async def _written(store: Store, found: _Slice) -> int:
 
 
 async def roll_up_all(store: Store, least: int = 1) -> None:
-    """Add all events of the journal that are missing in the statistics."""
+    """Add all events of the journal that are missing in the statistics, unless fewer than `least` are missing."""
     while await roll_up(store, least) >= SLICE:  # a full slice: there may be more
         pass
 
@@ -105,8 +105,9 @@ async def keep_figures(store: Store) -> None:
 
 
 async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
-    """Return the statistics of a window, of one agent or of all. Add missing events first. If the store is read-only,
-    count them on each call."""
+    """Return the statistics of a window, of one agent or of all. If at least `ENOUGH` events are missing, add them
+    first. Events that are still missing, or cannot be added because the store is read-only, are counted on each
+    call."""
     await _catch_up(store)
     return await store.browse(lambda view: _asked(view, window, agent))
 

@@ -258,7 +258,7 @@ class Notices:
             self._rest()
 
     def offer(self, line: PostgresWords) -> None:
-        """Send the streamed text of these models while other processes listen."""
+        """Send the streamed text of this line's models while other processes listen."""
         name = line.name
         self._lines[name] = ref(line, lambda _: self._lines.pop(name, None) and None)
 

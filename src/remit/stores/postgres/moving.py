@@ -15,8 +15,8 @@ from remit.stores.postgres.address import STATEMENTS, Address, Connection, diges
 
 
 class PostgresEnd:
-    """A separate connection for a move. If row-level security confines its user, each transaction names its
-    workspace."""
+    """A separate connection for a move. Each transaction names its workspace, because row-level security may confine
+    the user."""
 
     def __init__(self, address: Address, patience: float) -> None:
         self._address = address

@@ -26,7 +26,8 @@ _APPEND: Final = query("append").sql
 
 
 def connect(where: str, looks: str = "") -> sqlite3.Connection:
-    """Open a connection that begins and commits only explicitly. With `looks`, open an absolute path as it says."""
+    """Open a connection that begins and commits only explicitly. `looks` are the parameters of SQLite's URI for a
+    read-only store; with them, `where` must be an absolute path."""
     address = f"{Path(where).as_uri()}?{looks}" if looks else where
     try:
         # Two threads use the writing connection, never at the same time: the loop's for SQL, the committer's for

@@ -1,5 +1,5 @@
-"""The contents of artifacts next to a SQLite file: one file each, named by its digest, in a folder that only its owner
-can read."""
+"""The contents of artifacts next to a SQLite file: one file each, named by its digest, in a folder that remit
+creates for its owner only."""
 
 import hashlib
 import os

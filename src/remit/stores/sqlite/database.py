@@ -183,8 +183,8 @@ class Polling:
         return found
 
     def _notice_company(self, workspace: str, head: int) -> None:
-        """Decide whether another process has written an event. Wait until the next poll for that, because an event of
-        this process can be in the file before this process is notified of it."""
+        """Decide whether another process has written an event. The next poll calls this, not the one that found the
+        event, because an event of this process can be in the file before this process is notified of it."""
         self._suspect = None
         if self._written.get(workspace, 0) < head:
             self._has_company, self._quick = True, QUICK_LOOKS + 1

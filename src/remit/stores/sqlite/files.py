@@ -81,8 +81,8 @@ def prepare(path: Path, *, create: bool) -> None:
 
 def looks_at(path: Path) -> str:
     """Return the parameters with which SQLite opens a store that is read-only for this user, or "" for one that can be
-    written. If a read-only store has no write-ahead log, SQLite is told that it does not change, because SQLite could
-    not create the files that report changes."""
+    written. If a read-only store has neither a -wal nor a -shm file, SQLite is told that it does not change, because
+    SQLite could not create these files."""
     if not _is_read_only(path):
         return ""
     return "mode=ro" if identity(f"{path}-wal") or identity(f"{path}-shm") else "mode=ro&immutable=1"

@@ -40,7 +40,7 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
 
 
 def must_be_newest(connection: sqlite3.Connection, where: str) -> None:
-    """Raise if a store that can only be looked at has another schema than this remit."""
+    """Raise `StoreError` if a read-only store has another schema than this remit."""
     version = recognised(connection, where)
     if version != newest():
         raise StoreError(
