@@ -67,8 +67,8 @@ class Hooks(NamedTuple):
         return (await act.perform(self.ground, ActContent("hooks.remove", hook), decide)).answer
 
     async def rotate(self, hook: str, act: Act = ONCE) -> Hook:
-        """Give a hook a new secret, and return the hook. For 24 hours, deliveries are signed with the old secret
-        too."""
+        """Give a hook a new secret, and return the hook. For 24 hours, deliveries are signed with the old secret too.
+        Raise `NotFound` if there is no such hook."""
 
         def decide(view: View) -> Decision[list[Json]]:
             now = self.ground.clock.now()

@@ -401,7 +401,8 @@ class PeopleServices(NamedTuple):
 
 
 class PeopleVerbs:
-    """Asking people. While a task waits for a person, it holds no slot and its timeout is suspended."""
+    """Asking people. While a task waits for a person, it holds no slot and its timeout is suspended. A deadline that a
+    caller set still applies."""
 
     _live: LiveTask
     _people: PeopleServices

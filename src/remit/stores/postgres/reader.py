@@ -148,8 +148,8 @@ class Reader:
         return self._retried(use, _LONG if self._long else 1, asker)
 
     def _retried(self, use: Callable[[Connection], T], longer: int = 1, asker: "_Asker | None" = None) -> T:
-        """Use a connection, and another if that one is lost; `longer` is a factor on the timeout, for slow
-        statements. While no connection is free, stop as soon as the asker has gone."""
+        """Use a connection, and another if that one is lost; `longer` is a factor on the timeout, for slow statements.
+        While no connection is free, look every half second whether the asker has gone, and raise `StoreError` then."""
         until = free_by = time.monotonic() + self._patience
         while True:
             self._must_be_open()
