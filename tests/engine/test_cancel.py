@@ -387,7 +387,7 @@ async def test_a_handle_kept_after_its_turn_cancels_and_retries_nothing(rt: Runt
     rt.add(Card("stuck"), stay)
     await rt.run("lead", "go")
     for verb in (kept[0].cancel, kept[0].retry, kept[0].wait, kept[0].status):
-        with pytest.raises(Refused, match="is over"):
+        with pytest.raises(Refused, match="has ended"):
             await verb()
     assert (await rt.workspace.tasks.get(kept[0].id).status()).state in ("pending", "running")
     await sound(rt)

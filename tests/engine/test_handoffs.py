@@ -209,9 +209,9 @@ async def test_who_has_handed_a_task_over_can_do_nothing_more_in_its_name(rt: Ru
 
     @rt.agent
     async def second(turn: Turn) -> str:
-        with pytest.raises(Refused, match="is over"):
+        with pytest.raises(Refused, match="has ended"):
             await kept[0].delegate("third", "x")
-        with pytest.raises(Refused, match="is over"):
+        with pytest.raises(Refused, match="has ended"):
             await kept[0].context.get("a", "b")
         return "alone"
 

@@ -94,7 +94,7 @@ async def test_a_call_says_how_much_and_what_for(rt: Runtime):
         for wrong in ({}, {"why": "x"}, {"amount": 1, "why": "x"}, {"amount": "$0", "why": "x"}, {"amount": "$1"}):
             with pytest.raises(BadInput):
                 turn.paid_call(**wrong)
-        with pytest.raises(BadInput, match="one of the two"):
+        with pytest.raises(BadInput, match="either the maximum cost of the call or the usage"):
             turn.paid_call("$1", why="x", usage=Usage(1, 1))
         for amount in (1, True, "1", "-$1", 0, None):
             with pytest.raises(BadInput):

@@ -200,7 +200,7 @@ async def test_a_turn_that_is_over_reports_nothing(rt: Runtime):
         kept.append(turn)
 
     await rt.run("a", "x")
-    with pytest.raises(Refused, match="is over"):
+    with pytest.raises(Refused, match="has ended"):
         kept[0].progress("late")
 
 

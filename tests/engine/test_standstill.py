@@ -249,7 +249,7 @@ async def test_a_clock_that_is_behind_the_journal_is_refused_until_it_is_set(on_
 async def test_a_clock_that_differs_from_the_servers_is_refused(address: str, wrong: int):
     with team(as_url(address), clock=Shifted(wrong)) as rt:
         rt.add(Card("coder"), echo)
-        with pytest.raises(StoreError, match=r"the server's clock says .*: set the clock, or set REMIT_CHECK_CLOCK=no"):
+        with pytest.raises(StoreError, match=r"the server's clock says .*set REMIT_CHECK_CLOCK=no"):
             await rt.submit("coder", "y")
         assert await rt.workspace.tasks.list() == []
     with team(as_url(address), clock=Shifted(wrong / 10)) as rt:

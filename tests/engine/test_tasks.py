@@ -310,10 +310,10 @@ async def test_a_turn_kept_after_its_end_cannot_act(rt: Runtime):
 
     rt.add(Card("coder"), echo)
     await rt.run("lead", "go")
-    with pytest.raises(remit.Refused, match="is over"):
+    with pytest.raises(remit.Refused, match="has ended"):
         await kept[0].delegate("coder", "late")
-    with pytest.raises(remit.Refused, match="is over"):
+    with pytest.raises(remit.Refused, match="has ended"):
         await kept[0].context.set("a", "b", "late")
-    with pytest.raises(remit.Refused, match="is over"):
+    with pytest.raises(remit.Refused, match="has ended"):
         await kept[0].send("coder", "late")
     assert [event.kind for event in await rt.workspace.journal.history()] == ["task.started", "task.completed"]

@@ -133,5 +133,5 @@ async def test_a_turn_kept_after_its_end_uses_nothing(rt: Runtime):
         kept.append(turn)
 
     await rt.run("lead", "go")
-    with pytest.raises(Refused, match="is over"):
+    with pytest.raises(Refused, match="has ended"):
         await kept[0].report_tokens(1)

@@ -229,7 +229,7 @@ def test_a_schema_of_another_program_is_refused(new_address):
 
 def test_a_store_is_not_made_where_none_is_wanted(new_address):
     address = new_address(empty=True)
-    with pytest.raises(NotFound, match="there is no store"):
+    with pytest.raises(NotFound, match="no tables of this version"):
         PostgresDatabase(address, migrate=False)
     assert rows(address, "SELECT to_regnamespace('remit') IS NULL") == [(True,)]
 
@@ -415,7 +415,7 @@ async def test_a_server_that_stays_away_is_told_and_found_again_later(
 @pytest.mark.rule("postgres.hung")
 @pytest.mark.parametrize("asks", ["writes", "reads"])
 async def test_a_server_that_neither_answers_nor_hangs_up_is_given_up(opened: Open, proxy: Proxy, asks: str):
-    store = opened(proxy.address, patience=0.5).store("w")
+    store = opened(proxy.address, patience=2).store("w")
     await store.tx("first", adding)
     assert await value_of(store, "notes", "total") == 1
     proxy.stall()
