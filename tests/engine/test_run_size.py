@@ -89,7 +89,9 @@ async def test_an_owner_may_allow_more_and_a_caller_only_less():
 
 
 @pytest.mark.rule("run.sends")
-@pytest.mark.parametrize(("most", "parts", "told"), [(100, 100, ""), (100, 101, "this one has 101"), (3, 4, "this one has 4")])
+@pytest.mark.parametrize(
+    ("most", "parts", "told"), [(100, 100, ""), (100, 101, "this one has 101"), (3, 4, "this one has 4")]
+)
 async def test_a_command_that_goes_to_too_many_at_once_leaves_the_holder_in_charge(most: int, parts: int, told: str):
     with team(max_parallel_parts=most) as rt:
 
