@@ -341,10 +341,11 @@ def test_a_worker_says_how_many_tasks_it_takes():
         number: str
         concurrency: int
         seen_at: int = 0
+        agents: tuple[str, ...] = ()
 
     told = {"id": "w1", "process": "4711", "concurrency": 8}
-    assert wire.worker(Peer("w1", "4711", 8)) == {**told, "seen_at": None}
-    assert wire.worker(Peer("w1", "4711", 8, 5)) == {**told, "seen_at": 5}
+    assert wire.worker(Peer("w1", "4711", 8)) == {**told, "seen_at": None, "agents": []}
+    assert wire.worker(Peer("w1", "4711", 8, 5, ("coder",))) == {**told, "seen_at": 5, "agents": ["coder"]}
 
 
 # --- anything with named fields ----------------------------------------------------------------

@@ -93,8 +93,7 @@ class GetsMoney(Protocol):
         ...
 
     async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
-        """Ask a person for more money for a run that can pay for only one more answer. Return whether the run got
-        more."""
+        """Ask a person for more money for a run that can pay one more answer only. Return whether it got more."""
         ...
 
 
