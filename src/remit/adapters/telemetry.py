@@ -67,7 +67,7 @@ class EndedTask(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """The number of attempts at the task."""
+        """The number of times that an agent started to work on the task."""
         return sum(event.kind in ("task.started", "task.claimed") for event in self.events)
 
 
@@ -87,12 +87,12 @@ class Observer(Protocol):
         ...
 
     def dropped(self, number: int) -> None:
-        """Count events that were dropped because the observers were too slow."""
+        """Count calls of `committed`, `called` and `ended` that were dropped because the observers were too slow."""
         ...
 
     def rest(self) -> None:
-        """Pass on collected data. The telemetry thread calls this when its queue is empty, and after every thousand
-        events."""
+        """Pass on collected data. The telemetry thread calls this when its queue is empty, after every thousand calls
+        of the other methods, and when calls were dropped."""
         ...
 
 

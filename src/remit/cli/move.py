@@ -25,8 +25,8 @@ def move(
 
     Other workspaces are not affected. This one can be read meanwhile; writes wait for the end of the move, or are
     refused with an error that names it. If a worker was started with both databases, its running tasks continue in the
-    new one; otherwise another worker takes them over. If the command is killed, run it again. To undo an unfinished
-    move, run it again with `--to` the database that the workspace is in.
+    new one; otherwise another worker takes them over. If the command is killed, run it again: it continues or starts
+    over. To undo an unfinished move, run it again with `--to` the database that the workspace is in.
 
     Parameters
     ----------

@@ -152,7 +152,8 @@ async def _look(workspace: Workspace, which: TaskFilter, parent: str) -> tuple[T
 
 
 def without_worker(records: Iterable[Record], crew: Crew) -> str:
-    """Return a sentence about pending tasks for agents that no worker has, or ""."""
+    """Return a sentence about pending tasks for agents that no worker has, or "" if there are none or no worker
+    runs."""
     agents = {record.holder for record in records if record.state == "pending"} - {STAND_IN}
     if not agents or not any(worker.concurrency for worker in crew.workers):
         return ""

@@ -279,7 +279,8 @@ class Follower:
 
     async def _push(self, turn: TurnLike, hook: Hook) -> str:
         """Send the present state of an A2A task to an address. Delete the address afterwards if the task has ended, its
-        access key is no longer valid, or it cannot be reached."""
+        access key is no longer valid, requests to it are forbidden, or it answers 410 (Gone). Other failures are
+        retried."""
         pushes = Pushes(self._opening)
         target = await pushes.target(hook)
         try:

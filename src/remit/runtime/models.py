@@ -206,8 +206,8 @@ def tool_name(tool: object) -> str:
 
 def model_agent(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any = None) -> Registered:
     """Return an agent whose turns are answered by a model. `about` has the keywords of `rt.add`, `shelf` the tools that
-    they name, `prompt` replaces the function that writes the prompt. A scripted model answers for itself; any other
-    model needs `remit[llm]`."""
+    they name, `prompt` replaces the function that writes the prompt. A model with the method `answering`, such as a
+    script without a framework, answers for itself; any other model needs `remit[llm]`."""
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
     card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools), shelf.names)

@@ -1,7 +1,7 @@
-"""Push notifications for clients of A2A: for a task, the address that is sent its events, and the credentials for it.
+"""Push notifications for clients of A2A: for a task, the address that is sent its state, and the credentials for it.
 
 Each address is a hook of the workspace, so its deliveries are tasks that are retried for a day. The credentials and the
-access key of the client are stored like a provider key: encrypted, outside the journal.
+id of the client's access key are stored like a provider key: encrypted, outside the journal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_OF_TASK: Final = 10  # addresses of one task
 
 
 class PushTarget(NamedTuple):
-    """An address that is sent the events of a task. `name` is the client's name for it. `scheme` and `credentials` make
+    """An address that is sent the state of a task. `name` is the client's name for it. `scheme` and `credentials` make
     the Authorization header, and `token` lets the client recognize the request. `agent` is the agent that the client
     gave the task. `access` is the id of the client's key, `by` its name in the journal, and `approves` whether it may
     approve."""
@@ -42,7 +42,7 @@ class PushTarget(NamedTuple):
 
 
 class Pushes:
-    """The push notifications of a workspace: addresses that are sent the events of one task each."""
+    """The push notifications of a workspace: addresses that are sent the state of one task each."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
@@ -58,9 +58,9 @@ class Pushes:
         return True
 
     async def set(self, task: str, run: str, target: PushTarget, *, now: bool = False) -> PushTarget:
-        """Send the events of a task to an address from now on; with `now`, also send its present state. An address of
-        the same name is replaced. Raise `BadInput` if requests to the address are forbidden, or if the task has too
-        many addresses."""
+        """Send the state of a task to an address when the task starts, asks a question or ends; with `now`, also send
+        it at once. An address of the same name is replaced. Raise `BadInput` if requests to the address are forbidden,
+        or if the task has too many addresses."""
         client().check(target.url)
         others = await self._of(task)
         same = [hook for hook, one in others if one.name == target.name]
@@ -77,11 +77,11 @@ class Pushes:
         return target
 
     async def list(self, task: str) -> list[PushTarget]:
-        """Return the addresses that are sent the events of a task, the oldest first."""
+        """Return the addresses that are sent the state of a task, the oldest first."""
         return [target for _, target in await self._of(task)]
 
     async def remove(self, task: str, name: str) -> bool:
-        """Stop sending events of a task to the address of this name. Return whether there was one."""
+        """Stop sending the state of a task to the address of this name. Return whether there was one."""
         found = [hook for hook, one in await self._of(task) if one.name == name]
         for hook in found:
             await self.drop(hook.id)

@@ -368,8 +368,8 @@ class Feeds:
         words: bool = False,
     ) -> AsyncGenerator[StreamReader]:
         """Return a reader of the events after this one, or from now on; with `words`, also of the streamed text of
-        models in this process. Raise `Conflict` if there is no such event yet, and `TooMany` if the workspace has too
-        many readers."""
+        models: in this process, and on PostgreSQL also in others. Raise `Conflict` if there is no such event yet, and
+        `TooMany` if the workspace has too many readers."""
         async with self._starting:
             feed = await self._feed(workspace)
             reader = StreamReader(feed, feed.head if after is None else after, wanted, access)

@@ -12,7 +12,7 @@ from remit.core.values import SESSION_LIMIT
 from remit.runtime.tasks import Status
 from remit.runtime.workspace import Workspace
 
-CONTEXT: Final = "a2a.context"  # the metadata of a run whose context is too long for the name of a session
+CONTEXT: Final = "a2a.context"  # the metadata of a run whose context does not fit the name of a session
 MESSAGE: Final = "a2a.message"  # the metadata of a run: the id of the message that began it
 _PREFIX: Final = "a2a-"
 _SHORT: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
@@ -50,17 +50,18 @@ class A2ACall(NamedTuple):
         return f"{_PREFIX}{self.caller.access or 'token'}-"
 
     def session_of(self, context: str) -> str:
-        """Return the session of a context: its name, or a digest of it if that is too long for a session."""
+        """Return the session of a context: the prefix and its name, or a digest if the name does not fit a session."""
         if self.is_long(context):
             context = f"{_DIGEST}{sha256(context.encode()).hexdigest()[:_DIGITS]}"
         return f"{self.sessions}{context}"
 
     def is_long(self, context: str) -> bool:
-        """Whether the name of a context cannot be that of a session."""
+        """Whether the name of a context does not fit a session: it is too long, or has other characters."""
         return not _SHORT.fullmatch(context) or len(self.sessions) + len(context) > SESSION_LIMIT
 
     def context_of(self, status: Status) -> str:
-        """Return the A2A context of a task: the name of its session without the prefix of the access key."""
+        """Return the A2A context of a task: the name of its session without the prefix of the access key, or the
+        recorded name if the session has a digest of it."""
         name = status.session.removeprefix(self.sessions)
         return str(status.meta.get(CONTEXT, name)) if name.startswith(_DIGEST) else name
 

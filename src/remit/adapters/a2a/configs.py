@@ -20,8 +20,9 @@ _ADDRESS: Final = "the address cannot be used: it is https, on a public host wit
 
 
 def check_config(call: A2ACall, config: TaskPushNotificationConfig) -> PushTarget:
-    """Return the address and the credentials of a configuration. Raise `InvalidParamsError` if a part of it is not
-    valid, `PushNotificationNotSupportedError` if this server cannot store credentials."""
+    """Return the address and the credentials of a configuration. Raise `InvalidParamsError` if its id, scheme, token
+    or credentials are not valid, `PushNotificationNotSupportedError` if this server cannot store credentials. The
+    address is not checked here."""
     if not _pushes(call).are_possible:
         raise PushNotificationNotSupportedError
     name, auth = config.id or token_hex(8), config.authentication
@@ -39,7 +40,8 @@ def check_config(call: A2ACall, config: TaskPushNotificationConfig) -> PushTarge
 async def set_config(
     call: A2ACall, status: Status, config: TaskPushNotificationConfig, *, now: bool = False
 ) -> TaskPushNotificationConfig:
-    """Send the events of a task to the client's address from now on; with `now`, also send its present state."""
+    """Send the state of a task to the client's address when the task starts, asks a question or ends; with `now`, also
+    send it at once. Raise `InvalidParamsError` if the configuration or its address is not valid."""
     target = check_config(call, config)
     try:
         return _shown(status, await _pushes(call).set(status.id, status.run, target, now=now))

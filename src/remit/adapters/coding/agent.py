@@ -45,7 +45,8 @@ class ProgramStart(NamedTuple):
 
 class ProgramSaid:
     """The output of a coding agent so far: its answer, its errors, and the tokens that it has counted itself. `ended`
-    is true once it has printed its result. `broken` is the reason why its session cannot be continued, if any."""
+    is true once it has printed its result. `broken` is the reason to stop the program before its end, such as no
+    connection to its team; "" if there is none."""
 
     def __init__(self) -> None:
         self.answer = ""
@@ -136,8 +137,8 @@ class CodingAgent:
     async def _run(
         self, turn: Any, start: ProgramStart, task: str, place: TaskPlace, said: ProgramSaid
     ) -> Finished | None:
-        """Run the program and return how it ended, or None if it was stopped because its session cannot be continued. A
-        program that hangs after its result is stopped; its result counts."""
+        """Run the program and return how it ended, or None if it was stopped because `said.broken` is set. A program
+        that hangs after its result is stopped; its result counts."""
         with anyio.CancelScope() as scope:
 
             def hear(line: dict[str, Any]) -> None:

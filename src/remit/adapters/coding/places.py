@@ -104,7 +104,8 @@ class TaskPlaces(NamedTuple):
 
 
 def state_folder() -> Path:
-    """Return the folder for the homes of tasks: remit/coding in `$XDG_STATE_HOME`, or in ~/.local/state."""
+    """Return the folder for the homes of tasks: remit/coding in `$XDG_STATE_HOME` if that is an absolute path,
+    otherwise in ~/.local/state. Raise `BadInput` if there is no home folder."""
     above = os.environ.get("XDG_STATE_HOME", "")
     try:
         folder = Path(above) if Path(above).is_absolute() else Path.home() / ".local" / "state"

@@ -128,7 +128,7 @@ class Upstreams:
 
     async def ready(self, attempt: ModelTry) -> Secret | None:
         """Return the key of a request if it comes from the environment, for redaction; None if it is the workspace's
-        own or none is needed. Raise `MissingKey` if the variable is not set."""
+        own, a placeholder, or not needed. Raise `MissingKey` if the variable is not set."""
         if attempt.secret is not None or not attempt.key or own_key(attempt):
             return None
         return self._places.opened(attempt.key)

@@ -184,8 +184,8 @@ def _before_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message
 async def _with_missed(
     talk: TalkLike, dialect: Dialect[Message, Answer], head: Sequence[Message], new: list[Message]
 ) -> list[Message]:
-    """Add recorded results of tool calls that the framework could not repeat: the tools are gone or take other
-    arguments now, so the framework does not have their results."""
+    """Add recorded results of tool calls in the last answer that the framework could not repeat: the tools are gone or
+    take other arguments now, so the framework does not have their results."""
     results: dict[str, Any] = {}
     for message in reversed(head):
         if not dialect.is_said(message):

@@ -28,7 +28,7 @@ Hop: TypeAlias = Node | Refusal | Stay
 
 
 class Stack(NamedTuple):
-    """Siblings, or turns of one task with different holders, folded into one tile."""
+    """Siblings, or the stays of one task with its holders, folded into one tile."""
 
     hidden: tuple[Hop, ...]
 
