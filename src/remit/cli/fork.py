@@ -44,7 +44,7 @@ def fork(
 
     The new run has everything that was recorded up to the event: remit repeats no finished task, model request, tool
     call or payment of that part. A worker runs the rest. The command lists the agents that had not finished at the
-    event: their code starts again and gets the recorded answers. A program has no recorded answers and starts over.
+    event: their code starts again and gets the recorded answers. A program runs again as a whole.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ class UnsentWords:
             self._loop.call_soon_threadsafe(self._add, chunk)
 
     def taken(self) -> Iterable[TextChunk]:
-        """Return the text to send, and clear it."""
+        """Return the text to send, and clear it. Return nothing while pieces are still being collected."""
         if self._timer is not None:
             return ()
         pieces, self._pieces = self._pieces, {}
