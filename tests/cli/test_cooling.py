@@ -29,7 +29,7 @@ def failed(folder: Path, monkeypatch: pytest.MonkeyPatch, *status: int) -> str:
             for number, _ in enumerate(status):
                 rt.model_agent(f"m{number}", f"openai-chat:{number}", keys=["A_KEY"], base_url=f"{server.url}/v1")
                 outcome = await rt.outcome(f"m{number}", "go", timeout=2)
-                assert "`remit cooling clear` ends it" in str(outcome.error)
+                assert "`remit cooling clear` ends them" in str(outcome.error)
             return f"openai@{server.url.removeprefix('http://')}"
 
     return asyncio.run(main())

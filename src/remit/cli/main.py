@@ -152,6 +152,11 @@ class KeptStream(io.TextIOWrapper):
     """A standard stream that an agent cannot close: `close` writes what is left. The command prints to it afterwards,
     and a worker prints about other tasks."""
 
+    def __init__(self, stream: io.TextIOWrapper) -> None:
+        how = (stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through)
+        super().__init__(os.fdopen(stream.fileno(), "wb", closefd=False), *how)
+        self._replaced = stream  # it would close the file at its end
+
     def close(self) -> None:
         if not self.buffer.closed:
             self.flush()
@@ -162,8 +167,7 @@ def _keep(stream: TextIO) -> TextIO:
     if type(stream) is not io.TextIOWrapper:
         return stream
     stream.flush()
-    how = (stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through)
-    return KeptStream(os.fdopen(os.dup(stream.fileno()), "wb"), *how)
+    return KeptStream(stream)
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
