@@ -12,6 +12,7 @@ import pytest
 from commands import command
 from remit import Runtime, Turn, Workspace
 from remit.core.events import Event
+from remit.core.placement import MoveMark
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict, Moved, Unauthorised
 from remit.ports import Beat, Span
@@ -21,7 +22,7 @@ from remit.server.auth import StoreDoorkeeper
 from remit.settings import Serving
 from remit.stores.moving import WorkspaceMove
 from remit.stores.opening import members_at
-from remit.stores.several import SeveralDatabases
+from remit.stores.several import SeveralDatabases, WorkspaceRoute
 from teams import echo, new_file
 
 pytestmark = pytest.mark.anyio
@@ -209,6 +210,35 @@ async def test_writes_wait_for_a_move_and_go_on_at_the_new_place(several: Severa
     source = Workspace(next(one for name, one in several.members.items() if name != move.target), "team")
     with pytest.raises(Moved, match=r"workspace 'team' was moved to .*\.db; open it there"):
         await source.context().set("notes", "key", 2)
+
+
+class EndsBetween(SeveralDatabases):
+    """Wait for the end of a move, once, between the look at where a workspace lives and the look at its mark there."""
+
+    def __init__(self, *files: str) -> None:
+        super().__init__(members_at(files, create=False), known_for=0)
+        self.has_looked, self.has_ended = threading.Event(), threading.Event()
+
+    def mark(self, route: WorkspaceRoute, within: float | None = None) -> MoveMark | None:
+        if self.has_looked.is_set():
+            return super().mark(route, within)
+        self.has_looked.set()
+        assert self.has_ended.wait(30)
+        return super().mark(route, 0)
+
+
+@pytest.mark.rule("move.live")
+async def test_a_write_follows_a_move_that_ends_while_it_looks(files: list[str]):
+    with closing(EndsBetween(*files[:2])) as several:
+        await run_one(several, "team")
+        workspace = Workspace(several, "team")
+        async with moving(several, "team", "compared") as move:
+            write = asyncio.create_task(workspace.context().set("notes", "key", 1))
+            assert await asyncio.to_thread(several.has_looked.wait, 30)
+            await move.end()
+            several.has_ended.set()
+            assert await write == 1
+        assert several.route("team").place == move.target
 
 
 @pytest.mark.rule("move.live")

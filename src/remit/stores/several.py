@@ -242,10 +242,12 @@ class SeveralDatabases:
                 mark = await to_thread.run_sync(self.mark, route, known_for)
                 if mark is None:
                     return
-                waits = moved(route.workspace, mark)
+                waits = moved(route.workspace, mark)  # it may have left since the place was looked up: look again
             except Moved as error:
+                if not error.retryable:
+                    raise
                 waits = error
-            if is_last or not waits.retryable:
+            if is_last:
                 raise waits
             await asyncio.sleep(_POLL)
 
