@@ -556,8 +556,8 @@ class Echoes:
         self._agents: dict[str, _Echo] = {}
 
     def times(self, agent: str, text: str) -> int:
-        """Return how often in a row the agent has repeated an answer, if `text` continues the latest text it was asked;
-        otherwise 0."""
+        """Return how often in a row the agent has repeated an answer. Return 0 unless `text` is the latest text that
+        the agent was asked, with more added to it."""
         echo = self._agents.get(canonical(agent), _SILENCE)
         return echo.times if echo.times and self._grows(echo, text) else 0
 

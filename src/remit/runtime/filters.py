@@ -80,8 +80,8 @@ class EventFilter(TypedDict, total=False):
 
 
 class HistoryFilter(EventFilter, total=False):
-    """Which existing events to read: with `latest` the last `limit` of them, otherwise the first; `before` is the `seq`
-    of the first event already seen."""
+    """Which existing events to read: with `latest` the last `limit` of them, otherwise the first; with `before` only
+    events with a smaller `seq`."""
 
     latest: bool
     before: int | None

@@ -108,7 +108,7 @@ def raising(error: Exception) -> Decide[Json]:
 
 
 def starting(*remits: Remit, at: int = NOW) -> Decide[Json]:
-    """Return a decision that starts tasks at once."""
+    """Return a decision that starts these tasks at once, without the queue."""
     return lambda _view: Decision(None, tuple(started(remit, at) for remit in remits))
 
 

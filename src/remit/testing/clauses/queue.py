@@ -211,8 +211,8 @@ async def what_is_late_is_found(database: Database) -> None:
 
 
 async def who_works_on_what_is_counted(database: Database) -> None:
-    """By worker. A waiting task does not count, unless it waits for a task that it delegated, which runs in its
-    slot."""
+    """The store counts the tasks that workers run. A waiting task does not count, unless it waits for a task that it
+    delegated, which runs in its slot."""
     store = database.store("one")
     root = first_remit("root", session="s", holder="helper")
     work = child_remit(root, "work", holder="helper")
