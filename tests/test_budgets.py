@@ -225,7 +225,7 @@ def test_the_walks_are_no_longer_than_the_page_on_design_says():
         for what in counted
         if getattr(walk, what) > getattr(WALKS[name], what)
     }
-    assert not longer
+    assert not longer, "(walked, allowed): save elsewhere on the way, or let only workspaces pay that use the change"
     assert walked.keys() == WALKS.keys()
     page = (ROOT / "docs" / "design.md").read_text()
     for name, walk in WALKS.items():

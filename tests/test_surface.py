@@ -306,7 +306,8 @@ def test_the_verbs_of_a_turn_are_there():
         "tools",
         "trust",
     }
-    assert {name for name in dir(remit.Turn) if not name.startswith("_")} == verbs
+    found = {name for name in dir(remit.Turn) if not name.startswith("_")}
+    assert found == verbs, "add a new method of a turn to this list, and to OF_TURN in tests/engine/test_bad_input.py"
 
 
 EXTRAS = (

@@ -130,7 +130,7 @@ def named(words: tuple[str, ...]) -> tuple[str, ...]:
 
 @pytest.mark.rule("screen.commands")
 def test_the_table_has_every_command():
-    assert {named(words) for words, _ in ROWS} == {path for path, _ in leaves()}
+    assert {named(words) for words, _ in ROWS} == {path for path, _ in leaves()}, "add a row to ROWS"
 
 
 def played(folder: Path, how: str, rows: list[tuple[str, ...]], **env: str) -> list[dict[str, Any]]:

@@ -628,6 +628,7 @@ TIGHT = Bounds(agents=["lead", "coder"], depth=1, handoffs=1, members=1, tasks=1
 
 @pytest.mark.rule("chain.order")
 def test_refusals_are_reported_in_this_order():
+    # A new guard of ORDER must refuse these facts too: add what it refuses to WRONG_IN_EVERY_WAY, and its rule below.
     said = rules_said(ORDER, remit_along("lead", "coder", within=TIGHT), "coder", WRONG_IN_EVERY_WAY)
 
     assert said == [

@@ -302,7 +302,8 @@ def test_taken_messages_are_told_by_their_ids():
 
 
 def test_every_kind_has_a_shape_a_maker_and_a_projection():
-    assert {event.kind for event in MADE} == set(kinds.SHAPES) == set(PROJECTION)
+    assert set(kinds.SHAPES) == set(PROJECTION), "add the kind to PROJECTION in core/projection.py"
+    assert {event.kind for event in MADE} == set(kinds.SHAPES), "make one event of each kind in tests/core/made.py"
 
 
 def test_every_move_of_a_task_is_a_kind():
@@ -314,7 +315,8 @@ def test_a_maker_writes_the_keys_that_the_shape_of_its_kind_has_and_no_others(ki
     made = [event for event in MADE if event.kind == kind]
 
     assert [fault for event in made for fault in event_faults(event)] == []
-    assert set().union(*(event.data for event in made)) == set(get_type_hints(kinds.SHAPES[kind]))
+    keys = set(get_type_hints(kinds.SHAPES[kind]))
+    assert set().union(*(event.data for event in made)) == keys, "the events in tests/core/made.py have every key"
 
 
 def test_a_key_is_told_of_by_its_name_and_never_by_what_it_is():
@@ -348,7 +350,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
         "key.removed",
         "owner.acted",
     }
-    assert {event.kind for event in events} - told == silent
+    assert {event.kind for event in events} - told == silent, "list a kind without an effect on the tables in `silent`"
 
 
 @pytest.mark.parametrize(

@@ -319,7 +319,7 @@ async def test_a_value_that_cannot_be_used_is_refused_when_it_is_made(name: str,
 @pytest.mark.rule("input.told")
 async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(crew: Runtime, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert {*OF_RUNTIME, *NOT_WALKED} == {*public(Runtime)}
+    assert {*OF_RUNTIME, *NOT_WALKED} == {*public(Runtime)}, "add a row to OF_RUNTIME"
     await walk(crew, {name: row for name, row in OF_RUNTIME.items() if name != "drain"})
     await nothing_is_left(crew)
 
@@ -328,7 +328,8 @@ async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(
 @pytest.mark.parametrize("group", OF_WORKSPACE)
 async def test_whatever_is_said_to_a_workspace_is_done_or_refused_with_a_sentence(crew: Runtime, group: str):
     asked = getattr(crew.workspace, group) if group else crew.workspace
-    assert {*OF_WORKSPACE[group], *TAKE_NOTHING.get(group, ())} == {*public(type(asked))}
+    listed = {*OF_WORKSPACE[group], *TAKE_NOTHING.get(group, ())}
+    assert listed == {*public(type(asked))}, "add a row to OF_WORKSPACE, or the name to TAKE_NOTHING"
     await walk(asked, OF_WORKSPACE[group])
     await nothing_is_left(crew)
 
@@ -354,7 +355,7 @@ async def test_whatever_is_said_to_a_context_or_a_board_is_done_or_refused_with_
 
 @pytest.mark.rule("input.told")
 async def test_whatever_an_agent_says_is_done_or_refused_with_a_sentence(crew: Runtime):
-    assert {*OF_TURN, *_WITHOUT_WORDS} == {*public(Turn)}
+    assert {*OF_TURN, *_WITHOUT_WORDS} == {*public(Turn)}, "add a row to OF_TURN"
 
     @crew.agent(asks="*")
     async def lead(turn: Turn) -> None:

@@ -40,7 +40,7 @@ async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
 
 def test_whatever_a_turn_and_its_context_can_do_is_tried_by_spies():
     can = {name for kind in (Turn, Context, TurnArtifacts) for name in dir(kind) if not name.startswith("_")}
-    assert can - spying.tried() == spying.UNTRIED
+    assert can - spying.tried() == spying.UNTRIED, "add a row to TRIES in tests/oracle/spying.py"
 
 
 def test_the_spies_try_everything_and_something_is_hidden_from_them():

@@ -1,8 +1,8 @@
 """Recognizing agents of other frameworks: by their class, without importing the framework."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from remit.core.values import shown
 from remit.errors import BadInput
@@ -20,6 +20,21 @@ class _Framework(NamedTuple):
     guest: str
     extra: str
     handoffs: bool = False
+
+
+class Guest(Protocol):
+    """An agent of another framework as the runtime uses it: called with a turn, it returns the result.
+
+    `tool_names` are its tools, or None if they are known only when it runs. The runtime also reads these attributes, if
+    the guest has them: `name` and `instructions` for its card; `tools_vary` if it may get more tools while it runs;
+    `members`, its tools that are agents, and `asks`, their names; `output` for the form of its result; `tells_past` if
+    it passes the session's earlier runs to the model itself; `choices` and `max_tokens`, its models and the tokens
+    of an answer, to describe it; `aclose` to close its connections.
+    """
+
+    @property
+    def tool_names(self) -> frozenset[str] | None: ...
+    def __call__(self, turn: Any, /) -> Any: ...
 
 
 _FRAMEWORKS: Final = (
@@ -47,8 +62,8 @@ def joined(
     verbs: bool | Sequence[Verb],
     members: frozenset[str] = frozenset(),
     **how: Any,
-) -> Callable[[Any], Any]:
-    """Return an agent of another framework as a member of a team: a function of a turn. `members` are the agents it may
+) -> Guest:
+    """Return an agent of another framework as a member of a team. `members` are the agents it may
     ask, as far as they are named; `how` are the options of every guest: `prompt`, `deps`, `ungoverned`. Raise
     `BadInput` if its framework is unknown, or if a required package is not installed."""
     found = _found(thing)

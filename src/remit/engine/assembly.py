@@ -206,26 +206,24 @@ def _store(database: Database, workspace: str, settings: EngineSettings) -> Stor
     return Succession(store, system.clock, system.ids, peers)
 
 
+def _task_limits(policy: Policy) -> TaskLimits:
+    return TaskLimits(
+        handoffs=policy.handoffs,
+        sends=policy.max_parallel_parts,
+        spawns=policy.spawns,
+        echo=policy.loops.echo,
+        begun=tuple(limit for limit in policy.limits if limit.tasks is not None),
+        repeats=policy.loops.thresholds,
+        same_handoff=policy.loops.same_handoff,
+        last_word=policy.last_word,
+        asks_for_money=policy.short == "ask",
+    )
+
+
 def _services(ground: Ground, database: Database, settings: EngineSettings) -> Services:
     policy, serving = settings.policy, settings.serving
-    begun = tuple(limit for limit in policy.limits if limit.tasks is not None)
-    admission = Admission(
-        ground.directory,
-        policy.breaker,
-        policy.concurrency,
-        TaskLimits(
-            policy.handoffs,
-            policy.max_parallel_parts,
-            policy.spawns,
-            policy.loops.echo,
-            begun,
-            policy.loops.thresholds,
-            policy.loops.same_handoff,
-            policy.last_word,
-            policy.short == "ask",
-        ),
-        Approving(policy.needs_approval, policy.on_no_answer),
-    )
+    approving = Approving(policy.needs_approval, policy.on_no_answer)
+    admission = Admission(ground.directory, policy.breaker, policy.concurrency, _task_limits(policy), approving)
     bell, time = Bell(ground.store, ground.clock), database.server_time
     pulse, silence = database.pulse(ground.store.workspace), serving.heartbeat_timeout
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=silence, pulse=pulse, server_time=time)
