@@ -194,12 +194,12 @@ def test_old_runs_are_counted_and_pruned(served: Served, open_page: OpenPage, sh
 def test_a_key_is_shown_once_and_revoked_and_a_hook_is_added(serve: Serve, open_page: OpenPage, shot: Shot):
     office = serve(OFFICE, REMIT_MASTER_KEY="MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
     page = open_page("/settings", at=office)
-    page.get_by_role("button", name="Make an access").click()
+    page.get_by_role("button", name="Create an access key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name, for lists").fill("nightly")
     dialog.get_by_role("checkbox", name="run").check()
     assert findings(page) == []
-    dialog.get_by_role("button", name="Make").click()
+    dialog.get_by_role("button", name="Create").click()
     key = dialog.locator(".once code").inner_text()
     assert office.call("GET", "/v1/runs", key=key)["runs"] == []
     shot(page, "settings-key")

@@ -74,12 +74,12 @@ def test_a_team_is_served_from_its_own_store_without_workers_too(tmp_path: Path)
     ("words", "code", "sentence"),
     [
         (["revoke", "a" * 16], 4, "there is no access 'aaaaaaaaaaaaaaaa'"),
-        (["revoke", "rmt_mistaken"], 2, "the id of an access has 16 characters"),
+        (["revoke", "rmt_mistaken"], 2, "the id of an access key has 16 characters"),
         (["make", "x", "--scope", "write"], 2, "write"),
         (["make", "x", "--days", "0"], 2, "--days must be a positive number"),
         (["make", "x", "--bounds", "{"], 2, """--bounds is JSON, such as '{"depth": 2}', or @bounds.json"""),
         (["make", "x", "--bounds", '{"dept": 2}'], 2, "bounds takes no 'dept'; did you mean depth"),
-        (["make", ""], 2, "the name of an access"),
+        (["make", ""], 2, "the name of an access key"),
     ],
 )
 def test_wrong_words_are_refused_with_a_sentence(tmp_path: Path, words: list[str], code: int, sentence: str):

@@ -70,8 +70,8 @@ def test_scopes_include_smaller_ones_and_approve_is_next_to_run():
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        ([], "and an access needs at least one"),
-        ("", "and an access needs at least one"),
+        ([], "and an access key needs at least one"),
+        ("", "and an access key needs at least one"),
         (["run", "Admin"], "scopes are read, run, approve and admin, not 'Admin'"),
         ([["run"]], r"scopes are read, run, approve and admin, not \['run'\]"),
         (None, r"scopes is a list such as \['run', 'approve'\], not None"),

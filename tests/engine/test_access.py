@@ -59,7 +59,9 @@ async def test_an_access_is_made_listed_and_revoked(anywhere: Runtime, clock: Fa
 async def test_a_repeated_operation_makes_one_access_and_does_not_show_its_key_again(rt: Runtime):
     access = rt.workspace.access
     made = await access.make("ci", expires=90, op="first")
-    with pytest.raises(Conflict, match=f"this operation made the access {made.id} before, and its key was shown then"):
+    with pytest.raises(
+        Conflict, match=f"this operation created the access key {made.id} before, and it was shown then"
+    ):
         await access.make("ci", expires=90, op="first")
     with pytest.raises(Conflict, match="first"):
         await access.make("ci", expires=91, op="first")

@@ -126,7 +126,7 @@ async def test_a_card_is_withdrawn_when_nothing_needs_it(tmp_path: Path, clock: 
             await owner.agents.withdraw("coder")
         await owner.schedules.remove("nightly")
         access = await owner.access.make("ci", agent="coder")
-        with pytest.raises(Conflict, match="the access 'ci' asks in the name of 'coder'; revoke it first"):
+        with pytest.raises(Conflict, match="the access key 'ci' asks in the name of 'coder'; revoke it first"):
             await owner.agents.withdraw("coder")
         await owner.access.revoke(access.id)
         await owner.agents.withdraw("Coder", op="tidy", by="ann")

@@ -26,18 +26,18 @@ export function Accesses() {
   return (
     <section>
       <div class="section-head">
-        <h2>Access</h2>
+        <h2>Access keys</h2>
         <span class="faint">a key opens this workspace and no other; it is shown once</span>
         <span class="grow" />
         <MakeAccess onMade={(one) => (setMade(one), loaded.reload())} />
       </div>
       <Shown of={loaded}>
         {({ access }) =>
-          access.length ? <Rows access={access} /> : <Empty title="No access yet" command={cli("access", "make", "ci", "--scope", "run")}>Only this machine can call the server now, with its own token.</Empty>
+          access.length ? <Rows access={access} /> : <Empty title="No access keys yet" command={cli("access", "make", "ci", "--scope", "run")}>Only this machine can call the server now, with its own token.</Empty>
         }
       </Shown>
       {made && (
-        <Once title={`The key of ${made.name}`} secret={made.key} onClose={() => setMade(undefined)}>
+        <Once title={`The access key ${made.name}`} secret={made.key} onClose={() => setMade(undefined)}>
           Programs send it as <code>Authorization: Bearer …</code>, commands find it in <code>REMIT_KEY</code>.
         </Once>
       )}
@@ -48,7 +48,7 @@ export function Accesses() {
 function Rows({ access }: { access: AccessRow[] }) {
   const time = useNow();
   return (
-    <Table label="Accesses" heads={["Name", "State", "Scopes", "Acts as", "Bounds", ["Expires", "num"], ["Used", "num"]]} acts>
+    <Table label="Access keys" heads={["Name", "State", "Scopes", "Acts as", "Bounds", ["Expires", "num"], ["Used", "num"]]} acts>
       {access.map((one) => (
         <tr key={one.id} class={one.state === "active" ? undefined : "over"}>
           <td class="set-name">
@@ -83,7 +83,7 @@ function Rows({ access }: { access: AccessRow[] }) {
                     say(`${one.name} is revoked`);
                   }}
                 >
-                  <p class="quiet">Every server refuses its key within a second, and its streams end. This cannot be taken back.</p>
+                  <p class="quiet">Every server refuses it within a second, and its streams end. This cannot be taken back.</p>
                 </AskAct>
               )}
             </div>
@@ -107,7 +107,7 @@ function MakeAccess({ onMade }: { onMade: (made: { name: string; key: string }) 
     onMade({ name, key });
   }
   return (
-    <AskAct scope="admin" title="Make an access" verb="Make an access" does="Make" send={make} command={cli("access", "make", "NAME", "--scope", "run")}>
+    <AskAct scope="admin" title="Create an access key" verb="Create an access key" does="Create" send={make} command={cli("access", "make", "NAME", "--scope", "run")}>
       <TextField label="Name, for lists and the journal" name="name" required maxLength={200} autofocus />
       <fieldset>
         <legend>Scopes</legend>

@@ -26,10 +26,10 @@ class Guest(Protocol):
     """An agent of another framework as the runtime uses it: called with a turn, it returns the result.
 
     `tool_names` are its tools, or None if they are known only when it runs. The runtime also reads these attributes, if
-    the guest has them: `name` and `instructions` for its card; `tools_vary` if it may get more tools while it runs;
-    `members`, its tools that are agents, and `asks`, their names; `output` for the form of its result; `tells_past` if
-    it passes the session's earlier runs to the model itself; `choices` and `max_tokens`, its models and the tokens
-    of an answer, to describe it; `aclose` to close its connections.
+    the guest has them: `name` and `instructions` for its card; `tools_vary` if the framework may hand the task to an
+    agent with other tools; `members`, its tools that are agents, and `asks`, their names; `output` for the form of its
+    result; `tells_past` if it passes the session's earlier runs to the model itself; `choices` and `max_tokens`, its
+    models and the most tokens of an answer, to describe it; `aclose` to close its connections.
     """
 
     @property

@@ -65,8 +65,8 @@ def agents(
 def withdraw(agent: AgentName, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Remove the card of an agent that no worker has any more, so that it is no longer listed, found or given tasks.
 
-    remit refuses while a worker has the agent, or while an open task, a schedule or an access needs it. A worker that
-    starts with the agent publishes the card again.
+    remit refuses while a worker has the agent, or while an open task, a schedule or an access key needs it. A worker
+    that starts with the agent publishes the card again.
 
     Parameters
     ----------

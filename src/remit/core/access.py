@@ -45,7 +45,7 @@ class GivenKey(NamedTuple):
 
 
 class AccessInfo(NamedTuple):
-    """An access, without its digest. Times are microseconds since 1970.
+    """An access key, without its digest. Times are microseconds since 1970.
 
     `state` is "active", "expired" or "revoked". `agent` is the agent in whose name requests are made; "" is the owner.
     `used_at` is the time of a request, exact to about a minute; None if there was none.
@@ -73,12 +73,12 @@ class MadeAccess(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id of the access, which is a part of the key."""
+        """The id of the access key, which is a part of its text."""
         return self.access.id
 
 
 def info(row: AccessRow, used_at: int | None, now: int) -> AccessInfo:
-    """Return the facts about an access."""
+    """Return the facts about an access key."""
     state = "active" if row.lives(now) else "expired" if row.revoked_at is None else "revoked"
     return AccessInfo(
         row.id,
@@ -118,18 +118,18 @@ def wrong_id(value: object) -> str:
     if isinstance(value, str) and _ID.fullmatch(value) is not None:
         return ""
     return (
-        "the id of an access has 16 characters; `remit access ls` lists them. What was given is not shown, for it may "
-        "be the key itself"
+        "the id of an access key has 16 characters; `remit access ls` lists them. The given text is not shown: it "
+        "may be the key itself"
     )
 
 
 def scopes(wanted: object) -> tuple[str, ...]:
-    """Return the scopes of an access, each once, in their order. Raise `BadInput` for others, and for none."""
+    """Return the scopes of an access key, each once, in their order. Raise `BadInput` for others, and for none."""
     words: Iterable[object] = wanted.split() if isinstance(wanted, str) else _listed(wanted)
     known = [*words]
     strange = [word for word in known if word not in SCOPES]
     if strange or not known:
-        what = f"not {shown(strange[0])}" if strange else "and an access needs at least one"
+        what = f"not {shown(strange[0])}" if strange else "and an access key needs at least one"
         raise BadInput(f"scopes are read, run, approve and admin, {what}")
     return tuple(scope for scope in SCOPES if scope in known)
 
@@ -146,8 +146,8 @@ def included(words: Iterable[str]) -> frozenset[str]:
 
 
 def expiry(given: object, now: int) -> int | None:
-    """Return when an access expires, from a duration or a moment; None if it does not. Raise `BadInput` for a moment
-    that has passed."""
+    """Return when an access key expires, from a duration or a moment; None if it does not. Raise `BadInput` for a
+    moment that has passed."""
     if given is None:
         return None
     if isinstance(given, int | float | timedelta):

@@ -43,7 +43,7 @@ class UsedKey(NamedTuple):
 
 
 class AccessRow(NamedTuple):
-    """An access as it is stored. `scopes` are words, `bounds` is JSON; `expires_at` and `revoked_at` are None if it
+    """An access key as it is stored. `scopes` are words, `bounds` is JSON; `expires_at` and `revoked_at` are None if it
     does not expire and is not revoked."""
 
     id: str
@@ -63,7 +63,7 @@ class AccessRow(NamedTuple):
         return hmac.compare_digest(self.digest, digest) and self.lives(now)
 
     def lives(self, now: int) -> bool:
-        """Whether the access is neither revoked nor expired."""
+        """Whether the access key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     @property

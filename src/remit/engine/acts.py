@@ -160,4 +160,4 @@ def _must_be_unused(view: View, name: str) -> None:
     if names := [one.name for one in view.schedules() if one.agent == name]:
         raise Conflict(f"the schedule {shown(names[0])} starts runs of '{name}'; remove it first")
     if names := [row.name for row, _ in view.accesses() if row.agent == name and row.revoked_at is None]:
-        raise Conflict(f"the access {shown(names[0])} asks in the name of '{name}'; revoke it first")
+        raise Conflict(f"the access key {shown(names[0])} asks in the name of '{name}'; revoke it first")

@@ -186,8 +186,8 @@ class Database(Protocol):
 
     def workspaces(self) -> list[str]: ...
     async def opened_by(self, access: str) -> str | None:
-        """Return the workspace that has the access of this id; None if none has it, or two have it. It is the only read
-        by something else than the name of a workspace."""
+        """Return the workspace that has the access key of this id; None if none has it, or two have it. It is the only
+        read by something else than the name of a workspace."""
         ...
 
     @property

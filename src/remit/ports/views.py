@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AccessUse(NamedTuple):
-    """The time at which a caller used an access. It is not history, so it is written without an event."""
+    """The time at which a caller used an access key. It is not history, so it is written without an event."""
 
     id: str
     used_at: int

@@ -111,13 +111,13 @@ def _claimed(event: Event) -> str:
 
 
 def _retrying(event: Event) -> str:
-    """Return text such as ": attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"."""
+    """Return text such as ": attempt 1: 'coder' failed: OSError: no disk; next attempt at 02:36:55.123Z"."""
     data = read(event, Retrying)
-    return f": attempt {data['attempt']}: {data.get('error', '')}; again from {iso(data['ready_at'])[11:23]}Z"
+    return f": attempt {data['attempt']}: {data.get('error', '')}; next attempt at {iso(data['ready_at'])[11:23]}Z"
 
 
 def _lost(event: Event) -> str:
-    return f": the process that had it is gone: {read(event, Retrying).get('lost_by', '')}"
+    return f": its process died or stopped responding: {read(event, Retrying).get('lost_by', '')}"
 
 
 def _cancelling(event: Event) -> str:
@@ -187,8 +187,8 @@ def _model_told(event: Event) -> str:
 
 
 def _recalled(event: Event) -> str:
-    """Return text such as ": is told 2 earlier runs of its session"."""
-    return f": is told {count(len(read(event, SessionRecalled)['after']), 'earlier run')} of its session"
+    """Return text such as ": its prompt contains 2 earlier runs of its session"."""
+    return f": its prompt contains {count(len(read(event, SessionRecalled)['after']), 'earlier run')} of its session"
 
 
 def _model_failed(event: Event) -> str:
@@ -223,7 +223,7 @@ def _cooling(event: Event) -> str:
     """Return text such as ": key:A is paused after rate-limit until 2026-11-15T22:13:20Z"."""
     data = read(event, CoolingSet)
     if not data["failures"]:
-        return f": {data['name']} answers again"
+        return f": {data['name']} is available again"
     return f": {data['name']} is paused after {data['kind']} until {iso(data['until'])[:19]}Z"
 
 
@@ -368,7 +368,7 @@ def _settled(event: Event) -> str:
 
 def _unheld(event: Event) -> str:
     data = read(event, HoldResolved)
-    return f": {_amounts(data['amounts'])} given back{_about(data['why'])}"
+    return f": {_amounts(data['amounts'])} released{_about(data['why'])}"
 
 
 def _reconciled(event: Event) -> str:
@@ -384,7 +384,7 @@ def _paid(event: Event) -> str:
 
 def _carried(event: Event) -> str:
     data = read(event, LedgerCarried)
-    return f": {count(len(data['leases']), 'lease')} and {count(len(data['holds']), 'call')} as they are"
+    return f": {count(len(data['leases']), 'lease')} and {count(len(data['holds']), 'call')} carried over unchanged"
 
 
 # -- people ---------------------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def _waiting(event: Event) -> str:
 
 def _told(event: Event) -> str:
     data = read(event, NoticeSent)
-    how = f"could not be told: {data['error']}" if "error" in data else "was told"
+    how = f"could not be notified: {data['error']}" if "error" in data else "was notified"
     return f": {data['question']}: {data['channel']} {how}"
 
 
@@ -428,13 +428,13 @@ _SAY_WHO: Final = frozenset(("question.answered",))  # their text names the pers
 _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.started": _started,
     "task.submitted": _submitted,
-    "task.fenced": lambda _: ": its process is gone; it waits for its asker",
+    "task.fenced": lambda _: ": its process died; it waits until its asker requests it again",
     "task.claimed": _claimed,
     "task.waiting": _waiting,
-    "task.resumed": lambda _: ": goes on",
-    "task.queued": lambda _: ": waits for its turn to go on",
+    "task.resumed": lambda _: ": continues",
+    "task.queued": lambda _: ": waits for a free slot to continue",
     "task.retrying": _retrying,
-    "task.released": lambda _: ": its process stops; another carries it out",
+    "task.released": lambda _: ": its worker stops; another worker continues it",
     "task.lost": _lost,
     "task.cancelling": _cancelling,
     "task.completed": _completed,
@@ -484,7 +484,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "account.set": _account_set,
     "lease.raised": _raised,
     "hold.placed": _held,
-    "hold.started": lambda _: ": the call leaves",
+    "hold.started": lambda _: ": the call is sent",
     "hold.settled": _settled,
     "hold.released": _unheld,
     "hold.reconciled": _reconciled,
@@ -492,6 +492,6 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "ledger.carried": _carried,
     "question.asked": _asked,
     "question.answered": _answered,
-    "question.used": lambda event: f": {read(event, QuestionNamed)['question']} is used up",
+    "question.used": lambda event: f": {read(event, QuestionNamed)['question']} is used",
     "notice.sent": _told,
 }

@@ -269,7 +269,7 @@ def key(key: KeyInfo) -> Data:
 
 
 def access(access: AccessInfo) -> Data:
-    """Return an access, without its key; its times are microseconds since 1970."""
+    """Return an access key, without its text; its times are microseconds since 1970."""
     facts: Data = {name: value(getattr(access, name)) for name in access._fields if name not in ("scopes", "bounds")}
     return {**facts, "scopes": [*access.scopes], "bounds": access.bounds.data}
 

@@ -40,15 +40,14 @@ class WorkspaceAccess:
         op: str = "",
         by: str = "",
     ) -> MadeAccess:
-        """Make an access: `made = await ws.access.make("ci", scopes="run", expires=timedelta(days=90))`. The text of
-        its key is `made.key.reveal()`. It is shown only now.
+        """Create an access key: `made = await ws.access.make("ci", scopes="run", expires=timedelta(days=90))`. Its
+        text is `made.key.reveal()`. It is shown only now.
 
         `scopes` are "read", "run" (includes read), "approve" (includes read) and "admin" (includes all). `expires` is a
-        duration or a moment; None makes an access that does not expire. With `agent` its requests are made in the name
-        of that agent's card. `bounds` limit everything that is requested with it.
-        """
+        duration or a moment; None makes an access key that does not expire. With `agent` its requests are made in the
+        name of that agent's card. `bounds` limit everything that is requested with it."""
         wanted = WantedAccess(
-            line(name, "the name of an access", NAME_LIMIT),
+            line(name, "the name of an access key", NAME_LIMIT),
             core.scopes(scopes),
             canonical(agent) if agent != "" else "",
             of_type(bounds, Bounds, "bounds is a Bounds(...)"),
@@ -61,7 +60,7 @@ class WorkspaceAccess:
         return await self._accesses.list()
 
     async def revoke(self, id: str, *, op: str = "", by: str = "") -> bool:
-        """Revoke an access: every server refuses its key within a second. Return whether this changed anything. Raise
+        """Revoke an access key: every server refuses it within a second. Return whether this changed anything. Raise
         `NotFound` if there is none with this id."""
         if wrong := wrong_id(id):
             del id  # so that a traceback with local variables does not show it

@@ -45,7 +45,7 @@ class WorkspaceAgents:
 
     async def withdraw(self, agent: str, *, op: str = "", by: str = "") -> None:
         """Remove the published card of an agent that no worker has any more: it is no longer listed, found or given
-        tasks. Raise `Conflict` while a worker has the agent, or an open task, a schedule or an access needs it."""
+        tasks. Raise `Conflict` while a worker has the agent, or an open task, a schedule or an access key needs it."""
 
         def count_workers(view: View, name: str) -> int:
             return len(crew_of(view.workers(), self._opening.clock.now()).workers_of(name))

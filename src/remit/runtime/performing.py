@@ -279,7 +279,7 @@ async def _open_artifact(workspace: Workspace, given: dict[str, Any], _: ActsFor
 
 
 async def _make_access(workspace: Workspace, given: dict[str, Any], who: ActsFor) -> object:
-    """Make an access, with the bounds and the expiry of the caller where the request asks for more."""
+    """Create an access key, with the bounds and the expiry of the caller where the request asks for more."""
     wanted = given.pop("expires", None)
     if isinstance(wanted, int) and wanted >= _MOMENT:
         wanted = aware(wanted)

@@ -62,8 +62,8 @@ class StoreDoorkeeper:
         return known.caller
 
     async def again(self, access: str) -> Caller:
-        """Return the caller of an access whose key was checked before, for the session of a browser. Raise
-        `Unauthorised` if the access is revoked or expired meanwhile."""
+        """Return the caller of an access key that was checked before, for the session of a browser. Raise
+        `Unauthorised` if the access key is revoked or expired meanwhile."""
         if access == "" and self._token is not None:
             return self._token.own
         known = await self._found(access)
@@ -91,7 +91,7 @@ class StoreDoorkeeper:
         self._known.pop(id_, None)
         reading = self._reading.get(id_)
         if reading is None:  # all requests with this key that come meanwhile wait for the same read
-            reading = self._reading[id_] = asyncio.create_task(self._read(id_, now), name="an access")
+            reading = self._reading[id_] = asyncio.create_task(self._read(id_, now), name="an access key")
             reading.add_done_callback(lambda done: self._end_read(id_, done))
         return await asyncio.shield(reading)
 
@@ -133,7 +133,7 @@ class StoreDoorkeeper:
         if len(self._used) >= _MOST:
             self._used.clear()
         self._used[known.row.id] = now
-        writing = asyncio.create_task(self._write_use(known), name="the use of an access")
+        writing = asyncio.create_task(self._write_use(known), name="the use of an access key")
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
 

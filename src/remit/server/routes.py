@@ -292,12 +292,12 @@ ROWS: Final = (
         "/v1/access",
         ADMIN,
         access.make,
-        "Make an access; its key is shown only in this answer",
+        "Create an access key; it is shown only in this answer",
         body=access.AccessBody,
         answers={201: shape(id=_TEXT, key=_TEXT)},
     ),
-    _get("/v1/access", access.listing, "List accesses", rows_of("access"), scope=ADMIN),
-    Row("DELETE", "/v1/access/{id}", ADMIN, access.revoke, "Revoke an access", answers=_DONE),
+    _get("/v1/access", access.listing, "List access keys", rows_of("access"), scope=ADMIN),
+    Row("DELETE", "/v1/access/{id}", ADMIN, access.revoke, "Revoke an access key", answers=_DONE),
     # hooks
     Row(
         "POST",

@@ -33,7 +33,7 @@ class AdmittedCallers(Protocol):
     """A doorkeeper that knows its callers by the id of their access."""
 
     async def again(self, access: str) -> Caller:
-        """Return the caller of an access that was admitted before; "" for the token of this machine. Raise
+        """Return the caller of an access key that was admitted before; "" for the token of this machine. Raise
         `Unauthorised` if it is revoked or expired meanwhile."""
         ...
 
@@ -47,9 +47,9 @@ class BegunSession(NamedTuple):
 
 
 class Sessions:
-    """The sessions of a server. A cookie names an access, not a key, and is signed with the secret. It lasts for 12
-    hours, and never longer than the access. `https` are the hosts that browsers reach by https. Without a `secret`, the
-    sessions end with the process."""
+    """The sessions of a server. A cookie has the id of an access key, not its text, and is signed with the secret. It
+    lasts for 12 hours, and never longer than the access key. `https` are the hosts that browsers reach by https.
+    Without a `secret`, the sessions end with the process."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ MOST: Final = 1_000  # active ones of one workspace
 
 
 class WantedAccess(NamedTuple):
-    """An access as its owner wants it; `expires` as it was given."""
+    """An access key as its owner wants it; `expires` as it was given."""
 
     name: str
     scopes: tuple[str, ...]
@@ -34,7 +34,7 @@ class Accesses(NamedTuple):
     ground: Ground
 
     async def make(self, wanted: WantedAccess, act: Act = ONCE) -> MadeAccess:
-        """Make an access and return it with its key, which is in no event and no row.
+        """Create an access key and return it with its text, which is in no event and no row.
 
         The key is random, so it cannot be returned again under the same operation: `Conflict` says so.
         """
@@ -55,13 +55,13 @@ class Accesses(NamedTuple):
         id_, made = await act.perform(self.ground, ActContent("access.make", wanted.name, body), decide)
         if made is None:
             raise Conflict(
-                f"this operation made the access {id_} before, and its key was shown then; if the key is lost, revoke "
-                "the access and make another one under a new operation id"
+                f"this operation created the access key {id_} before, and it was shown then; if it is lost, revoke it "
+                "and create another one under a new operation id"
             )
         return MadeAccess(made, key)
 
     async def revoke(self, id_: str, act: Act = ONCE) -> bool:
-        """Revoke an access. Return whether this changed anything."""
+        """Revoke an access key. Return whether this changed anything."""
 
         def decide(view: View) -> Decision[bool]:
             found = view.access(id_)

@@ -29,7 +29,7 @@ class AccessBody(BodyModel):
 
 
 async def make(call: HttpCall[NoQuery, AccessBody]) -> HttpAnswer:
-    """Make an access. Its key is in this answer and nowhere else, so a repeated request gets a conflict. It has the
+    """Create an access key. It is in this answer and nowhere else, so a repeated request gets a conflict. It has the
     bounds and the expiry of the caller where the request asks for more."""
     body, access = call.body, call.workspace.access
     made = await access.make(
@@ -54,7 +54,7 @@ async def listing(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
 
 
 async def revoke(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
-    """Revoke an access. Every server refuses its key within a second."""
+    """Revoke an access key. Every server refuses it within a second."""
     if wrong_id(call.id):
         raise NotFound("there is no such access")
     await call.workspace.access.revoke(call.id, op=call.op, by=call.caller.by)
