@@ -161,23 +161,15 @@ def run(
 ) -> int:
     """Run a task in the foreground and show its progress.
 
-    `remit run 'task'` and `remit run AGENT 'task'` use the team of the remit.toml in this folder, `remit run FILE.toml
-    AGENT 'task'` that of another file, and `remit run module:runtime AGENT 'task'` that of a Python module. If the team
-    file names a coordinator, `remit run 'goal'` lets it lead the team to that goal. If the team file has a plan, `remit
-    run` without a task runs the plan.
-
-    A terminal shows the growing task tree, and below it the words of the models as they arrive. In a pipe, standard
-    output has only the answer; progress goes to standard error.
-
-    The first Ctrl-C cancels the run, which is recorded; the second stops at once. The command waits for tasks that the
-    run leaves running. In a terminal you can answer questions of agents right here; otherwise the command prints how to
-    answer them.
+    In a pipe, standard output has only the answer; progress goes to standard error. The first Ctrl-C cancels the run;
+    the second stops the command at once.
 
     Parameters
     ----------
     request
         `[[TEAM] AGENT] TASK`: TEAM is `team:rt`, `./team.py:rt` or a team file [default: REMIT_TEAM, else
-        remit.toml]. AGENT may be omitted if the team file names a default agent, TASK if it has a plan.
+        remit.toml]. AGENT may be omitted if the team file names a default agent or a coordinator, TASK if it has a
+        plan.
     limits
         Limits of the run.
     labels

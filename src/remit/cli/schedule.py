@@ -87,18 +87,16 @@ def add(
 ) -> None:
     """Submit a task at every time that a cron expression matches. Workers do so: `remit worker`.
 
-    CRON is one argument in quotes: minute, hour, day of month, month and day of week. '30 8 * * MON-FRI' is 8:30 on
-    weekdays, '*/15 * * * *' every quarter of an hour, '0 0 L * *' the last day of a month. Each planned run is started
-    once, however many workers there are. If an equal schedule of this name exists, the command changes nothing.
-
-    Pass the task, the plan or the goal of a team as to `remit submit`.
+    Each planned run is started once, however many workers there are. If an equal schedule of this name exists, the
+    command changes nothing.
 
     Parameters
     ----------
     name
         Name of the schedule. Its runs say that they were started by `schedule NAME`.
     cron
-        Cron expression.
+        Cron expression, in quotes: minute, hour, day of month, month and day of week. '30 8 * * MON-FRI' is 8:30 on
+        weekdays.
     request
         `[[TEAM] AGENT] TASK`, as for `remit submit`.
     zone

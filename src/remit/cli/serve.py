@@ -49,9 +49,9 @@ def serve(
 ) -> int:
     """Serve the store over HTTP. In a folder with a team, also run its queued tasks, like a worker.
 
-    On a loopback address, the server prints a token for callers on this machine; other `remit` commands find the token
-    themselves. Callers on other machines need an access key: `remit access make`. The first SIGTERM or Ctrl-C drains
-    the server, like a worker; the second stops it at once.
+    Callers on this machine use the token that the server prints; `remit` commands find it themselves. Callers on other
+    machines need an access key: `remit access make`. The first SIGTERM or Ctrl-C drains the server; the second stops it
+    at once.
 
     Parameters
     ----------

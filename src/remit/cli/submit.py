@@ -98,20 +98,12 @@ def submit(
 ) -> int:
     """Add a task to the queue and print its id. A worker runs it: `remit worker`.
 
-    `remit submit AGENT 'task'` calls an agent that a worker of the store has published; `remit agents` lists them.
-    `remit submit module:runtime AGENT 'task'` imports a team and uses its store. With a remit.toml in this folder you
-    can omit the team, and the agent too if the file names the default agent of `remit run`. The same task submitted
-    again within five minutes, or with the same key, is the same task.
-
-    `remit submit --plan plan.json` submits a plan: a JSON object with a list of `steps`, each with the fields of a
-    `Step`, and optionally a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team. If the team file
-    has a coordinator or a plan, `remit submit` uses them as `remit run` does.
-
     Parameters
     ----------
     request
         `[[TEAM] AGENT] TASK`: TEAM is `team:rt`, `./team.py:rt` or a team file [default: REMIT_TEAM, else
-        remit.toml]. AGENT may be omitted if the team file names a default agent.
+        remit.toml]. Without a team, AGENT is one that a worker has published: `remit agents` lists them. AGENT may be
+        omitted if the team file names a default agent or a coordinator, TASK if it has a plan.
     store
         Store of the queue: a SQLite file or a postgresql:// URL. [default: that of the imported runtime]
     workspace
@@ -132,7 +124,7 @@ def submit(
     remembers
         Start with the earlier messages of the session: the newest 12,000 characters of the agent's runs.
     plan
-        Run the plan in this JSON file instead of a task.
+        Run the plan in this JSON file instead of a task: an object with `steps` and, optionally, a `goal`.
     team
         Let AGENT coordinate a team; TASK is the goal.
     wait
