@@ -83,19 +83,19 @@ demo-llm: $(MODEL)  ## the same with a small local model, without a key; ARGS="H
 	@$(BIN)/python examples/real_model/demo.py $(if $(ARGS),"$(ARGS)")
 
 quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
-	$(BIN)/python -m pytest -n 3 --maxschedchunk=16 --quick tests/core tests/engine $(ARGS)
+	$(BIN)/python -m pytest --abreast 3 --quick tests/core tests/engine $(ARGS)
 
 test: $(READY) dashboard-if-possible  ## every test but the deep ones, with coverage
 	@test ! -e $(MODULES) || $(NPM) test --silent
 	@rm -f .coverage .coverage.*
-	PYTHONPATH=tests $(BIN)/python -m pytest -p tracing -n 4 --maxschedchunk=4 -m "not deep" $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m pytest -p tracing --abreast 4 -m "not deep" $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92
 
 deep: $(READY)  ## the same again on another store, at more points, a thousand times: minutes of tests that seldom find more
-	$(BIN)/python -m pytest -n 4 --maxschedchunk=2 -m deep $(ARGS)
+	$(BIN)/python -m pytest --abreast 4 -m deep $(ARGS)
 
 torture: $(READY)  ## kill -9 at every point of every scenario, and chaos; ARGS="chaos --seconds 3600" for chaos alone
 	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
@@ -154,11 +154,11 @@ $(CODING)/node_modules: $(CODING)/package.json
 	@touch $@
 
 coding: $(READY) $(CODING)/node_modules  ## the real coding agents against scripted models, and kill -9 of their workers
-	$(BIN)/python -m pytest -n 2 tests/adapters/coding $(ARGS)
+	$(BIN)/python -m pytest --abreast 2 tests/adapters/coding $(ARGS)
 
 coding-if-possible: $(READY)
 	@if $(MAKE) --no-print-directory $(CODING)/node_modules > /dev/null 2>&1; \
-	then $(BIN)/python -m pytest -n 2 tests/adapters/coding -k "real and (chain or running-2)"; \
+	then $(BIN)/python -m pytest --abreast 2 tests/adapters/coding -k "real and (chain or running-2)"; \
 	else echo "npm could not be reached, so the real coding agents are not tried"; fi
 
 docs: $(READY)  ## regenerate the generated parts of docs/

@@ -20,7 +20,7 @@ from remit.testing import FakeClock
 from teams import in_memory, team
 from tracing import is_on_a_disk, is_traced
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["abreast", "pytester"]
 
 # All that is imported and collected stays to the end: nobody has to look through it for what is not needed any more,
 # neither while it grows nor in every collection that comes after.
