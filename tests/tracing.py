@@ -1,8 +1,8 @@
 """Coverage, only where it is needed: `pytest -p tracing` traces what has a floor while the tests beside it run.
 
 Tracing doubles what Python costs, in pytest and in foreign packages too. So it is on while the modules with a floor are
-imported, and from the beginning to the end of each test that is there to reach their lines; it is off while tests are
-collected, and in all other tests.
+imported, and in the functions and fixtures of the tests that are there to reach their lines; it is off while tests are
+collected, in what pytest does around a test, and in all other tests.
 """
 
 import importlib
@@ -36,6 +36,7 @@ class Tracing:
     """What traces the tests that are marked `traced`."""
 
     def __init__(self) -> None:
+        self._is_on = False
         self._coverage = Coverage(data_suffix=True)
         self._coverage.start()
         for package in FLOORED:
@@ -43,15 +44,24 @@ class Tracing:
         importlib.import_module("core.made")  # it makes an event of each kind when it is imported
         self._coverage.stop()
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        if not item.get_closest_marker("traced"):
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        return (yield from self._traced(pyfuncitem))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, request: pytest.FixtureRequest) -> Generator[None, object, object]:
+        return (yield from self._traced(request.node))
+
+    def _traced(self, node: pytest.Item) -> Generator[None, object, object]:
+        if self._is_on or not node.get_closest_marker("traced"):
             return (yield)
+        self._is_on = True
         self._coverage.start()
         try:
             return (yield)
         finally:
             self._coverage.stop()
+            self._is_on = False
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.save()
