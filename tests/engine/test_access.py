@@ -82,7 +82,7 @@ async def test_a_workspace_has_a_thousand_active_accesses_at_most(rt: Runtime, c
     store = opening_of(rt.workspace).engine.services.ground.store
     await store.tx("fill", lambda _: Decision(None, [access_made(row) for row in (*rows[1:], ended)]))
     await rt.workspace.access.make("the last")
-    with pytest.raises(BadInput, match="a workspace has at most 1,000 active accesses; revoke those"):
+    with pytest.raises(BadInput, match="a workspace has at most 1,000 active access keys; revoke those"):
         await rt.workspace.access.make("one more")
 
 

@@ -15,8 +15,8 @@ class Client(RemoteWorkspace):
     """A workspace on a server: `Client("http://127.0.0.1:8377", key="rmt_...")`. The key says which workspace it is.
 
     It has the groups and methods of `Workspace`, and returns and raises the same. `async with Client(...) as ws` keeps
-    its connections open. `journal.follow` goes on by itself after a lost connection, and a change whose answer was lost
-    is requested again and done once.
+    its connections open. `journal.follow` continues by itself after a lost connection, and a change whose answer was
+    lost is requested again and done once.
     """
 
     def __init__(self, address: str, *, key: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:

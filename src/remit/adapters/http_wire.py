@@ -82,7 +82,8 @@ class HttpWire:
         given: dict[str, Json],
         pauses: tuple[float, ...] = _PAUSES,
     ) -> dict[str, Any]:
-        """Make a request, and make it again after each pause if its answer was lost or the server is busy."""
+        """Make a request and return its answer. If the answer was lost or the server is busy, repeat the request after
+        each pause."""
         for pause in pauses:
             with suppress(httpx.TransportError):
                 async with self._client() as client:

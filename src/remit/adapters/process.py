@@ -4,7 +4,7 @@
 
 A small process, the reaper, runs between remit and each program. It ends every process that the program has started,
 also those with a session of their own: when the caller is cancelled, when the program ends, and when remit is killed.
-The caller may be cancelled at any moment; the processes are gone before the cancellation goes on.
+The caller may be cancelled at any moment; the processes are gone before the cancellation continues.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ def listing(*, all: Annotated[bool, Parameter(negative="")] = False, place: Wher
     if json:
         emit([wire.access(one) for one in found])
     elif not found:
-        out().print(Text(f"no accesses; make one: {typed('remit access make NAME')}", "dim"))
+        out().print(Text(f"no access keys; create one: {typed('remit access make NAME')}", "dim"))
     else:
         names = ("id", "name", "state", "scopes", "agent", "made", "expires", "used")
         out().print(Rows(names, [_row(one) for one in found], left=8))

@@ -153,7 +153,8 @@ async def _obey(talk: Talk, command: str) -> Talk:
 
 
 async def _undo(talk: Talk) -> str:
-    """Take back the latest message of the session and its answer. Its run stays in the journal."""
+    """Take back the latest message of the session and its answer, and return a sentence for the person. The run stays
+    in the journal."""
     workspace, agent = talk.runtime.workspace, talk.agent
 
     def look(view: View) -> tuple[list[str], list[Record]]:

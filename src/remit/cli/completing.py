@@ -50,7 +50,7 @@ def agents(context: Any) -> list[Offer]:
 
 
 def accesses(context: Any) -> list[Offer]:
-    """Offer the accesses that are not revoked."""
+    """Offer the access keys that are not revoked."""
 
     async def look(workspace: Workspace) -> list[Offer]:
         return [(one.id, one.name) for one in await workspace.access.list() if one.state != "revoked"]

@@ -66,7 +66,8 @@ class Typist:
         return line.decode(errors="replace").strip()
 
     async def _chunk(self) -> bytes:
-        """Wait for input without a thread, so that the wait can be cancelled and no reader stays behind."""
+        """Return the next input; b"" at its end. Wait without a thread, so that the wait can be cancelled and no reader
+        stays behind."""
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         with suppress(PermissionError):  # a file needs no waiting

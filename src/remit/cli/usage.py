@@ -65,7 +65,8 @@ def _help(error: CycloptsError) -> str:
 
 
 def _missing(error: MissingArgumentError) -> str:
-    """Name a missing argument as the help does. An option without its value is left to the parser."""
+    """Return the sentence for a missing argument, named as in the help; "" for an option without its value, which the
+    parser reports."""
     argument = error.argument
     if argument is None or error.keyword or argument.tokens:
         return ""

@@ -1,7 +1,7 @@
 """Schedules of a team's file: `[schedules.NAME]`. A worker of the team sets them when it starts.
 
 The name is the key. A schedule that is new is added, one that differs is changed, and an equal one is left as it is, so
-any number of workers can start with the same file. A schedule that left the file goes on, and is marked.
+any number of workers can start with the same file. A schedule that was removed from the file continues, and is marked.
 """
 
 from collections.abc import Coroutine, Iterable, Mapping
@@ -93,7 +93,7 @@ async def apply_schedules(
     workspace: Workspace, schedules: Iterable[FileSchedule], source: str
 ) -> list[AppliedSchedule]:
     """Set the schedules of a file in a workspace. `source` is the file's name: a schedule that was set from it, and is
-    not among these, is marked and goes on. Return what was done; equal schedules are left as they are."""
+    not among these, is marked and continues. Return what was done; equal schedules are left as they are."""
     before = {one.name: one for one in await workspace.schedules.list()}
     done: list[AppliedSchedule] = []
     named: set[str] = set()

@@ -406,6 +406,7 @@ class Hook(NamedTuple):
         return kind in wanted or f"{kind.partition('.')[0]}{FAMILY}" in wanted
 
     def generations(self, now: int) -> list[int]:
-        """Return the secrets that sign now, the newest first: for a day after a rotation also the one before."""
+        """Return the numbers of the secrets that sign a delivery now, the newest first. For a day after a rotation, the
+        previous secret also signs."""
         overlaps = self.rotated_at is not None and now - self.rotated_at < OVERLAP
         return [self.generation, self.generation - 1] if overlaps else [self.generation]

@@ -75,7 +75,7 @@ class Life:
         self, now: int, span: int, usual: int, deadline: int | None = None, above: Life | None = None
     ) -> SetTimer | None:
         """Start the attempt with `span` ticks, or fewer if its `deadline` or its asker ends earlier. `usual` is the
-        default time of an attempt."""
+        default time of an attempt. Like the methods below, return the timer to set, or None if no timer changes."""
         self.final = deadline is not None and deadline <= span
         own = max(0, deadline) if deadline is not None and self.final else span
         self.hard = None if deadline is None else now + max(0, deadline)
@@ -130,26 +130,26 @@ class Life:
     # -- stopping --------------------------------------------------------------------------------------------------
 
     def cancel(self, why: str) -> bool:
-        """Stop the attempt for good. Like `fail`, `release` and `expire`, return whether it has to leave its cancel
-        scope."""
+        """Stop the attempt for good. Return whether the agent has to leave its cancel scope: False if the attempt is
+        over."""
         if self._stops("cancelled"):
             self.why = why
         return not self.is_over
 
     def fail(self, error: Exception) -> bool:
-        """Stop the attempt as failed."""
+        """Stop the attempt as failed. Return like `cancel`."""
         if self._stops("failed"):
             self.error = error
         return not self.is_over
 
     def release(self) -> bool:
-        """Stop the attempt and requeue its task."""
+        """Stop the attempt and requeue its task. Return like `cancel`."""
         self.hurries = True
         self._stops("released")
         return not self.is_over
 
     def expire(self, now: int) -> bool:
-        """Stop the attempt because its time is up."""
+        """Stop the attempt because its time is up. Return like `cancel`."""
         if self._stops("expired") and self.hard is not None and now >= self.hard:
             self.final = True
         return not self.is_over

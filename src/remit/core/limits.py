@@ -99,7 +99,7 @@ class Limit:
         return self.tasks if unit == TASKS else self.credits if unit == "credits" else self.tokens
 
     def since(self, now: int) -> str:
-        """The first hour that counts."""
+        """Return the first hour whose spending counts for the limit at this time."""
         return hour_of(now - HOURS[self.per] * HOUR)
 
     def meters(self, agent: str, session: str, by: str = "") -> Metered | None:

@@ -94,7 +94,7 @@ def of_key(namespace: str, key: str, version: int | None = None) -> Scope:
 
 
 def _escaped(text: str, mark: str) -> str:
-    """Escape `mark` and the backslash, so that no two scopes share a spelling."""
+    """Return a text with `mark` and the backslash escaped, so that no two scopes share a spelling."""
     if mark not in text and "\\" not in text:
         return text
     return text.replace("\\", "\\\\").replace(mark, f"\\{mark}")

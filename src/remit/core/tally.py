@@ -422,7 +422,7 @@ def _end_turn(task: UnderWay, event: Event, figures: Figures) -> None:
     if task.turn is not None:
         figures.times.add(event.at - task.turn)
         task.turn = None
-    if "sent_back" in event.data:  # the same agent goes on, so nothing is handed over
+    if "sent_back" in event.data:  # the same agent continues, so nothing is handed over
         task.turn = event.at
         return
     figures.counts[_TURN_ENDS[event.kind]] += 1

@@ -103,7 +103,8 @@ class Entries:
         return await self._store.read(look)
 
     async def put(self, draft: Draft, authority: Authority, carries: Carries | None = None) -> int:
-        """Write an entry. `carries` returns the artifacts that its value refers to, if there may be some."""
+        """Write an entry and return its version. `carries` returns the artifacts that its value refers to, if there may
+        be some."""
         now = self._clock.now()
         self._writes += 1
         tidies = self._writes % _WRITES == 0
@@ -152,7 +153,7 @@ class Entries:
         return lambda view: tuple(carried_by(view, live, found, now))
 
     def carries_in_entries(self, value: Json, card: str, sees: SeesEntry) -> Carries | None:
-        """Do the same for a card that holds no task: it sees the artifacts of the entries that it sees."""
+        """Return the same for a card that holds no task: it sees the artifacts of the entries that it sees."""
         if (found := self._references(value)) is None:
             return None
         from remit.engine.attempt.seeing import carried_by_card  # noqa: PLC0415
@@ -247,7 +248,7 @@ class Entries:
         return rows[:limit]
 
     async def cleanup(self, act: Act = ONCE) -> int:
-        """Remove expired entries, in small steps, between which other work can run."""
+        """Remove expired entries, and return how many. It works in small steps, between which other work can run."""
         by, removed, step = Writer("", person=act.by), 0, 0
         until = (await act.perform(self._ground, ActContent("cleanup", ""), self._moment)).answer if act.op else None
         while True:
@@ -358,8 +359,8 @@ class HolderAccess:
         return version
 
     async def _put(self, draft: Draft) -> int:
-        """Write an entry, or find the version written in an earlier attempt. A new try writes again, unless the write
-        had an expected version, which has changed by that very write."""
+        """Write an entry, or find the version written in an earlier attempt, and return its version. A new try writes
+        again, unless the write had an expected version: that very write has changed it."""
         live, where = self._live, (draft.namespace, draft.key)
         what, carries = draft.value, None
         if not isinstance(what, str):
@@ -527,7 +528,8 @@ class Context:
         return await self._access.put(Draft(_own(namespace), key, value, lifetime, trust=trust, expect=expect))
 
     async def set_with_extension(self, namespace: str, key: str, value: object, ttl: float = _QUARTER) -> int:
-        """Write a memory entry: it lives for `ttl` seconds [default: 90 days], and as long again after each read."""
+        """Write a memory entry and return its version. It lives for `ttl` seconds [default: 90 days], and as long again
+        after each read."""
         return await self._access.put(Draft(_own(namespace), key, value, span(ttl, "ttl"), extend=True))
 
     async def get(self, namespace: str, key: str, default: Any = None) -> Known:

@@ -82,8 +82,8 @@ class Inbox:
     async def _take(
         self, live: LiveTask, look: Callable[[View], list[Message]], decide: Decide[Json], at: str, *, fresh: bool
     ) -> Json:
-        """Take messages, or find those taken in an earlier attempt, in any try. Usually nothing has arrived, and a read
-        is cheaper than a transaction."""
+        """Take messages, or find those taken in an earlier attempt, in any try; return them as rows. Usually nothing
+        has arrived, and a read is cheaper than a transaction."""
         ops = [at] if at else live.operations.ids("inbox")
 
         def taken(view: View) -> tuple[Json] | None:

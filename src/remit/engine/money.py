@@ -152,7 +152,7 @@ class Holding(NamedTuple):
         return await self.more().get(self, live, bill, bill.amounts if full is None else full)
 
     async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
-        """Place the hold. If other calls hold the money, wait for them and try again, up to the time limit."""
+        """Place the hold and return its id. While other calls hold the money, wait for it, up to the time limit."""
         wants, clock, until = paying_wants(live), self.ground.clock, 0
         patient = self.wait > 0
         while True:
@@ -242,7 +242,7 @@ class Holding(NamedTuple):
         return await self._resolved(live, hold, lambda view, held: self.settled(view, live, held, costs))
 
     async def release(self, live: LiveTask, hold: str, why: str) -> bool:
-        """Release a whole hold: the call was not sent."""
+        """Release a whole hold, because the call was not sent. Return whether it was released here, like `settle`."""
         return await self._resolved(live, hold, lambda _view, held: self.released(live, held, why))
 
     def released(self, live: LiveTask, hold: Hold, why: str) -> list[Unsealed]:

@@ -24,7 +24,7 @@ class MoreMoney(NamedTuple):
 
     async def get(self, holding: Holding, live: LiveTask, bill: Bill, full: Amounts) -> bool:
         """Ask a person. Return whether the payment is to be tried again: a person has given more, or there is enough by
-        now. A payment that lacks money once more is asked about again, in a question of its own; after a no, only one
+        now. A payment that lacks money again is asked about again, in a question of its own; after a no, only one
         that wants less."""
 
         def look(view: View) -> Shortage | bool:
@@ -45,8 +45,9 @@ class MoreMoney(NamedTuple):
         return said.approved
 
     async def go_on(self, holding: Holding, live: LiveTask, lease: Lease, share: int) -> bool:
-        """Ask a person whether a run goes on that has money for one more answer only; propose as much as it was granted
-        so far. After a no, this turn asks for nothing more: its next answer is its last."""
+        """Ask a person whether a run continues that has money for one more answer only; propose as much as it was
+        granted so far. Return whether it was given more. After a no, this turn asks for nothing more: its next answer
+        is its last."""
         unit, enough = lease.unit, 2 * share
         bill = Bill({unit: enough}, _GOING_ON)
         given = await self.get(holding, live, bill, {unit: enough + lease.granted})

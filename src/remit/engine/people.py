@@ -197,8 +197,8 @@ class Questions(NamedTuple):
     within: int = ANSWER_WITHIN
 
     async def ask_once(self, live: LiveTask, draft: QuestionDraft, ops: list[str]) -> Said:
-        """Ask a person, unless that was done in this try, or answered positively in an earlier one. A rejection in an
-        earlier try does not count."""
+        """Ask a person and return the answer. If this try has asked before, or an earlier try got a positive answer,
+        return that answer instead. After a rejection in an earlier try, ask again."""
         if len(ops) > 1:
             said = await self.ground.store.read(lambda view: _said_before(view, ops, draft.digest))
             if said is not None:

@@ -186,7 +186,8 @@ class Leading(NamedTuple):
     conductor: Conductor
 
     def agent(self, live: LiveTask) -> Agent:
-        """Return the agent for a task whose record says what it leads."""
+        """Return the agent that runs a plan task or a team task in the place of its holder: the one that runs the plan,
+        or the coordinator. The record of the task says which."""
         lead = live.lead
         assert lead is not None  # only called for a task with a lead
         options = PlanOptions(lead.concurrency, lead.reveal)

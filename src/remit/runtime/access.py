@@ -56,7 +56,7 @@ class WorkspaceAccess:
         return await self._accesses.make(wanted, act_of(op, by))
 
     async def list(self) -> list[AccessInfo]:
-        """Return all accesses, also the revoked and expired ones, the earliest first."""
+        """Return all access keys, also the revoked and expired ones, the earliest first."""
         return await self._accesses.list()
 
     async def revoke(self, id: str, *, op: str = "", by: str = "") -> bool:

@@ -234,8 +234,8 @@ class RemoteTasks(RemoteGroup):
 
 
 class RemoteFollow:
-    """The events of a server that `journal.follow` selects. If the connection is lost, it goes on after the last event
-    that arrived; it gives up when no server has answered for a minute."""
+    """The events of a server that `journal.follow` selects. If the connection is lost, it continues after the last
+    event that arrived; it ends with an error when no server has answered for a minute."""
 
     def __init__(self, wire: RemoteWire, which: dict[str, Json], *, live: bool, from_now: bool) -> None:
         self._wire = wire

@@ -261,7 +261,7 @@ class Follower:
             runtime.add(hook_card(name), self._deliver, retry=RETRY, timeout=TIMEOUT)
 
     async def _deliver(self, turn: TurnLike) -> str:
-        """Send one message: the task of a hook."""
+        """Send one message, which is the task of a hook, and return the answer of its address."""
         hook = await self._opening.records.read(lambda view: view.hook(turn.remit.session))
         if hook is None:
             raise self._failed(turn, "the hook was removed")

@@ -122,7 +122,7 @@ class WorkspaceHooks:
         return self._shown(root, hook)
 
     async def remove(self, hook: str, *, op: str = "", by: str = "") -> bool:
-        """Remove a hook; deliveries that were not made yet are given up. Return whether there was one."""
+        """Remove a hook; deliveries that were not made yet are dropped. Return whether there was one."""
         return await Hooks(self._opening.ground).remove(_id(hook), act_of(op, by))
 
     async def rotate(self, hook: str, *, op: str = "", by: str = "") -> NewHook:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 Found: TypeAlias = tuple[list[Event], list[Gap], int, bool]  # up to which event, and whether these are all
 Look: TypeAlias = Callable[[View], Found]
-ReadGaps: TypeAlias = Callable[[View, int, int], list[Gap]]  # between two numbers
+ReadGaps: TypeAlias = Callable[[View, int, int], list[Gap]]  # gaps between two event numbers
 
 PAGE: Final = 200
 GAPS: Final = 1_000  # read at once

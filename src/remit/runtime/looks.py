@@ -354,7 +354,8 @@ def _crew(view: View, now: int) -> "Crew":
 def _searched(
     view: View, kinds: frozenset[str], about: Callable[[Event], Iterator[T]], limit: int, before: int | None
 ) -> tuple[list[T], int | None]:
-    """Read events backwards, page by page, until there are enough."""
+    """Read events backwards, page by page, until `limit` items are found. Return them, and the number of the event to
+    continue before; None if all events are read."""
     found: list[T] = []
     for _ in range(_PAGES):
         events = view.events(Span(kinds=kinds, latest=True, limit=_PAGE, before=before))

@@ -82,8 +82,8 @@ class Outsider:
         await opening_of(self.workspace).engine.services.questions.answers.answer(question, reply)
 
     async def seal(self, purpose: bytes, tasks: Iterable[str]) -> bytes:
-        """Return material for a key that only servers of this store can make, for these tasks of the caller. Raise
-        `NotFound` if one of them is not."""
+        """Return bytes from which a key for these tasks of the caller is made. With a key of the journal, only servers
+        of this store can make them. Raise `NotFound` if a task is not one of the caller."""
         began = [(await self.status(task)).began for task in tasks]
         opening = opening_of(self.workspace)
         first = await opening.records.read(lambda view: [view.event(seq) for seq in began])

@@ -149,7 +149,8 @@ class JournalQueries(Queries):
         )
 
     # -- chapters -------------------------------------------------------------------------------------
-    # Few events are of a time, of an agent or of a kind, and no index knows which. The chapters know where none is.
+    # No index finds events by time, agent or kind. A chapter says what its events do not have, so a query skips it;
+    # without chapters, a query for rare events reads the whole journal.
 
     def chapters(self, after: int, limit: int) -> list[Chapter]:
         return self._chapters(Span(after=after), limit)

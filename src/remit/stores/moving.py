@@ -1,7 +1,7 @@
 """Moving a workspace from one database to another, while all others go on.
 
 Each step is one transaction of one database, and every state between two steps can be continued: killed at any point,
-the same move goes on or starts over. At each moment at most one of the two copies takes writes.
+the same move continues or starts over. At each moment at most one of the two copies takes writes.
 
 1. The target marks the workspace as `arriving`: it takes no writes there, and no reader looks there.
 2. The source marks it as `leaving`: from now on it takes no writes there either. It can still be read.

@@ -117,7 +117,8 @@ class KnownSchema:
         self._outgrown = ""  # the error for all callers, once the schema is newer
 
     def saw(self, number: int) -> None:
-        """Record the store's schema number. Raise `NewerStore` if it is newer, now and from now on."""
+        """Record the schema number of the store. If it is newer than the newest known one, raise `NewerStore`; from
+        then on `check` raises it too."""
         if number > self._newest:
             self._outgrown = (
                 f"{self._where} was brought to schema {number} by a newer remit while this process had it open, and "
@@ -127,6 +128,6 @@ class KnownSchema:
         self.check()
 
     def check(self) -> None:
-        """Raise `NewerStore` if the store was seen to be newer."""
+        """Raise `NewerStore` if `saw` has recorded a schema that this remit does not know."""
         if self._outgrown:
             raise NewerStore(self._outgrown)

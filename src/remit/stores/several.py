@@ -310,7 +310,8 @@ class SeveralDatabases:
         return sorted(found)
 
     async def opened_by(self, access: str) -> str | None:
-        """Ask all of them: a key does not say where its workspace lives, and an answer is known for a while."""
+        """Return the workspace of an access key, or None if no database has it or two have it. All databases are asked,
+        because a key does not say where its workspace lives; callers cache the answer."""
         found = {await member.opened_by(access) for member in self.members.values()} - {None}
         return found.pop() if len(found) == 1 else None
 

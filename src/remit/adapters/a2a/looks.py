@@ -189,13 +189,13 @@ def _inquiry(event: Event, data: dict[str, Any]) -> Inquiry:
 
 
 def never(look: Seen) -> bool:
-    """Stop only at the end of a task."""
+    """Return False: follow a task to its end."""
     del look
     return False
 
 
 def asks(look: Seen) -> bool:
-    """Stop at a question or an approval."""
+    """Whether the task asks a person: stop following it there."""
     return look.question is not None
 
 

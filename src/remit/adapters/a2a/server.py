@@ -281,7 +281,8 @@ def _rejected(sentence: str, context: str) -> Task:
 
 
 async def _submitted(call: A2ACall, message: Message) -> str:
-    """Submit a task in the name of the caller's card: as a part of the task that it is for, or as a run."""
+    """Submit a task in the name of the caller's card, as a part of the task that it is for or as a run. Return its
+    id."""
     chain, caller = chain_in(message), call.caller
     values = data_in(message.parts)
     how: dict[str, Any] = {"by": caller.by, "key": call.key(chain.key or token_hex(16)), "ceiling": caller.bounds}
@@ -360,7 +361,7 @@ async def _parent(call: A2ACall, chain: ChainData) -> str:
 
 
 async def _answered(call: A2ACall, message: Message) -> str:
-    """Answer the open question of a task with a message."""
+    """Answer the open question of a task with a message. Return the id of the task."""
     look = await looked_at(call, message.task_id)
     if message.context_id and message.context_id != call.context_of(look.status):
         raise InvalidParamsError("the task belongs to another context")

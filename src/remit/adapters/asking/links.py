@@ -101,7 +101,7 @@ def mac(key: bytes, workspace: str, inquiry: Inquiry, code: str, size: int = TOK
 
 
 def same(one: str, other: str) -> bool:
-    """Compare two tokens in constant time."""
+    """Whether two tokens are equal, compared in constant time."""
     return hmac.compare_digest(one.encode(errors="replace"), other.encode(errors="replace"))
 
 

@@ -71,7 +71,7 @@ class CodingProgram(Protocol):
     def started(
         self, joined: JoinedProgram, place: TaskPlace, *, resumes: bool, instructions: str
     ) -> AbstractContextManager[ProgramStart]:
-        """Prepare a start, and clean up after the program."""
+        """Return a context manager that prepares a start and yields the command. At its end it cleans up."""
         ...
 
     def hear(self, said: ProgramSaid, line: dict[str, Any], place: TaskPlace) -> None:
@@ -102,7 +102,7 @@ class CodingAgent:
             if isinstance(answer, Command):
                 return answer
             saved = await self._places.saved(turn, place)
-            if not turn.card.review:  # otherwise a person may send the result back, and the session goes on
+            if not turn.card.review:  # otherwise a person may send the result back, and the session continues
                 await self._places.left(place)
             return answer_with(answer, saved)
 
@@ -126,7 +126,7 @@ class CodingAgent:
         instructions = turn.card.instructions
         with self._program.started(joined, place, resumes=bool(sessions), instructions=instructions) as start:
             done = await self._run(turn, start, task, place, said)
-        if not sessions and said.tokens > joined.member.tokens:  # a session that goes on may count what was before
+        if not sessions and said.tokens > joined.member.tokens:  # a resumed session may count earlier tokens
             _log.warning("%s", _past_the_gateway(turn.agent, self.name, said.tokens, joined.member.tokens))
         if done is None or done.code or said.error or not said.ended:
             raise self._failed(turn, done, said, joined.refused)

@@ -107,7 +107,8 @@ class ClaudeCode(NamedTuple):
     def started(
         self, joined: JoinedProgram, place: TaskPlace, *, resumes: bool, instructions: str
     ) -> Generator[ProgramStart]:
-        """Write the settings, and put the token into a pipe: a shell command of the agent must not inherit it."""
+        """Write the settings, and yield the command to start. The token is in a pipe, so that a shell command of the
+        agent does not inherit it."""
         config = place.home / _CONFIG
         write_private(config, json.dumps(_servers(joined)))
         try:

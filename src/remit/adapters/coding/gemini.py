@@ -100,7 +100,8 @@ class GeminiCli(NamedTuple):
     def started(
         self, joined: JoinedProgram, place: TaskPlace, *, resumes: bool, instructions: str
     ) -> Generator[ProgramStart]:
-        """Write the settings, and put the token into a pipe: a shell command of the agent must not inherit it."""
+        """Write the settings, and yield the command to start. The token is in a pipe, so that a shell command of the
+        agent does not inherit it."""
         own, reads_key = _own(place), place.home / "key.cjs"
         own.mkdir(mode=0o700, exist_ok=True)
         write_private(own / "settings.json", json.dumps(self._settings(joined)))

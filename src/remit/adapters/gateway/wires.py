@@ -101,7 +101,7 @@ class WireFormat(ABC):
         return RefusalSent(HTTPStatus.BAD_REQUEST, (JSON, STOPS), encode(body).encode())
 
     def cut(self, sentence: str, *, again: bool) -> bytes:
-        """Spell the end of a stream that broke off in the middle. With `again`, the program may ask once more."""
+        """Spell the end of a stream that broke off in the middle. With `again`, the program may ask again."""
         kind = "server_error" if again else "invalid_request_error"
         body: dict[str, Json] = {"error": {"message": sentence, "type": kind, "code": None}}
         return f"data: {encode(body)}\n\n".encode()

@@ -207,7 +207,8 @@ class OpenCall:
         return None
 
     async def _asked(self, inquiry: Inquiry) -> CallEnd | None:
-        """Show a question to the person at the client. If that is not possible, end the call."""
+        """Show a question to the person at the client. Return None once it is decided, or the end of the call if the
+        client cannot show it or comes back with the answer."""
         form = form_of(inquiry, self._wrong.pop(inquiry.id, ""))
         may = self._outsider.answers and self._wire.shows_forms and inquiry.id not in self._left_open
         if form is None or not may:

@@ -392,7 +392,7 @@ _NOT_WRITTEN: Final = frozenset(("instructions", "timestamp", "run_id", "convers
 _SAID: Final = ("tool_name", "content", "args")
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9_-]")  # characters that some providers reject in a call id
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_LONGEST_ID: Final = 36  # with room for a number
+_LONGEST_ID: Final = 36  # of the 40 characters of an id; `unlike` may append a number
 _PROVIDERS: Final = ("id", "signature", "provider_name", "provider_details")
 
 

@@ -261,7 +261,8 @@ class Handoffs:
         of_parts: bool = False,
         failed: str = "",
     ) -> tuple[Move, Agent | None]:
-        """Record the handoff, or its refusal. `of_parts` marks a handoff that joins parts; `failed` is the reason why
+        """Record the handoff, and return it with its recipient, None if that is not an agent of this process. If it is
+        refused, record and raise the refusal. `of_parts` marks a handoff that joins parts; `failed` is the reason why
         the task goes back."""
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})

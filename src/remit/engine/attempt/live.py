@@ -398,7 +398,8 @@ class LiveTask:
 
     @cached_property
     def keeps(self) -> dict[str, str]:
-        """The context that the holder withholds when it passes nothing on, for the receipts of the agents it asks."""
+        """The context that an agent does not get from this holder if the holder passes nothing on, with reasons: for
+        the receipt of that agent."""
         return kept_back(self.sight, NOTHING, NOTHING)
 
     def has_written(self, namespace: str, key: str, version: int) -> None:
@@ -639,7 +640,8 @@ class StopListener:
         self._working = While(self._enter, self._leave)
 
     def while_working(self) -> While:
-        """Listen while the body runs."""
+        """Return a context manager. While its body runs, tasks of this process that another process cancels are
+        stopped."""
         return self._working
 
     def _enter(self) -> None:

@@ -330,8 +330,8 @@ class Effects(NamedTuple):
         return await self._keep(live, op, event, value, call)
 
     async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json, call: Paid | None = None) -> Json:
-        """Record the result, and retry until the store has it: a deadline or a cancellation does not undo the
-        effect."""
+        """Record the result of an effect and return it. Retry until the store has it: a deadline or a cancellation does
+        not undo the effect."""
         store = self.ground.store
 
         def decide(view: View) -> Decision[Json]:

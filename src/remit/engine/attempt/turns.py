@@ -61,7 +61,8 @@ class ReviewsResults(Protocol):
     """Puts results before a person."""
 
     async def go_on(self, live: LiveTask) -> Ending | LiveTask | None:
-        """Continue the review of a result that an earlier attempt put before a person; None if there is none."""
+        """Continue the review of a result that an earlier attempt put before a person, and return like `review`; None
+        if there is none."""
         ...
 
     async def review(self, live: LiveTask, ending: Ending) -> Ending | LiveTask:

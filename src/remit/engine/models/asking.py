@@ -294,7 +294,8 @@ class Models(NamedTuple):
         return KeptAnswer(kept.get("told", ""), _answer(live, kept))
 
     async def record(self, live: LiveTask, talk: str) -> dict[str, Any] | None:
-        """Return the record at the next position of a conversation, or None."""
+        """Return the recorded answer at the next position of a conversation, or None if the model has not been asked
+        there yet."""
         op = live.operations.position(talk)
 
         def look(view: View) -> tuple[Json] | None:
@@ -425,7 +426,8 @@ class Models(NamedTuple):
             live.must_own(view)
             now = self.ground.clock.now()
             told = _told(reply, cost, now - request.began)
-            if not live.conversation.requests:  # people see it while the turn runs, not only at its end
+            if not live.conversation.requests:
+                # With the first answer, so that people see the receipt while the turn runs, not only at its end.
                 told["receipt"] = live.receipt.data()
             events = [
                 model_answered(live.remit, attempt, told, now),

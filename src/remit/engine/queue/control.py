@@ -222,7 +222,7 @@ class TaskControl:
         changes: dict[str, Json] | None = None,
         given: Given | None = None,
     ) -> str:
-        """Start a new run that has everything that this one had recorded up to event `at`, and goes on from there;
+        """Start a new run that has everything that this one had recorded up to event `at`, and continues from there;
         `changes` has its other text and data. Return its id."""
         from remit.engine.queue.forking import fork_of
 
@@ -360,7 +360,7 @@ def _must_be_on_record(record: Record, began: Event) -> None:
 
 
 def _funded_once_more(view: View, record: Record, data: dict[str, Json], again: str, act: Act) -> dict[str, Json]:
-    """Return the first event's data of a task that runs once more, with what it pays with."""
+    """Return the first event's data of a task that runs again, with the leases that pay for it."""
     began = view.event(record.began)
     assert began is not None
     funds = funded_again(view, record, read(began, FirstData), again).data

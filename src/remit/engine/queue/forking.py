@@ -1,4 +1,4 @@
-"""Forking a run: a new run that has everything that another one had recorded up to an event, and goes on from there.
+"""Forking a run: a new run that has everything that another one had recorded up to an event, and continues from there.
 
 The fork records the operations of the original as done, under ids of its own and with their answers. So its code runs
 from the start, and each request for an answer of a model, a tool, an effect or a person returns what the original got.

@@ -208,7 +208,8 @@ class Worker:
         self._crowded = self._listener.heeds_all = crowded
 
     async def _claim_and_start(self) -> bool:
-        """Claim tasks and start them. Draining waits for a claim in progress."""
+        """Claim tasks and start them. Return whether there may be more to claim. Draining waits for a claim in
+        progress."""
         async with self._claiming:
             if self._draining or self._free() <= 0:
                 return False

@@ -43,7 +43,7 @@ class Accesses(NamedTuple):
         def decide(view: View) -> Decision[str]:
             now = self.ground.clock.now()
             if sum(row.lives(now) for row, _ in view.accesses()) >= MOST:
-                raise BadInput(f"a workspace has at most {MOST:,} active accesses; revoke those that are not needed")
+                raise BadInput(f"a workspace has at most {MOST:,} active access keys; revoke those that are not needed")
             row = AccessRow(
                 *(given.id, given.digest, wanted.name, " ".join(wanted.scopes), wanted.agent),
                 *(encode(wanted.bounds.data), expiry(wanted.expires, now), now, act.by, None, ""),
@@ -75,6 +75,6 @@ class Accesses(NamedTuple):
         return (await act.perform(self.ground, ActContent("access.revoke", id_), decide)).answer
 
     async def list(self) -> list[AccessInfo]:
-        """Return all accesses, also the revoked and expired ones, the earliest first."""
+        """Return all access keys, also the revoked and expired ones, the earliest first."""
         rows, now = await self.ground.store.read(lambda view: view.accesses()), self.ground.clock.now()
         return sorted((info(row, used_at, now) for row, used_at in rows), key=lambda one: (one.made_at, one.id))

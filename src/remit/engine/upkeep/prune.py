@@ -41,7 +41,8 @@ _METERED: Final = LONGEST + 2  # hours
 
 
 def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int) -> list[Unsealed]:
-    """Return the event that carries over the results of these events, if they have any."""
+    """Return the event that carries over the money of events that are about to be deleted: the balances of the account,
+    calls of uncertain cost, and the meters of spending limits. The list is empty if they moved no money."""
     charges = [event for event in events if event.kind in CHARGES or "metered" in event.data]
     uncertain = [_hold_row(hold) for hold in holds]
     if not charges and not uncertain:
@@ -67,7 +68,8 @@ def counted_tasks(view: View, tasks: Iterable[str], now: int) -> list[Event]:
 
 
 def carried_again(view: View, gone: Iterable[Event], now: int) -> list[Unsealed]:
-    """Return the event that carries over old carried results again: the account, and calls that are still uncertain."""
+    """Return the event that replaces earlier carry-over events which are about to be deleted: it has the account, and
+    the calls whose cost is still uncertain. The list is empty if none of the events is one."""
     old = [event for event in gone if event.kind == "ledger.carried"]
     if not old:
         return []

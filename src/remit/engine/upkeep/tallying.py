@@ -97,7 +97,7 @@ async def roll_up_all(store: Store, least: int = 1) -> None:
 
 
 async def keep_figures(store: Store) -> None:
-    """Add all missing events to the statistics before pruning removes them. If that fails, log it: pruning goes on."""
+    """Add all missing events to the statistics before pruning removes them. If that fails, log it and prune."""
     try:
         await roll_up_all(store)
     except StoreError as error:

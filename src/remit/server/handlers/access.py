@@ -49,7 +49,7 @@ async def make(call: HttpCall[NoQuery, AccessBody]) -> HttpAnswer:
 
 
 async def listing(call: HttpCall[NoQuery, NoBody]) -> HttpAnswer:
-    """List all accesses of the workspace, without their keys, also the revoked and expired ones."""
+    """List all access keys of the workspace, without their texts, also the revoked and expired ones."""
     return HttpAnswer({"access": [wire.access(one) for one in await call.workspace.access.list()]})
 
 

@@ -86,7 +86,7 @@ class LabelsBody(BodyModel):
     meta: Meta | None = None
 
     def keywords(self, *left_out: str) -> dict[str, Any]:
-        """Return the keywords of a submission."""
+        """Return the fields that the request sets, as keywords of `submit`, without those in `left_out`."""
         given: dict[str, Any] = {
             name: value for name, value in vars(self).items() if value is not None and name not in left_out
         }

@@ -203,7 +203,7 @@ class PostgresWords:
         return f"{_WORDS}{self.workspace} {self.name}"
 
     def connect(self, hear: "Callable[[TextChunk], None]", *, again: bool = False) -> None:
-        """Pass the words of this process on; with `again`, once more from the beginning of the answers under way."""
+        """Pass the words of this process on; with `again`, from the beginning of the answers in progress."""
         if self._ears is not None:
             self._ears.add(hear)
             if again:

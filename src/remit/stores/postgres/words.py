@@ -169,7 +169,8 @@ class Courier:
             sender.leave()
 
     def arrived(self, text: str, _backend: int) -> bool:
-        """Pass a message on to the listeners of its workspace; ignore what is no such message."""
+        """Pass a message on to the listeners of its workspace, and ignore any other text. Return False: a message
+        changes nothing in the store."""
         message = _read(text)
         if message is not None:
             workspace, by, chunk = message

@@ -181,7 +181,8 @@ class Transactions:
         return Recorded(*rows[0]) if rows else None
 
     def append(self, event: Event) -> bool:
-        """Write an event without waiting for the server's answer: a taken number fails the transaction."""
+        """Write an event without waiting for the server: if its number is taken, the transaction fails. Return False if
+        its operation is already recorded."""
         workspace, op = event.workspace, event.op
         if op is not None:
             if self._done.get((workspace, op)) is not None:
