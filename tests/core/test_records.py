@@ -1,4 +1,4 @@
-"""Named tuples and frozen dataclasses are those of Python, made faster."""
+"""Named tuples, typed dictionaries and frozen dataclasses are those of Python, made faster."""
 
 import copy
 import dataclasses
@@ -6,11 +6,11 @@ import inspect
 import pickle
 import typing
 from dataclasses import field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NotRequired, Required, TypeVar
 
 import pytest
 
-from remit.core.records import FieldTuple, NamedTuple, dataclass
+from remit.core.records import FieldTuple, NamedTuple, TypedDict, dataclass
 
 T = TypeVar("T")
 
@@ -173,3 +173,47 @@ def test_a_frozen_dataclass_cannot_be_changed_and_can_be_copied():
         delattr(wish, "name")
     assert pickle.loads(pickle.dumps(wish)) == copy.deepcopy(wish) == copy.copy(wish) == wish
     assert copy.copy(wish).first == "t"
+
+
+class Given(TypedDict, total=False):
+    """The keywords of a verb."""
+
+    name: Required[str]
+    size: int
+    later: "Place | None"
+
+
+class GivenSame(typing.TypedDict, total=False):
+    """The keywords of a verb."""
+
+    name: Required[str]
+    size: int
+    later: "Place | None"
+
+
+class More(Given):
+    size: NotRequired[int]
+    last: bool
+
+
+class MoreSame(GivenSame):
+    size: NotRequired[int]
+    last: bool
+
+
+_Worded = TypedDict("_Worded", {"for": str}, total=False)  # a keyword cannot be a field of a class
+_WordedSame = typing.TypedDict("_WordedSame", {"for": str}, total=False)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(Given, GivenSame), (More, MoreSame), (_Worded, _WordedSame)])
+def test_a_typed_dictionary_says_the_same_as_that_of_typing(ours: Any, theirs: Any):
+    assert typing.is_typeddict(ours)
+    assert typing.get_type_hints(ours) == typing.get_type_hints(theirs)
+    assert typing.get_type_hints(ours, include_extras=True) == typing.get_type_hints(theirs, include_extras=True)
+    for name in ("__required_keys__", "__optional_keys__", "__total__", "__doc__"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.__mro__[1:] == theirs.__mro__[1:]
+    assert ours(name="x") == {"name": "x"}
+    assert type(ours(name="x")) is dict
+    with pytest.raises(TypeError, match="TypedDict does not support instance and class checks"):
+        isinstance({}, ours)

@@ -1,7 +1,6 @@
 """`remit chat`: talk to an agent, one run for each message, with the earlier conversation."""
 
 import asyncio
-import re
 import sys
 from collections.abc import Awaitable
 from typing import Final, NamedTuple, TypeVar
@@ -29,6 +28,7 @@ from remit.cli.run import Ask, asked_by, run_request
 from remit.cli.screen import Drawing, Talking, Words, starting
 from remit.cli.terminal import outcome_text
 from remit.core.lifecycle import Record
+from remit.core.patterns import pattern
 from remit.core.session import LOOKED_AT, UNDONE
 from remit.core.values import canonical, shown
 from remit.engine.asking import Starting
@@ -40,7 +40,7 @@ from remit.report.figures import count
 from remit.runtime.runtime import Runtime
 
 _HAND_BACK_SECONDS: Final = 5.0
-_COMMAND: Final = re.compile(r"/[a-z]+")
+_COMMAND: Final = pattern(r"/[a-z]+")
 _HELP: Final = """\
 /new   start a new session: earlier messages are not remembered
 /undo  take back the last message and its answer

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from remit.cli.options import TOML, Where, opened, team_file
 from remit.config.places import FILE_LIMIT, tables_in
+from remit.core.patterns import pattern
 from remit.errors import RemitError
 from remit.report.printable import escaped
 from remit.runtime.workspace import Workspace
@@ -19,7 +20,7 @@ Offer: TypeAlias = tuple[str, str]  # a word, and what it stands for
 _IDS: Final = 30  # newest runs, and open tasks
 _ABOUT: Final = 50  # characters of a task
 _FILES: Final = 50  # scripts of a folder that are searched for a runtime
-_RUNTIME: Final = re.compile(r"^(\w{1,64}) = (?:remit\.)?Runtime\(", re.MULTILINE)
+_RUNTIME: Final = pattern(r"^(\w{1,64}) = (?:remit\.)?Runtime\(", re.MULTILINE)
 
 
 def ids(context: Any) -> list[Offer]:

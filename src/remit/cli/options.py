@@ -3,7 +3,6 @@
 import getpass
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -18,6 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from remit.config.places import FILE_NAME, place_of
+from remit.core.patterns import pattern
 from remit.core.prices import credits as money
 from remit.core.values import Json, decode, shown
 from remit.engine.system import SystemClock
@@ -28,7 +28,7 @@ from remit.stores.addresses import each_address, is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
-_QUOTED: Final = re.compile(r"`(remit [a-z][^`\n]*)`")
+_QUOTED: Final = pattern(r"`(remit [a-z][^`\n]*)`")
 _WITHOUT_STORE: Final = frozenset(("check", "demo", "init", "trust"))
 _WITHOUT_WORKSPACE: Final = frozenset(("backup", "chat", "db", "move", "run", "worker"))
 # Commands that work on a store itself, or run a team in their own process: they have no --server.

@@ -1,14 +1,14 @@
 """Times and durations as people type them in options."""
 
-import re
 from datetime import UTC, datetime
 from typing import Final
 
+from remit.core.patterns import pattern
 from remit.core.times import SECOND, aware, moment, span
 from remit.core.values import shown
 from remit.errors import BadInput
 
-_SPAN: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
+_SPAN: Final = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
 _UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 

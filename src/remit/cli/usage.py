@@ -1,6 +1,5 @@
 """The help of a command, and the sentences about wrong words in a call of it."""
 
-import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -17,11 +16,12 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
+from remit.core.patterns import pattern
 from remit.core.values import shown
 
 _NO_SERVER: Final = "Unknown option: --server"
 _ITSELF: Final = "this command works on the store itself and takes no --server: run it where the store is"
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = pattern(r"\w+")
 _SHOWN: Final = 3
 _CLOSE: Final = 0.66  # as "workr" is to "worker"; "tree" is not close to "reject"
 

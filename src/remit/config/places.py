@@ -1,19 +1,19 @@
 """The store of a team, read from its file without loading the team: for commands that only read."""
 
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+from remit.core.patterns import pattern
 from remit.core.records import NamedTuple
 from remit.errors import BadInput
 
 FILE_NAME: Final = "remit.toml"
 _PARTS: Final = 200
-_APART: Final = re.compile(r"[^\w.\-\"']")  # separators between the names in a file
+_APART: Final = pattern(r"[^\w.\-\"']")  # separators between the names in a file
 FILE_LIMIT: Final = 1_000_000  # bytes of a team's file, or of a script
 
 _KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}

@@ -1,7 +1,6 @@
 """Reading a file by its description: invalid TOML, unknown tables and keys, wrong kinds. All problems are reported,
 each with its line and what to do."""
 
-import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from remit.config.description import SCRIPT_LINE, TABLES
 from remit.config.kinds import Setting, TableKind, kind_name
 from remit.config.places import text_in
+from remit.core.patterns import pattern
 from remit.core.toolgroups import expanded, own_groups
 from remit.core.values import shown
 from remit.errors import BadInput
@@ -22,7 +22,7 @@ KeyPath: TypeAlias = tuple[str, ...]  # of a setting: agents, coder, model
 Lines: TypeAlias = Mapping[KeyPath, int]
 
 # Strings of all four kinds, comments, line ends, brackets, and any other run of characters.
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     r'(?s)"""(?:\\.|[^\\])*?"{3,5}'
     r"|'''.*?'{3,5}"
     r'|"(?:\\.|[^"\\\n])*"'
@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(
     r"|[\[\]{}=]"
     r"|[^\s\[\]{}=\"'#]+"
 )
-_AT: Final = re.compile(r"\(at (?:line (\d{1,9}), column \d{1,9}|end of document)\)")
+_AT: Final = pattern(r"\(at (?:line (\d{1,9}), column \d{1,9}|end of document)\)")
 
 
 def lines_of(text: str) -> Lines:

@@ -1,6 +1,5 @@
 """A scripted model for pydantic-ai, so that it is asked like every other model. Imported when it is used."""
 
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
@@ -10,12 +9,13 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from remit.config.scripts import ScriptLine, ToldSoFar, matching_line
+from remit.core.patterns import pattern
 from remit.core.values import encode, shown
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 
 _PACE: Final = 0.03  # seconds per word if the answer is streamed, so that a script looks like a model
-_WORDS: Final = re.compile(r"\s*\S+\s*")
+_WORDS: Final = pattern(r"\s*\S+\s*")
 
 
 def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionModel:

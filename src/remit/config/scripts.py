@@ -7,7 +7,6 @@ team can be tried after a plain `pip install remit`.
 """
 
 import inspect
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 import anyio
 from anyio import to_thread
 
+from remit.core.patterns import pattern
 from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.values import decode, digest, encode, shown, tokens_in
@@ -31,7 +31,7 @@ from remit.verbs import VERBS, Verb
 
 
 SCRIPT: Final = "script:"
-_HOLE: Final = re.compile(r"\{(\w+)\}")
+_HOLE: Final = pattern(r"\{(\w+)\}")
 
 
 class ScriptLine(NamedTuple):
@@ -106,7 +106,7 @@ def _text(value: object) -> str:
 
 MAX_TOKENS: Final = 4_096
 _PACE: Final = 0.03  # seconds per word if the answer is streamed, so that a script looks like a model
-_WORDS: Final = re.compile(r"\s*\S+\s*")
+_WORDS: Final = pattern(r"\s*\S+\s*")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 secrets."""
 
 import os
-import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+from remit.core.patterns import pattern
+
+_VARIABLE: Final = pattern(r"\$\{(\w+)\}")
 
 
 def variables_in(value: object) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 from remit.core.bounds import Bounds
 from remit.core.checks import refuse_strange
 from remit.core.identity import AccessRow
+from remit.core.patterns import pattern
 from remit.core.secret import Secret
 from remit.core.times import iso, moment, span
 from remit.core.values import shown
@@ -21,9 +22,9 @@ from remit.errors import BadInput
 PREFIX: Final = "rmt_"  # so that scanners of code and logs recognize a key
 ID_BYTES: Final = 10
 SECRET_BYTES: Final = 32
-_KEY: Final = re.compile(r"rmt_([a-z2-7]{16})_[A-Za-z0-9_-]{43}_[0-9a-f]{8}", re.ASCII)
+_KEY: Final = pattern(r"rmt_([a-z2-7]{16})_[A-Za-z0-9_-]{43}_[0-9a-f]{8}", re.ASCII)
 _LENGTH: Final = 73
-_ID: Final = re.compile(r"[a-z2-7]{16}", re.ASCII)
+_ID: Final = pattern(r"[a-z2-7]{16}", re.ASCII)
 
 _BOUNDS: Final = tuple(field.name for field in fields(Bounds) if field.init)
 

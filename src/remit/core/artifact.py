@@ -1,9 +1,9 @@
 """Artifacts: references to files, and where they occur in values and texts."""
 
-import re
 from dataclasses import dataclass
 from typing import Final, cast
 
+from remit.core.patterns import pattern
 from remit.core.values import INT_LIMIT, Json, decode, encode, plain, shown
 from remit.errors import BadInput
 
@@ -11,8 +11,8 @@ NAME_LENGTH: Final = 200  # characters; with a suffix, every file system takes a
 BINARY: Final = "application/octet-stream"
 _TYPE_LENGTH: Final = 127
 _PREFIX: Final = "sha256:"
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_TYPE: Final = re.compile(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
+_DIGEST: Final = pattern(r"sha256:[0-9a-f]{64}")
+_TYPE: Final = pattern(r"[a-zA-Z0-9!#$&^_.+-]{1,64}/[a-zA-Z0-9!#$&^_.+-]{1,64}")
 _LONGEST: Final = 2_000  # characters of a reference as JSON
 _FIELDS: Final = frozenset(("digest", "size", "name", "media_type"))
 

@@ -1,7 +1,6 @@
 """Bounds: the limits on a remit and on everything below it. They form a meet-semilattice: `a & b` admits what both
 admit."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import field
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from remit.core import allow, scope
 from remit.core.allow import ANY, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import meant, whole
+from remit.core.patterns import pattern
 from remit.core.prices import CreditsGiven, credits  # noqa: A004 - the word of the domain
 from remit.core.records import dataclass
 from remit.core.scope import Sees, SeesGiven
@@ -261,8 +261,8 @@ TIERS: Final[dict[str, Bounds]] = {
     "complex": Bounds(handoffs=5, tokens=150_000, members=5),
 }
 
-_WORD: Final = re.compile(r"\w+")
-_ITEM: Final = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s")
+_WORD: Final = pattern(r"\w+")
+_ITEM: Final = pattern(r"(?:[-*\u2022]|\d{1,3}[.)])\s")
 _LETTERS: Final = 6  # rough length of a word, for scripts without spaces
 _LENGTHS: Final = (30, 100, 300)  # numbers of words that give a point each
 _MOST: Final = 3  # most points for steps, and for large words, so that neither decides alone

@@ -5,12 +5,12 @@ Events are named tuples: immutable, and cheaper to create than dataclasses. A de
 
 import hashlib
 import hmac
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from remit.core.checks import items
+from remit.core.patterns import pattern
 from remit.core.records import NamedTuple
 from remit.core.times import DAY, aware
 from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, decode, decoded, line, plain, shown
@@ -207,7 +207,7 @@ NO_LABELS: Final = Labels()
 
 
 _LABEL_NAMES: Final = frozenset(Labels._fields)
-_TRACE: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACE: Final = pattern(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def labels_given(by: object, tags: object, meta: object, trace: object = "") -> Labels:

@@ -10,13 +10,13 @@ another answer. A round is one answer of a model: ten calls in one answer are on
 round new. Decisions of programs are not judged by them, except by `Echoes`.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from remit.core.checks import items, of_type, whole
+from remit.core.patterns import pattern
 from remit.core.records import NamedTuple, dataclass
 from remit.core.values import canonical, digest, shown
 from remit.errors import BadInput
@@ -166,8 +166,8 @@ _PASSING: Final = frozenset(("concurrency", "spawn", "over"))  # refusals that p
 _OF_ALL: Final = frozenset(
     ("depth", "tasks", "handoffs", "tier", "deadline", "sends", "limit")
 )  # the same for every agent
-_BETWEEN_WORDS: Final = re.compile(r"[\W_]+")
-_TRIES: Final = re.compile(  # no other numbers, because a map over many items differs only in those
+_BETWEEN_WORDS: Final = pattern(r"[\W_]+")
+_TRIES: Final = pattern(  # no other numbers, because a map over many items differs only in those
     r"\b(?:attempt|try|retry|retries)\s*[#:.]?\s*\d+\b|\b\d+(?:st|nd|rd|th) (?:time|try|attempt)\b"
     r"|\b(?:again|please|once more)\b"
 )

@@ -6,7 +6,6 @@ five letters or more that differs by one typo. Rare words weigh more than words 
 has weigh most, so a request that no agent can handle matches no agent.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,9 +17,10 @@ from typing import Final
 from unicodedata import normalize
 
 from remit.core.card import Card
+from remit.core.patterns import pattern
 from remit.core.records import NamedTuple, dataclass
 
-_WORD: Final = re.compile(r"(?:[^\W_]|[+#])+")
+_WORD: Final = pattern(r"(?:[^\W_]|[+#])+")
 READ: Final = 500  # characters of a role and of instructions
 _LONGEST: Final = 64  # letters of a word; the rest is ignored
 _PLURAL: Final = 4  # letters; in a word this long a final s is a plural

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final, Literal, NotRequired, Protocol, TypeAlias, TypedDict, cast
+from typing import Any, Final, Literal, NotRequired, Protocol, TypeAlias, cast
 
 from remit.core.card import Card
 from remit.core.checks import between, of_type
 from remit.core.identity import arguments
 from remit.core.match import Index, Match, choice, suits
-from remit.core.records import NamedTuple, dataclass
+from remit.core.records import NamedTuple, TypedDict, dataclass
 from remit.core.values import TASK_LIMIT, Json, canonical, checked, plain, shown
 from remit.errors import BadInput
 

@@ -1,7 +1,6 @@
 """Credits and prices: money and the cost of tokens in whole millionths of a US dollar, always rounded up."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import fields
 from decimal import Decimal
@@ -9,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from remit.core.checks import counted, items, of_type
+from remit.core.patterns import pattern
 from remit.core.records import dataclass
 from remit.core.values import INT_LIMIT, plain, shown, tokens_in
 from remit.errors import BadInput
@@ -18,7 +18,7 @@ PLACES: Final = 6
 MOST: Final = 1_000_000_000 * DOLLAR - 1  # of one amount, so that sums stay within 64 bits
 CreditsGiven: TypeAlias = str | Literal[0] | None  # as callers write them
 # The pattern accepts a minus on either side of the dollar sign, so that the error can name it.
-_WRITTEN = re.compile(r"(-?)(\$?)(-?)([0-9]+)(?:\.([0-9]+))? *([Uu][Ss][Dd])?")
+_WRITTEN = pattern(r"(-?)(\$?)(-?)([0-9]+)(?:\.([0-9]+))? *([Uu][Ss][Dd])?")
 _HOW: Final = '"$0.50" or "0.50 USD"'
 
 

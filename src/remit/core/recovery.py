@@ -1,12 +1,12 @@
 """Recovery from model failures: what a failure means, which model or key goes on cooldown, and which is tried next."""
 
 import hashlib
-import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
 
+from remit.core.patterns import pattern
 from remit.core.records import NamedTuple
 from remit.core.secret import Secret
 from remit.core.times import DAY, HOUR, SECOND
@@ -230,7 +230,7 @@ class Resting(NamedTuple):
     until: int
 
 
-_NAME: Final = re.compile(r"(?:key:(?P<key>\S*) ?)?(?:at:(?P<endpoint>\S*) ?)?(?:model:(?P<model>[\s\S]*))?")
+_NAME: Final = pattern(r"(?:key:(?P<key>\S*) ?)?(?:at:(?P<endpoint>\S*) ?)?(?:model:(?P<model>[\s\S]*))?")
 
 
 def what_rests(name: str, cooling: Cooling) -> Resting:

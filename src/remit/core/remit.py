@@ -3,7 +3,7 @@
 from copy import copy
 from dataclasses import field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NotRequired, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Final, NotRequired, Protocol, cast
 
 from remit.core import allow, scope
 from remit.core import bounds as bounds_
@@ -12,7 +12,7 @@ from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.events import NO_LABELS, Event, Labels, MetaValue, Place, labels_restored
 from remit.core.prices import CreditsGiven, credits, dollars  # noqa: A004 - the word of the domain
-from remit.core.records import NamedTuple, dataclass
+from remit.core.records import NamedTuple, TypedDict, dataclass
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.session import Remembers, RemembersGiven, remembers
 from remit.core.times import DAY, SECOND, SpanGiven, patience, span

@@ -7,13 +7,14 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.allow import ANY, Names, Unbounded, listed
+from remit.core.patterns import pattern
 from remit.core.values import plain, shown
 from remit.errors import BadInput
 
 Groups: TypeAlias = Mapping[str, frozenset[str]]
 
 GROUP: Final = "group:"
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
+_NAME: Final = pattern(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
 TOOL_LIMIT = 64
 
 GROUPS: Final[dict[str, frozenset[str]]] = {

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import date, time
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from unicodedata import category, normalize
 
+from remit.core.patterns import pattern
 from remit.errors import BadInput
 
 NAME_LIMIT = 64
@@ -31,7 +31,7 @@ _INVISIBLE = frozenset(
     map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
 )
 _MORE_INVISIBLE = range(0xE0000, 0xE1000)
-_HOST = re.compile(r"[a-z0-9\-._:\[\]]{1,200}")
+_HOST = pattern(r"[a-z0-9\-._:\[\]]{1,200}")
 
 
 def shown(value: object, limit: int = 60) -> str:

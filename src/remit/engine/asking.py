@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import anyio
 
@@ -18,7 +18,7 @@ from remit.core.events import NO_LABELS, Labels, MetaValue
 from remit.core.events import labels_given as labels_of
 from remit.core.plan import STEP_LIMIT, ApproveSteps, Lead, Plan, PlanOptions
 from remit.core.prices import CreditsGiven
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, TypedDict
 from remit.core.remit import STAND_IN, Pass
 from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers

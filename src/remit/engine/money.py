@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, Unpack
 
 from remit.core.checks import between, keywords, of_type, refuse_strange, yes_or_no
 from remit.core.events import Unsealed
@@ -28,7 +28,7 @@ from remit.core.money import (
 )
 from remit.core.prices import CreditsGiven, Usage, amount
 from remit.core.prices import credits as read_credits
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, TypedDict
 from remit.core.times import SECOND
 from remit.core.values import NAME_LIMIT, Json, Known, endpoint, line
 from remit.engine.accounts import Charge, asked_about, charged, frozen_because, reported

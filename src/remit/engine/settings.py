@@ -15,6 +15,7 @@ from remit.core.events import SealKey
 from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
+from remit.core.patterns import pattern
 from remit.core.records import NamedTuple, dataclass
 from remit.core.secret import Redaction
 from remit.core.times import SECOND, patience, span, span_of_days
@@ -42,7 +43,7 @@ _EITHER: Final = {
     "unknown_price": ("refuse", "tokens"),
     "short": ("refuse", "ask"),
 }
-_CHANNEL: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
+_CHANNEL: Final = pattern(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Text from agents, made safe to show: a terminal executes escape codes, so none may come from an agent."""
 
-import re
 import unicodedata
 from functools import lru_cache
 from itertools import chain
 from typing import Final
+
+from remit.core.patterns import pattern
 
 _BREAK: Final = "␊"
 _ACCENTS: Final = 3  # on one letter
@@ -18,7 +19,7 @@ _UNSEEN: Final = frozenset(
 )
 _JOINER: Final = "\u200d"  # joins emoji; the only invisible character that is allowed
 # Control characters: terminal codes, marks that change the direction of writing, half surrogate pairs.
-_ACTING: Final = re.compile(
+_ACTING: Final = pattern(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
 

@@ -9,14 +9,14 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final, Literal, TypeAlias, TypedDict, cast, get_args, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_type_hints
 
 from remit.core import allow
 from remit.core.allow import ANY, NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import TEXT_LIMIT, Card
 from remit.core.checks import callable_, counted, items, meant, of_type, one_of, yes_or_no
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, TypedDict
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
 from remit.core.times import SpanGiven, span

@@ -5,13 +5,14 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
 from remit.core.allow import NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card
 from remit.core.checks import keywords, of_type
+from remit.core.records import TypedDict
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
 from remit.core.times import SpanGiven, span

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack, cast, overload
 
 import anyio
 
@@ -14,6 +14,7 @@ from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.checks import keywords, of_type
 from remit.core.lifecycle import Outcome
 from remit.core.plan import Plan
+from remit.core.records import TypedDict
 from remit.core.secret import Redaction
 from remit.core.values import Known
 from remit.engine import asking

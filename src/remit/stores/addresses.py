@@ -5,24 +5,25 @@ import re
 from pathlib import Path
 from typing import Final
 
+from remit.core.patterns import pattern
 from remit.errors import BadInput
 
 _SCHEMES: Final = ("postgresql", "postgres")
 _ALLOWED: Final = "a store is a file, ':memory:', or a server as postgresql://user@host/database"
-_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")  # a path on Windows
-_SETTING: Final = re.compile(
+_DRIVE: Final = pattern(r"[A-Za-z]:[\\/]")  # a path on Windows
+_SETTING: Final = pattern(
     r"(host|hostaddr|port|dbname|user|password|passfile|service|sslmode|options)\s*=", re.IGNORECASE
 )
 _SETTINGS_IN_QUERY: Final = tuple(f"{sign}{name}=" for sign in "?&" for name in ("password", "user", "sslmode"))
-_EXPLICIT: Final = re.compile(r"\.{0,2}/(?!/)|~|\.\\")  # /there, ./here, ../over: certainly a path
+_EXPLICIT: Final = pattern(r"\.{0,2}/(?!/)|~|\.\\")  # /there, ./here, ../over: certainly a path
 # The beginning of an address in a line of text.
-_ADDRESS: Final = re.compile(r"(?<![^\s'\"(\[{<=,;])([A-Za-z0-9+.-]*://)")
-_WORD: Final = re.compile(r"\S+")
-_AT: Final = re.compile(r"@(?=[^\s'\"])")  # with a host after it
-_COLON: Final = re.compile(r":|%3a", re.IGNORECASE)
+_ADDRESS: Final = pattern(r"(?<![^\s'\"(\[{<=,;])([A-Za-z0-9+.-]*://)")
+_WORD: Final = pattern(r"\S+")
+_AT: Final = pattern(r"@(?=[^\s'\"])")  # with a host after it
+_COLON: Final = pattern(r":|%3a", re.IGNORECASE)
 _PASSWORDS: Final = (
-    re.compile(r"(?<=[?&\s'\"])((?:ssl|pg)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
-    re.compile(r"^((?:ssl|pg)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
+    pattern(r"(?<=[?&\s'\"])((?:ssl|pg)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
+    pattern(r"^((?:ssl|pg)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
 )
 
 
@@ -96,8 +97,8 @@ def _refuse_scheme(name: str, *, certain: bool) -> None:
 def redacted(text: str) -> str:
     """Return the text without passwords, in case it quotes an address. Everything that may be part of a password is
     removed: in the line of an address, everything up to its last `@`, because a password may contain any character."""
-    for pattern in _PASSWORDS:
-        text = pattern.sub(r"\1***", text)
+    for password in _PASSWORDS:
+        text = password.sub(r"\1***", text)
     return "\n".join(map(_without_password, text.split("\n"))) if "@" in text else text
 
 

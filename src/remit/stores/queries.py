@@ -17,7 +17,7 @@ OLDER: Final = (
 )
 OLDEST: Final = 10  # the first schema that this version reads
 _HERE = Path(__file__).parent
-_NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
+_NAMED = "\n-- name: "  # before each query
 _PLACE = re.compile(r"(?<!:):(\w+)")
 _COMMENT = re.compile(r"^[ \t]*--.*\n", re.MULTILINE)
 _COLUMNS = re.compile(r"(:?)@(?:(\w+)\.)?(\w+)")
@@ -53,9 +53,10 @@ def queries(mark: str = "?", folder: str = "sql") -> dict[str, Query]:
 @cache
 def _bodies(folders: tuple[str, ...]) -> dict[str, str]:
     """Return the queries of these folders as they are written, by name."""
-    paths = [path for folder in folders for path in sorted((_HERE / folder).glob("*.sql"))]
+    paths = [path for folder in folders for path in sorted((_HERE / folder).iterdir()) if path.suffix == ".sql"]
     texts = [path.read_text(encoding="utf-8") for path in paths]
-    return {name: body for text in texts for name, body in _NAMED.findall(text)}
+    named = (one.partition("\n") for text in texts for one in f"\n{text}".split(_NAMED)[1:])
+    return {name: body for name, _, body in named}
 
 
 def _columns(match: re.Match[str]) -> str:

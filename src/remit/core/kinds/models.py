@@ -4,9 +4,10 @@ The text of an answer and the result of a tool call are not in the data: they ar
 operations.
 """
 
-from typing import Final, Literal, NotRequired, TypedDict, cast
+from typing import Final, Literal, NotRequired, cast
 
 from remit.core.events import Unsealed
+from remit.core.records import TypedDict
 from remit.core.recovery import Cooling, FailureKind, ModelFailure, ModelTry
 from remit.core.remit import Remit
 from remit.core.values import Json

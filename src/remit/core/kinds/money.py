@@ -5,10 +5,10 @@ amount it paid and the amount it lacked.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NotRequired, TypedDict, cast
+from typing import Any, Final, NotRequired, cast
 
 from remit.core.events import Event, Place, Unsealed
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, TypedDict
 from remit.core.values import Json
 
 

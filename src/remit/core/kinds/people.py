@@ -1,9 +1,10 @@
 """Events of questions to people and their answers."""
 
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired
 
 from remit.core.events import Place, Unsealed
 from remit.core.question import QuestionDraft
+from remit.core.records import TypedDict
 from remit.core.values import Json
 
 

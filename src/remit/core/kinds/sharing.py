@@ -1,9 +1,10 @@
 """Events of shared data: context entries, messages and artifacts."""
 
-from typing import Final, NotRequired, TypedDict, cast
+from typing import Final, NotRequired, cast
 
 from remit.core.entry import Entry, Message, Writer
 from remit.core.events import Place, Unsealed
+from remit.core.records import TypedDict
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json
 

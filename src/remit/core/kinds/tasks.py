@@ -1,7 +1,7 @@
 """Events of a task: its start, each change of its state, and its end."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired
 
 from remit.core import scope
 from remit.core.allow import names_data
@@ -9,7 +9,7 @@ from remit.core.events import NO_LABELS, Place, Unsealed
 from remit.core.kinds.money import Closes, Opens
 from remit.core.kinds.sharing import ArtifactData
 from remit.core.plan import LeadData, Payload
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, TypedDict
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import TRUSTED, Trust
 from remit.core.values import Json, decode, shown, text_alone

@@ -1,9 +1,10 @@
 """Events of upkeep: which runs were deleted, and the facts that are kept about them."""
 
-from typing import Final, NotRequired, TypedDict, cast
+from typing import Final, NotRequired, cast
 
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
+from remit.core.records import TypedDict
 from remit.core.values import Json
 
 

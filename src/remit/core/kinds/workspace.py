@@ -1,13 +1,14 @@
 """Events within a task and of a whole workspace: effects, plans, breakers, cards, keys, schedules, hooks,
 access."""
 
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Final, Literal, NotRequired
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.events import INLINE, Event, Hook, Place, Unsealed, read
 from remit.core.identity import AccessRow
 from remit.core.plan import LeadData, PlanWhole
+from remit.core.records import TypedDict
 from remit.core.remit import Remit
 from remit.core.times import Schedule
 from remit.core.trust import Trust
