@@ -245,10 +245,10 @@ COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwit
 # Modules of remit that are imported, so that a start costs what is used and nothing else.
 IMPORTED = {
     "import remit": ("import remit", 1),
-    "a hello in memory": (HELLO, 118),
-    "a hello in memory, with remit.run": (SYNCHRONOUS, 118),
+    "a hello in memory": (HELLO, 117),
+    "a hello in memory, with remit.run": (SYNCHRONOUS, 117),
     "remit --version": (COMMAND.format(["--version"]), 4),
-    "remit ps": (COMMAND.format(["ps"]), 93),
+    "remit ps": (COMMAND.format(["ps"]), 92),
     "remit show": (COMMAND.format(["show", "last"]), 101),
 }
 

@@ -195,7 +195,7 @@ def _initializer(kind: type) -> FunctionType:
     """Return the `__init__` of a frozen dataclass, which sets the fields and calls `__post_init__` if the class has
     one."""
     arguments, lines = ["self"], [""]
-    names: dict[str, Any] = {"_set": object.__setattr__, "_unset": MISSING, "__name__": kind.__module__}
+    names: dict[str, Any] = {"_unset": MISSING, "__name__": kind.__module__}
     for field in dataclasses.fields(kind):
         name = argument = value = field.name
         if field.default_factory is not MISSING:
@@ -208,7 +208,8 @@ def _initializer(kind: type) -> FunctionType:
         if field.init:
             arguments.append(argument)
         if field.init or field.default is not MISSING:
-            lines.append(f"_set(self, {name!r}, {value})")
+            names[f"_set_{name}"] = getattr(kind, name).__set__  # of its slot, which is faster than by its name
+            lines.append(f"_set_{name}(self, {value})")
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
     body = "\n ".join(lines)

@@ -1,13 +1,13 @@
 """Assembling the engine, once for every opened store, and setting the six references that would be import cycles.
 
-Models are imported by the first turn that uses one.
+Models are imported by the first turn that uses one, and the care for other processes by a store that others can open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from remit.core.records import NamedTuple
 from remit.engine.accounts import Accounts
@@ -32,10 +32,8 @@ from remit.engine.people import Answers, PeopleServices, Questions
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
-from remit.engine.presence.peers import Peers, TimelyStore
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import ResidentWorker, TaskQueue
-from remit.engine.queue.takeover import Succession
 from remit.engine.services import Services
 from remit.engine.settings import EngineSettings, Policy, Serving, System
 from remit.engine.system import SystemClock
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     from remit.engine.models.prompting import ModelServices
     from remit.engine.more_money import MoreMoney
     from remit.engine.plans import PlanRunner
+    from remit.engine.queue.takeover import Succession
     from remit.engine.schedules import Scheduler
     from remit.engine.team import Leading
 
@@ -193,6 +192,8 @@ def _timely(database: Database, workspace: str, system: System) -> Store:
     store = database.store(workspace)
     if not (database.lasting and system.check_clock and isinstance(system.clock, SystemClock)):
         return store
+    from remit.engine.presence.peers import TimelyStore
+
     return TimelyStore(store, system.clock, database.server_time)
 
 
@@ -202,6 +203,9 @@ def _store(database: Database, workspace: str, settings: EngineSettings) -> Stor
     store = Consequent(_timely(database, workspace, system), settings.policy.breaker, settings.redaction)
     if not database.lasting:
         return store
+    from remit.engine.presence.peers import Peers
+    from remit.engine.queue.takeover import Succession
+
     peers = Peers(system.clock, serving.heartbeat_timeout, serving.pace.poll_interval)
     return Succession(store, system.clock, system.ids, peers)
 
@@ -237,9 +241,10 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_timeout)
-    if isinstance(ground.store, Succession):
-        ground.store.own = heartbeat.worker
-        admission.about_to_refuse, busy.relieve = ground.store.check, ground.store.relieve
+    if database.lasting:
+        succession = cast("Succession", ground.store)  # see `_store`
+        succession.own = heartbeat.worker
+        admission.about_to_refuse, busy.relieve = succession.check, succession.relieve
     questions = Questions(ground, slots, Answers(ground), policy.answer_within)
     handoffs.ask = questions.ask
     base = (ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting, questions)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from remit.core.records import NamedTuple
 from remit.core.times import SECOND
-from remit.engine.directory import Directory
 from remit.ports import Clock, Ids, Store
 
 if TYPE_CHECKING:
+    from remit.engine.directory import Directory
     from remit.ports.contents import Contents
     from remit.ports.models import TextChunk
 
@@ -79,7 +79,7 @@ class Ground(NamedTuple):
     store: Store
     clock: Clock
     ids: Ids
-    directory: Directory
+    directory: "Directory"
     contents: Callable[[], "Contents"]
     ears: Ears
 

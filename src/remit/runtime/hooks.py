@@ -23,7 +23,7 @@ from remit.core.secret import Secret
 from remit.core.values import NAME_LIMIT, RESERVED, digest, line, shown
 from remit.engine import asking
 from remit.engine.acts import ActContent, act_of
-from remit.engine.directory import Agent, Directory
+from remit.engine.directory import Agent
 from remit.engine.hooks import Hooks, no_hook
 from remit.engine.queue.task import Status
 from remit.engine.settings import Policy
@@ -199,7 +199,7 @@ class DeliveryLog:
         policy = Policy(breaker=BreakerPolicy(failures=1_000_000))  # the waits between tries are enough
         serving = replace(own.serving, concurrency=self._slots, keep_days=KEEP_DAYS, channels=())
         parts = settings(policy, serving, own.system)
-        return Opening(self._opening.database, HOOKS, Directory(), parts, is_own=True)
+        return Opening(self._opening.database, HOOKS, parts, is_own=True)
 
     @cached_property
     def tasks(self) -> WorkspaceTasks:

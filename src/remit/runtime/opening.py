@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Lock
@@ -107,7 +107,6 @@ class Opening:
         self,
         store: StoreGiven,
         workspace: str,
-        directory: Directory,
         settings: EngineSettings,
         *,
         create: bool = True,
@@ -119,7 +118,6 @@ class Opening:
         if isinstance(store, str | Path):
             is_server(store)  # checked here, not at the first use
         self.workspace = line(workspace, "a workspace", NAME_LIMIT) if is_own else workspace_name(workspace)
-        self.directory = directory
         self.settings = settings
         self.store = store
         self._create = create
@@ -132,6 +130,13 @@ class Opening:
         self._stops: list[Callable[[], None]] = []  # end the subscriptions of the watchers
         self._one = OneLoop()
         self._process = os.getpid()
+
+    @cached_property
+    def directory(self) -> Directory:
+        """The agents of this process. Most commands have none."""
+        from remit.engine.directory import Directory
+
+        return Directory()
 
     @property
     def database(self) -> Database:
@@ -295,7 +300,9 @@ class Opening:
         if serving is not None:
             settings = settings._replace(serving=of_type(serving, Serving, "serving takes Serving(...)"))
         place = self.store if store is None else store
-        return Opening(place, self.workspace, self.directory, settings, is_own=self._is_own)
+        there = Opening(place, self.workspace, settings, is_own=self._is_own)
+        there.directory = self.directory
+        return there
 
     def close(self) -> None:
         """Close the store; it is reopened on the next use. A database that the caller opened stays open: other
@@ -350,9 +357,7 @@ def own_opening(store: StoreGiven, name: str, serving: Serving | None = None, sy
     """Return the place of one of remit's own workspaces, whose name begins with `remit.`: give it to `Workspace` or
     `Runtime`."""
     assert name.startswith(RESERVED)
-    from remit.engine.directory import Directory
-
-    return Opening(store, name, Directory(), settings(None, serving, system), is_own=True)
+    return Opening(store, name, settings(None, serving, system), is_own=True)
 
 
 def _seal_key(given: str) -> SealKey | None:

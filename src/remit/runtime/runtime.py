@@ -19,7 +19,6 @@ from remit.core.secret import Redaction
 from remit.core.values import Known
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
-from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.traces import shortened
 from remit.engine.turn import Turn
@@ -83,7 +82,7 @@ class Runtime(HasTeam):
             self._opening = store
         else:
             parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
-            self._opening = Opening(store, workspace, Directory(), parts._replace(deps=deps))
+            self._opening = Opening(store, workspace, parts._replace(deps=deps))
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
         self._shelf = ToolShelf(self._opening.settings.policy.tool_groups.values())
         self._starting: set[anyio.CancelScope] = set()  # `serve` calls that wait for the store

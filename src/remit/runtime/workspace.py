@@ -14,7 +14,6 @@ from remit.core.checks import keywords, of_type
 from remit.core.plan import Plan
 from remit.core.times import span_of_days
 from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, canonical, checked, line, plain
-from remit.engine.directory import Directory
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.ports import Decision, Sink
@@ -80,7 +79,7 @@ class Workspace:
             self._opening = store
         else:
             parts = settings(policy, _NO_HANDS, system)
-            self._opening = Opening(store, name, Directory(), parts, create=create)
+            self._opening = Opening(store, name, parts, create=create)
 
     def __repr__(self) -> str:
         return f"<Workspace {self.name}>"

@@ -21,7 +21,6 @@ from remit.core.kinds.workspace import cards_published
 from remit.core.times import SECOND
 from remit.core.values import encode
 from remit.engine.ground import Ground
-from remit.engine.presence.peers import PATIENCE, process_address
 from remit.engine.system import USABLE, SystemClock
 from remit.engine.timing import While
 from remit.engine.traces import libraries
@@ -153,6 +152,8 @@ class LoopWatch:
                 blocked / SECOND,
                 _place(self._thread),
             )
+        from remit.engine.presence.peers import PATIENCE
+
         return blocked < self._silence * PATIENCE
 
     def _answer(self) -> None:
@@ -198,6 +199,13 @@ def _place(thread: int) -> str:
 _LAST: Final = 1.0  # seconds to wait for a heartbeat in progress when the store is closed
 
 
+def _address() -> str:
+    """Return the address of this process."""
+    from remit.engine.presence.peers import process_address
+
+    return process_address()
+
+
 class Heartbeat:
     """The heartbeat of this process. `lasting` is False for a store in memory, which no other process can see; `pulse`
     lets a thread write the heartbeat; `server_time` returns the database server's time."""
@@ -234,7 +242,7 @@ class Heartbeat:
         """Return the first heartbeat, to be written with this process's first transaction; None once it was written."""
         if not self.lasting or self._count:
             return None
-        return Beat(self.worker, process_address(), 1, self.hands, "", self._ground.clock.now(), self._served())
+        return Beat(self.worker, _address(), 1, self.hands, "", self._ground.clock.now(), self._served())
 
     def beat_written(self) -> None:
         """Record that the first heartbeat has been written."""
@@ -343,12 +351,12 @@ class Heartbeat:
     def _left(self, view: View) -> Decision[bool]:
         if view.held(self.worker):
             return Decision(False)
-        return Decision(True, (), Beat(self.worker, process_address(), 0))
+        return Decision(True, (), Beat(self.worker, _address(), 0))
 
     def _next(self) -> Beat:
         self._count += 1
         now = self._ground.clock.now()
-        return Beat(self.worker, process_address(), self._count, self.hands, self.progress(), now, self._served())
+        return Beat(self.worker, _address(), self._count, self.hands, self.progress(), now, self._served())
 
     def _served(self) -> str:
         """Return the agents whose queued tasks this process runs, as JSON; "" if it runs none."""

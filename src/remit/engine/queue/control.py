@@ -23,7 +23,6 @@ from remit.engine.consequences import ended_unrun
 from remit.engine.door import funded_again, place_of
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import Bell
-from remit.engine.queue.takeover import Succession
 from remit.engine.timing import fail_after
 from remit.errors import BadInput, Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
@@ -157,6 +156,8 @@ class TaskControl:
             if live is not None:
                 live.control.stop(why)
         # Its process may be dead, and there may be no worker to take over.
+        from remit.engine.queue.takeover import Succession
+
         if isinstance(self._ground.store, Succession):
             await self._ground.store.take_over_all()
         return count
