@@ -243,8 +243,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_timeout)
     if database.lasting:
         succession = cast("Succession", ground.store)  # see `_store`
-        succession.own = heartbeat.worker
-        admission.about_to_refuse, busy.relieve = succession.check, succession.relieve
+        succession.own, busy.relieve, admission.about_to_refuse = heartbeat.worker, succession.relieve, succession.check
     questions = Questions(ground, slots, Answers(ground), policy.answer_within)
     handoffs.ask = questions.ask
     base = (ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting, questions)
