@@ -177,7 +177,8 @@ class Errand:
         raise Down(why=f"it did not answer within {PATIENCE:g} s")
 
     async def _claim(self) -> Due:
-        """Claim this delivery, unless another process has claimed it."""
+        """Claim this delivery. Return "mine" if this process delivers it, "taken" if another one does, and "over" if it
+        is done or no longer needed."""
         worker = self._heartbeat.worker
         due, claims = await self._ground.store.read(self._due)
         if due != "free":

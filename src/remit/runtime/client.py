@@ -188,7 +188,8 @@ class RemoteControl:
         return await _called(self._wire, "tasks.status", {"task": task})
 
     async def outcome(self, task: str, seconds: float | None) -> Outcome:
-        """Wait for the end of a task, one request after the other."""
+        """Wait for the end of a task with one request after the other, and return its outcome. Raise `TimeoutError`
+        after `seconds`."""
         loop = asyncio.get_running_loop()
         until = None if seconds is None else loop.time() + seconds
         while True:

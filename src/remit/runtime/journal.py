@@ -172,13 +172,13 @@ class Follow(Generic[Item]):
                 yield found
 
     async def _look(self) -> list[Item]:
-        """Read on from the last position, even if nothing was found there, so that a read costs only what is new. The
-        first reads may have a long way to go."""
+        """Return what was written since the last read. The position moves on even if nothing was found, so that a read
+        costs only what is new. The first reads may have a long way to go."""
         self.changed.clear()
         return await self._read(self._store.read if self._is_up_to_date else self._store.browse)
 
     async def _read(self, read: Callable[[Look], Awaitable[Found]], upto: int | None = None) -> list[Item]:
-        """Read on up to this event, or to the last."""
+        """Return the items from the last position up to this event, or to the last one."""
         span, gaps = self._span, self._gaps
 
         def look(view: View) -> Found:

@@ -152,7 +152,7 @@ async def _status(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> St
 
 
 async def _outcome(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> Outcome | None:
-    """Wait for the end of a task, for a while; None says that it has not ended."""
+    """Wait for the end of a task up to `timeout` seconds, and return its outcome; None if it has not ended."""
     wait = _wait(given.pop("timeout", LONGEST_WAIT))
     try:
         return await workspace.tasks.get(*_only(given, "task")).wait(wait)
@@ -165,7 +165,7 @@ async def _plan_outcome(workspace: Workspace, given: dict[str, Any], _: ActsFor)
 
 
 async def _next(workspace: Workspace, given: dict[str, Any], _: ActsFor) -> EventPage:
-    """Wait for events, for a while."""
+    """Wait for events up to `timeout` seconds, and return those that have arrived."""
     wait = _wait(given.pop("timeout", LONGEST_WAIT))
     if "after" not in given:
         raise BadInput("journal.next takes after: the number of the last event that was seen")

@@ -128,7 +128,8 @@ def _lines(pipe: int) -> Iterator[bytes | None]:
 
 
 def _message(line: bytes | None) -> tuple[Any, bytes]:
-    """Return the message of a line, or None and the answer to what is not one; b"" for an empty line."""
+    """Return the message of a line and b"". If the line is not a message, return None and the error to answer with,
+    which is b"" for an empty line."""
     if line is None:
         return None, _refusal(INVALID_REQUEST, f"the message has more than {LIMIT:,} bytes")
     if not line.strip():

@@ -90,7 +90,7 @@ class Line(Generic[Member]):
         self.members[task] = member
 
     def leave(self, task: str, *, waits: bool, last: bool) -> None:
-        """Remove a task that has ended. With the `last`, the queued task itself, the line ends."""
+        """Remove a task that has ended. If it is the `last`, the queued task itself, release the worker slot."""
         if self.members.pop(task, None) is not None and not waits:
             self.working -= 1
         if last:

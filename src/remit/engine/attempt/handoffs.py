@@ -87,7 +87,7 @@ class Handoffs:
             return self._stays(live, no, before)
 
     async def go_on(self, live: LiveTask, sends: Sends) -> LiveTask | Ending:
-        """Continue a parallel handoff that an earlier attempt started."""
+        """Continue a parallel handoff that an earlier attempt started. Return like `follow`."""
         before = live.handoff.results
         try:
             return await self.join(live, sends)
@@ -139,8 +139,9 @@ class Handoffs:
         return command if update is command.update else replace(command, update=update)
 
     def _stays(self, live: LiveTask, no: Refused | BadInput, before: tuple[Outcome, ...]) -> LiveTask | Ending:
-        """Leave a task with its holder, with the reason why the handoff was refused and the results of parts that were
-        sent out meanwhile. If its previous handoff was refused too, fail the task."""
+        """Leave a task with its holder, and return its next turn: it gets the reason why the handoff was refused, and
+        the results of parts that were sent out meanwhile. If its previous handoff was refused too, return the failure
+        of the task."""
         if live.handoff.refused:
             return endings.failed(live.remit, no)
         told = replace(live.handoff, refused=str(no))
@@ -150,7 +151,7 @@ class Handoffs:
         return again
 
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
-        """Send the parts out, wait for them, and give the results to the next holder."""
+        """Send the parts out, wait for them, and return the turn of the agent that gets the results."""
         results = await self._send_all(live, sends)
         if sends.join and sends.join != live.remit.holder:  # the fan-out and its join count as one handoff
             live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
@@ -188,7 +189,7 @@ class Handoffs:
     async def _hand(
         self, live: LiveTask, command: Command, state: HandoffState, along: Passing, *, of_parts: bool = False
     ) -> LiveTask:
-        """Hand the task to another agent. If a rule refuses that, the present holder keeps it and gets the reason."""
+        """Hand the task to another agent, and return the turn of that agent. Raise `Refused` if a rule refuses it."""
         move, agent = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
         assert agent is not None  # the guards refuse an unknown agent
         sender, results = live.remit.holder, live.handoff.results
@@ -203,7 +204,8 @@ class Handoffs:
         return heir
 
     async def _fan_out(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
-        """Send parts of the task to several agents concurrently; then continue with the sender, or with `join`."""
+        """Send parts of the task to several agents concurrently. Return the turn that follows: of the sender, or of
+        `join`."""
         assert isinstance(command.goto, tuple)
         await self._must_allow_join(live, command)
         along = _along(live, command)

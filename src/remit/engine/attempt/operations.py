@@ -424,7 +424,7 @@ def restarted_talks(origin: str) -> str:
 
 
 def first_position(origin: str, number: int) -> str:
-    """Return the id of an answer in the first conversation of a run: that of the first turn."""
+    """Return the id of answer `number` in the first conversation of the first turn of a run."""
     return f"{origin}/models/0/talk//{number}"
 
 

@@ -334,7 +334,7 @@ class Models(NamedTuple):
     async def _tried(
         self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry, known: _Known
     ) -> ModelAnswer | ModelFailure:
-        """Send one request, and record its result."""
+        """Send one request, record its result, and return the answer or the failure."""
         if provider := own_key(attempt):
             attempt = attempt._replace(secret=await self._own_key(live, provider))
         if call.ready is not None and (failure := await self._unready(live, call, attempt)) is not None:

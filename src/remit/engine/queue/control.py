@@ -77,7 +77,8 @@ class TaskControl:
         return await self._ground.store.browse(look)
 
     async def outcome(self, task: str, seconds: float | None = None) -> Outcome:
-        """Wait for the outcome of a task, for a person."""
+        """Wait for a task as a person, who holds no slot, and return its outcome. Raise `TimeoutError` after
+        `seconds`."""
         ended = await self._ground.store.read(lambda view: self._outcome(view, task))
         if ended is not None:
             return ended
@@ -89,7 +90,8 @@ class TaskControl:
         raise TimeoutError  # never reached: `fail_after` raises it
 
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None = None) -> Outcome:
-        """Wait for a task on behalf of an agent: it releases its slot, and takes one again before it continues."""
+        """Wait for a task on behalf of an agent, and return its outcome. The agent releases its slot meanwhile, and
+        takes one again before it continues."""
         asker.must_be_at_work()
 
         def look(view: View) -> Outcome | None:
