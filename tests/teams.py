@@ -1,8 +1,9 @@
-"""Runtimes for tests, with the settings that tests change most by their plain names; and the simplest agent."""
+"""Runtimes for tests, with the settings of policy and serving by their plain names; and the simplest agent."""
 
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
@@ -14,9 +15,9 @@ from remit.runtime.workspace import opening_of
 from remit.settings import Policy, Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
 
-POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "max_parallel_parts", "short", "spawns")
+POLICY = tuple(field.name for field in fields(Policy))
 RENAMED = {"hands": "concurrency", "silence": "heartbeat_timeout"}  # of serving, by shorter words
-SERVING = ("keep_days", "keep_events", "pace", "channels")
+SERVING = tuple(field.name for field in fields(Serving) if field.name not in POLICY)
 
 _MEMORY: Final = Path("/dev/shm")
 _ENOUGH: Final = 2 * 1024**3  # bytes: all tests write a tenth of that, and PostgreSQL for each process half as much

@@ -10,10 +10,11 @@ from remit.verbs import Verb
 
 
 class _Framework(NamedTuple):
-    """A framework: `module` and `kind` are the class of its agents, `adapter` is the module that makes guests of them.
-    Agents with `handoffs` of their own are given the names of the team."""
+    """A framework: `thing` is what can be joined, in words, and `module` and `kind` are its class; `adapter` is the
+    module that makes guests of them. Agents with `handoffs` of their own are given the names of the team."""
 
     name: str
+    thing: str
     module: str
     kind: str
     adapter: str
@@ -38,15 +39,18 @@ class Guest(Protocol):
 
 
 _FRAMEWORKS: Final = (
-    _Framework("pydantic-ai", "pydantic_ai", "AbstractAgent", "remit.adapters.pydantic_ai", "guest", "llm"),
     _Framework(
-        *("openai-agents", "agents.agent", "AgentBase"),
+        *("pydantic-ai", "a pydantic-ai agent", "pydantic_ai", "AbstractAgent"),
+        *("remit.adapters.pydantic_ai", "guest", "llm"),
+    ),
+    _Framework(
+        *("openai-agents", "an agent of openai-agents", "agents.agent", "AgentBase"),
         *("remit.adapters.openai_agents", "OpenAIAgentsGuest", "openai-agents", True),
     ),
-    _Framework("langgraph", "langgraph", "Pregel", "remit.adapters.langgraph", "LangGraphGuest", "langgraph"),
-)
-_CAN_BE_JOINED: Final = (
-    "a function, a pydantic-ai agent, an agent of openai-agents and a compiled LangGraph graph can be joined"
+    _Framework(
+        *("langgraph", "a compiled LangGraph graph", "langgraph", "Pregel"),
+        *("remit.adapters.langgraph", "LangGraphGuest", "langgraph"),
+    ),
 )
 
 
@@ -69,7 +73,9 @@ def joined(
     found = _found(thing)
     if found is None:
         hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""
-        raise BadInput(f"{_CAN_BE_JOINED}, not {type(thing).__name__}: {shown(thing)}{hint}")
+        *others, last = (framework.thing for framework in _FRAMEWORKS)
+        things = f"{', '.join(('a function', *others))} and {last}"
+        raise BadInput(f"{things} can be joined, not {type(thing).__name__}: {shown(thing)}{hint}")
     try:
         make = getattr(import_module(found.adapter), found.guest)
     except ImportError as error:
