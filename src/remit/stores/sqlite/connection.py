@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, Generic, Never, Self, TypeVar
@@ -212,10 +213,10 @@ class WritingConnection:
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         return self._execute(query(name).sql, row).fetchall()
 
-    def write(self, name: str, row: Sequence[Any]) -> None:
+    def write(self, name: str, row: tuple[Any, ...]) -> None:
         self._execute(query(name).sql, row)
 
-    def erase(self, name: str, row: Sequence[Any]) -> None:
+    def erase(self, name: str, row: tuple[Any, ...]) -> None:
         """Write, and let SQLite overwrite the freed space with zeros."""
         self._execute("PRAGMA secure_delete = ON").fetchall()
         self.write(name, row)
@@ -224,12 +225,16 @@ class WritingConnection:
 
 
 # Statements that SQLite cannot refuse. A new event and a new task are others, if their ids are new.
-_DELAYED: Final = frozenset(
-    ("task_claim", "task_requeue", "task_hand", "task_end", "run_count", "entry_put", "entry_touch")
-)
-
-
+_OF_TASKS: Final = frozenset(("task_claim", "task_requeue", "task_hand", "task_end"))
+_DELAYED: Final = _OF_TASKS | {"run_count", "entry_put", "entry_touch"}
 _SLOTS: Final = 1 << 20
+
+
+@cache
+def _changed_columns(name: str) -> tuple[int, ...]:
+    """Return which columns of a new task's row a statement of `_OF_TASKS` sets, in the order of its values. The two
+    values after those are the workspace and the id of the task."""
+    return tuple(query("task_add").names.index(column) for column in query(name).names[:-2])
 
 
 class MemoryConnection(WritingConnection):
@@ -238,6 +243,9 @@ class MemoryConnection(WritingConnection):
 
     def __init__(self, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
         self._waiting: list[tuple[str, Sequence[Any]]] = []
+        # The rows among them that add tasks, by workspace and id. A task often ends before its row is written: then one
+        # statement adds it as it ended, because each index of the table makes a second one dear.
+        self._new_tasks: dict[tuple[Any, ...], list[Any]] = {}
         # One byte for the ids of operations and tasks with the same hash: not 0 if one of them may be in the database.
         # Then SQLite decides. Other ids are certainly new. Unlike a set of ids, it does not grow.
         self._used = bytearray(_SLOTS)
@@ -246,6 +254,7 @@ class MemoryConnection(WritingConnection):
     def carry_out(self) -> None:
         deque(starmap(self._execute, self._waiting), maxlen=0)  # a loop without its bytecodes
         self._waiting.clear()
+        self._new_tasks.clear()
 
     def has_only(self, ids: Iterable[str]) -> None:
         """Record which ids are in the database, after many were removed."""
@@ -269,18 +278,25 @@ class MemoryConnection(WritingConnection):
             self.carry_out()
         return self._execute(query(name).sql, row).fetchall()
 
-    def write(self, name: str, row: Sequence[Any]) -> None:
-        if name in _DELAYED:
+    def write(self, name: str, row: tuple[Any, ...]) -> None:
+        if name in _OF_TASKS and (task := self._new_tasks.get(row[-2:])) is not None:
+            for column, value in zip(_changed_columns(name), row, strict=False):
+                task[column] = value
+            if name == "task_end":  # an ended task does not change any more
+                del self._new_tasks[row[-2:]]
+        elif name in _DELAYED:
             self._waiting.append((query(name).sql, row))
         elif name == "task_add" and not self._used[slot := hash(row[1]) % _SLOTS]:
             self._used[slot] = 1
-            self._waiting.append((query(name).sql, row))
+            self._new_tasks[row[:2]] = task = [*row]
+            self._waiting.append((query(name).sql, task))
         else:
             self.carry_out()
             self._execute(query(name).sql, row)
 
     def rollback(self) -> None:
         self._waiting.clear()
+        self._new_tasks.clear()
         super().rollback()
 
 
