@@ -95,8 +95,8 @@ async def plain_agents() -> None:
 
     @rt.agent(asks=["helper"])
     async def lead(turn: remit.Turn) -> None:
-        await walked("a delegation", lambda: turn.delegate("helper", "a part"))
-        numbers = count()
+        numbers = count()  # not the same part again and again, which would be watched for a loop
+        await walked("a delegation", lambda: turn.delegate("helper", f"part {next(numbers)}"))
         await walked("an entry", lambda: turn.context.set("notes", f"key {next(numbers)}", "value"))
 
     @rt.agent

@@ -205,11 +205,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(213, 36, 164, 6_614),
-    "an entry": Walk(68, 22, 56, 1_842),
-    "a submitted task, until it is in the queue": Walk(144, 41, 99, 3_946),
-    "a submitted task, until it has ended": Walk(290, 51, 204, 7_591),
-    "a model agent, two requests and a tool call": Walk(1_017, 77, 667, 28_022),
+    "a delegation": Walk(200, 36, 159, 5_996),
+    "an entry": Walk(68, 22, 56, 1_841),
+    "a submitted task, until it is in the queue": Walk(140, 41, 98, 3_846),
+    "a submitted task, until it has ended": Walk(286, 51, 203, 7_509),
+    "a model agent, two requests and a tool call": Walk(1_014, 77, 666, 27_985),
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft, Entry, Writer, written
-from remit.core.events import Event, Head, Stamp, Unsealed, seal
+from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
 from remit.core.kinds.tasks import Claim, Queued, Requeue
 from remit.core.kinds.tasks import claimed as claimed_event
 from remit.core.kinds.tasks import moved as moved_event
@@ -52,7 +52,7 @@ def journal(*unsealed: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
     events: list[Event] = []
     head = Head()
     for index, fact in enumerate(unsealed):
-        stamp = stamps[index] if index < len(stamps) else Stamp()
+        stamp = stamps[index] if index < len(stamps) else NO_STAMP
         event = seal(fact, encode(fact.data), "home", head, stamp)
         events.append(event)
         head = Head(event.seq, event.hash)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from core.make import NOW, UNTIL
 from remit.core.bounds import TOP
-from remit.core.events import Event, Head, Place, Stamp, Unsealed, seal
+from remit.core.events import Event, Head, Place, Unsealed, seal
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.tasks import Begun, Queued, moved, started, tokens_used
 from remit.core.lifecycle import Standing
@@ -83,7 +83,7 @@ class Desk:
 
     def append(self, *facts: Unsealed) -> None:
         for fact in facts:
-            event = seal(fact, encode(fact.data), "home", self._head, Stamp())
+            event = seal(fact, encode(fact.data), "home", self._head)
             self._head = Head(event.seq, event.hash)
             self.events.append(event)
             fold_in(self.tables, event)

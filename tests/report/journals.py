@@ -6,7 +6,7 @@ from typing import Any
 
 from core.made import MADE
 from core.make import NOW
-from remit.core.events import Event, Head, Stamp, Unsealed, seal
+from remit.core.events import Event, Head, Unsealed, seal
 from remit.core.lifecycle import BEGINNINGS, ENDS
 from remit.core.values import encode
 
@@ -30,7 +30,7 @@ class RandomJournal:
         head = Head()
         for number in range(self._random.randrange(2, 90)):
             event, op = self._begun(number) if self._begins() else self._happened(number)
-            sealed = seal(event, encode(event.data), "home", head, Stamp(op))
+            sealed = seal(event, encode(event.data), "home", head, (op, None))
             head = Head(sealed.seq, sealed.hash)
             yield sealed
 

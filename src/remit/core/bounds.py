@@ -163,12 +163,13 @@ class Bounds:
     def data(self) -> dict[str, Json]:
         """The bounds as JSON; unbounded fields are left out. Cached, because most children have exactly the bounds of
         their parent."""
-        if self._data is None:
-            object.__setattr__(self, "_data", _data(self))
-        assert self._data is not None
+        data = self._data
+        if data is None:
+            data = _data(self)
+            object.__setattr__(self, "_data", data)
         if self.agents is ANY and self.tools is ANY and self.sees is ANY and self.writes is ANY:
-            return self._data.copy()  # figures only: nothing in it can be changed in place
-        return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
+            return data.copy()  # figures only: nothing in it can be changed in place
+        return {key: [*value] if isinstance(value, list) else value for key, value in data.items()}
 
 
 def ceiling(bounds: Bounds) -> Bounds:

@@ -156,7 +156,7 @@ def _started(event: Event) -> list[Change]:
     row["worker"] = data.get("worker", "")
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
-    return [Change("task", "add", (event.task,), row), *_key_used(event, data), *_funded(event, row)]
+    return _added(event, data, row)
 
 
 def _submitted(event: Event) -> list[Change]:
@@ -164,25 +164,20 @@ def _submitted(event: Event) -> list[Change]:
     row = _task(event, data)
     row["asked_how"] = data["asked_how"]  # pyright: ignore[reportTypedDictNotRequiredAccess] - the queue says both
     row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
-    return [Change("task", "add", (event.task,), row), *_key_used(event, data), *_funded(event, row)]
+    return _added(event, data, row)
 
 
-def _funded(event: Event, row: Row) -> list[Change]:
-    """Return the changes for a task's money: its purse, the leases that open with it, and its count for limits on
-    tasks."""
-    counts = ledger.task_counts(event) if "metered" in event.data else []
-    purse = cast("dict[str, Any]", event.data.get("purse"))
-    if not purse:
-        return counts
-    row["purse"] = purse_text(purse)
-    return [*ledger.leases_begin(event), *counts]
-
-
-def _key_used(event: Event, data: FirstData) -> tuple[Change, ...]:
-    key = data.get("dedup_key", "")
-    if not key.startswith(KEYED):
-        return ()
-    return (_used(UsedKey(key, event.task, event.run, data.get("content", ""), "", None)),)
+def _added(event: Event, data: FirstData, row: Row) -> list[Change]:
+    """Return the changes of a new task: its row, its deduplication key and its money."""
+    changes = [Change("task", "add", (event.task,), row)]
+    if "dedup_key" in data and (key := data["dedup_key"]).startswith(KEYED):
+        changes.append(_used(UsedKey(key, event.task, event.run, data.get("content", ""), "", None)))
+    if purse := data.get("purse"):
+        row["purse"] = purse_text(purse)
+        changes += ledger.leases_begin(event)
+    if "metered" in data:  # it counts for limits on tasks
+        changes += ledger.task_counts(event)
+    return changes
 
 
 def _used(used: UsedKey) -> Change:

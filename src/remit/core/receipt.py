@@ -38,16 +38,16 @@ class Receipt:
     """The context that one turn saw. Filled while the turn runs, and written once, with the event that ends the
     turn."""
 
-    __slots__ = ("_in_text", "_untold", "_withheld_more", "saw", "tokens", "unlisted", "withheld")
+    # Defaults of the class: an instance has only the values that differ, and there may be thousands of turns.
+    tokens = 0
+    unlisted = 0
+    _in_text = 0
+    _withheld_more = 0
+    _untold: tuple[tuple[str, str], ...] = ()
 
     def __init__(self) -> None:
         self.saw: dict[tuple[str, int, str], Slice] = {}
         self.withheld: dict[str, str] = {}
-        self.tokens = 0
-        self.unlisted = 0
-        self._in_text = 0
-        self._withheld_more = 0
-        self._untold: list[tuple[str, str]] = []
 
     def task(self, text: str) -> None:
         """Record the task's text, which every turn sees first."""
@@ -78,17 +78,18 @@ class Receipt:
         the text: `place` identifies the call."""
         self._add(Slice.of(what, "said", text, UNTRUSTED))
         if not text and place:
-            self._untold.append((place, what))
+            self._untold = (*self._untold, (place, what))
 
     def tell(self, place: str, value: Json) -> None:
         """Record the result of the tool call at `place`, if it took in untrusted input without giving a text."""
         if not self._untold:
             return
         text = value if isinstance(value, str) else encode(value)
-        for one in [one for one in self._untold if one[0] == place]:
-            self._untold.remove(one)
-            self.saw.pop((one[1], 1, _NO_TEXT), None)
-            self._add(Slice.of(one[1], "said", text, UNTRUSTED))
+        told = [what for where, what in self._untold if where == place]
+        self._untold = tuple([one for one in self._untold if one[0] != place])
+        for what in told:
+            self.saw.pop((what, 1, _NO_TEXT), None)
+            self._add(Slice.of(what, "said", text, UNTRUSTED))
 
     def withhold(self, what: str, why: str) -> None:
         if len(self.withheld) < LISTED or what in self.withheld:

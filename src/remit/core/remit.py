@@ -130,11 +130,16 @@ class Pass:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "to", canonical(self.to))
+        object.__setattr__(self, "to", canonical(self.to))
         if self.data is not None:
             _put_task(self, self.task, self.data)
         plain(self.task, "a task", TASK_LIMIT)
+        further = self.sees, self.writes, self.tools, self.within, self.timeout, self.busy_timeout
+        if (*further, self.trust, self.credits, self.remembers) != _USUAL:
+            self._read_further()
+
+    def _read_further(self) -> None:
+        put = object.__setattr__
         if self.sees is not NOTHING or self.writes is not NOTHING or self.tools is not NONE:
             self._read_rights()
         if self.within is not TOP:
@@ -174,6 +179,9 @@ class Pass:
         except (ValueError, RecursionError, BadInput):  # only the text was changed
             _put_task(made, task, decode(self.data))
         return made
+
+
+_USUAL: Final = (NOTHING, NOTHING, NONE, TOP, None, None, TRUSTED, None, "")
 
 
 def _put_task(wish: Pass, task: str, data: object) -> None:

@@ -194,18 +194,20 @@ class Consequent(StoreAround):
         events = [*decision.events]
         happening, book = Happening(view, events, self._breaker_policy), None
         for place, event in enumerate(events):  # the list grows during the loop
+            kind = event.kind
             # A task with an open question must not be claimed before the answer: park it instead of requeueing it.
-            if event.kind in _PUT_BACK and has_question(view, event):
-                event = events[place] = event._replace(kind="task.parked")  # noqa: PLW2901
-            consequences = CONSEQUENCES.get(event.kind)
+            if kind in _PUT_BACK and has_question(view, event):
+                kind = "task.parked"
+                event = events[place] = event._replace(kind=kind)  # noqa: PLW2901
+            consequences = CONSEQUENCES.get(kind)
             if not consequences:
                 continue
             standing = view.standing(event.task)
             if standing is not None and not standing.ties:
-                consequences = _UNTIED[event.kind]
+                consequences = _UNTIED[kind]
             for consequence in consequences:
                 events += consequence(happening, event, standing)
-            if standing is not None and standing.purse and event.kind in lifecycle.ENDS:
+            if standing is not None and standing.purse and kind in lifecycle.ENDS:
                 # Close leases last: the follow-up events above may have moved their money.
                 book = book or Book(view.lease)
                 for one in events:
@@ -213,7 +215,8 @@ class Consequent(StoreAround):
                 if closed := leases_close(book, event, standing):
                     events[place] = event._replace(data={**event.data, **closed})
                     book.moved_by(events[place])
-        return Decision(decision.answer, events, *decision[2:])
+        nothing_follows = events == [*decision.events]
+        return decision if nothing_follows else Decision(decision.answer, events, *decision[2:])
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "", by: str = "") -> Unsealed:

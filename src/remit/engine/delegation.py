@@ -12,7 +12,7 @@ from remit.core import remit as remits
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.events import Labels, Unsealed
-from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME, Refusable
+from remit.core.guards import ALLOW, BEGIN, BUSY, DELEGATE, RESUME, Refusable
 from remit.core.identity import question, said
 from remit.core.kinds.sharing import messages_taken
 from remit.core.kinds.tasks import Begun, Claim, Lineage, Wait, claimed, started
@@ -175,25 +175,15 @@ class Besides(NamedTuple):
 PLAIN: Final = Besides()
 
 
-class Wanted(NamedTuple):
-    """A delegation request: pass, operation id, the task text as edited by an approver, extras, and the first task of
-    its retry lineage, if an earlier try did not complete; `again` says that an earlier try of the asker started that.
-    """
-
-    wish: Pass
-    op: str
-    edit: Edit
-    besides: Besides = PLAIN
-    origin: str = ""
-    again: bool = False
-
-    def begun(self, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
-        """Return the optional fields of the task's first event."""
-        step, again, lead, _ = self.besides
-        repeats = again.times if again.times >= again.at.warn else 0
-        name, joins, funds = step.id if step else "", admitted.joins, admitted.funds
-        begun = Begun(worker, name, "", joins, until, repeats, lineage, None, funds)
-        return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
+def _begun(besides: Besides, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
+    """Return the optional fields of the first event of a task."""
+    if besides is PLAIN:
+        return Begun(worker, "", "", admitted.joins, until, 0, lineage, None, admitted.funds)
+    step, again, lead, _ = besides
+    repeats = again.times if again.times >= again.at.warn else 0
+    name, joins, funds = step.id if step else "", admitted.joins, admitted.funds
+    begun = Begun(worker, name, "", joins, until, repeats, lineage, None, funds)
+    return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 
 class Known(NamedTuple):
@@ -257,7 +247,7 @@ class Delegations:
                 events = (started(first, proposal.now, funded), *admitted.events)
                 return Decision(first.id, events, services.heartbeat.first_beat())
 
-            return Attempted(live, (await services.conductor.admit(live, f"{first.id}/start", decide))[0])
+            return live, (await services.conductor.admit(live, f"{first.id}/start", decide))[0]
 
         with services.heartbeat.while_working(), services.stops.while_working():
             live, answer = await services.busy.admitted(wish, attempt)
@@ -277,7 +267,8 @@ class Delegations:
             return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), Besides(step))
         ops = asker.operations.ids("delegate", *question(wish))
         watch = Watch(asker, action_of(ops[0], wish), self._repeats, wish, self._echo)
-        outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again))
+        again = watch.again
+        outcome = await self._delegated(asker, wish, ops, PLAIN if again is ONCE else Besides(again=again))
         watch.learn((outcome,))
         if outcome.state == "refused":
             # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
@@ -318,8 +309,7 @@ class Delegations:
                 besides.ticket.judged()
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
-            wanted = Wanted(wish, known.op or op, Edit(), besides, origin, known.origin != "")
-            attempt = partial(self._attempt, asker, wanted)
+            attempt = partial(self._attempt, asker, wish, known.op or op, Edit(), besides, origin, known.origin != "")
             live, answer = await services.busy.admitted(wish, attempt, asker, besides.ticket)
             if not isinstance(answer, str):
                 return self._noted(asker, op, live, _refused(live, answer))
@@ -337,31 +327,41 @@ class Delegations:
             asker.operations.note_failure(op, live.attempt.origin or live.remit.id)
         return outcome
 
-    async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
-        """Request admission for a delegation once."""
-        services, (wish, op, edit, besides, origin, tried) = self._services, wanted
-        step = besides.step
+    async def _attempt(
+        self,
+        asker: LiveTask,
+        wish: Pass,
+        op: str,
+        edit: Edit,
+        besides: Besides,
+        origin: str,
+        tried: bool,
+        patient: bool,
+    ) -> Attempted:
+        """Request admission for a delegation once. `edit` is the task text as an approver changed it. `origin` is the
+        first task of its retry lineage, if an earlier try did not complete; `tried` says that an earlier try of the
+        asker started that."""
+        services, step = self._services, besides.step
         edited, trust = edit.applied(wish) if edit.task else None, step.trust if step is not None else None
-        proposal = proposed(
-            services.ground, asker, wish, op, edited=edited, trust=trust, repetition=besides.again, again=tried
-        )
+        proposal = proposed(services.ground, asker, wish, op, edited, trust, besides.again, again=tried)
         child, live = proposal.child, self._made_alive(asker, proposal, besides)
-        admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
+        slots = services.slots
         position = asker.operations.position_to_keep(op) if asker.operations.has_tools else ""
 
         def decide(view: View) -> Decision[Json]:
             asker.must_hold(view)
-            admitted = admission.admit(view, DELEGATE, proposal)
-            if not admitted.ok:
+            admitted = services.admission.admit(view, DELEGATE, proposal)
+            if admitted.verdict is not ALLOW:
                 return _no(admitted, patient=patient)
-            now, until = proposal.now, live.expires(proposal.now)
+            now = proposal.now
             lineage = next_of(view, origin) if origin else None
-            begun = wanted.begun(worker, until, lineage, admitted)
+            begun = _begun(besides, services.heartbeat.worker, live.expires(now), lineage, admitted)
             begun = begun._replace(position=position) if position else begun
-            taken = step.taken(view, child, now) if step else ()
-            events = (started(child, now, begun), *taken, *admitted.events)
-            passing = slots.passing_on(view, asker, now, child.id) if slots.concerns(asker) else ()
-            return Decision(None) if passing is None else Decision(child.id, (*events, *passing), aside=lineage)
+            events = (started(child, now, begun), *(step.taken(view, child, now) if step else ()), *admitted.events)
+            if not slots.concerns(asker):
+                return Decision(child.id, events, None, lineage)
+            passing = slots.passing_on(view, asker, now, child.id)
+            return Decision(None) if passing is None else Decision(child.id, (*events, *passing), None, lineage)
 
         answer, aside = await services.conductor.admit(live, op, decide, asker.wants)
         if isinstance(aside, QuestionDraft):
@@ -369,14 +369,14 @@ class Delegations:
             said = await services.questions.ask(asker, aside, op, stepped_back=True)
             if aside.kind == "hop":
                 edit.note(said)
-            return Attempted(live, None)  # request admission again: the facts may have changed meanwhile
+            return live, None  # request admission again: the facts may have changed meanwhile
         if aside is not None:
             live.tried_again(aside)
         if slots.concerns(asker) and isinstance(answer, str):
             slots.passed_on(asker)
         if isinstance(answer, dict):
             proposal.note_refusal()
-        return Attempted(live, answer)
+        return live, answer
 
     def _made_alive(self, asker: LiveTask, proposal: Proposal, besides: Besides) -> LiveTask:
         """Return the running task of a delegation, in the asker's line, with a receipt of what is withheld from it."""
@@ -519,10 +519,10 @@ def proposed(
     asker: LiveTask,
     wish: Pass,
     op: str = "",
-    *,
     edited: Pass | None = None,
     trust: Trust | None = None,
     repetition: Repetition = ONCE,
+    *,
     again: bool = False,
 ) -> Proposal:
     """Return the proposal of an agent's request, as part of its own task. `edited` is the request as a person changed

@@ -322,17 +322,17 @@ _RANDOM: Final = "".join(_SORTED[byte & 31] for byte in range(256)).encode()  # 
 class TimedIds:
     """Ids of sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 random bits."""
 
+    def __init__(self) -> None:
+        self._begins = 0, ""  # the time in units of 32 s, and the letters that ids begin with meanwhile
+
     def chance(self) -> float:
         return int.from_bytes(os.urandom(4)) / 2**32
 
     def new(self) -> str:
         now = time.time_ns() // 1_000_000
-        pairs = _PAIRS
-        return (
-            pairs[now >> 35 & 1023]
-            + pairs[now >> 25 & 1023]
-            + pairs[now >> 15 & 1023]
-            + pairs[now >> 5 & 1023]
-            + _SORTED[now & 31]
-            + os.urandom(7).translate(_RANDOM).decode()
-        )
+        at, letters = self._begins
+        if at != now >> 15:
+            at = now >> 15
+            letters = "".join([_PAIRS[at >> shift & 1023] for shift in (20, 10, 0)])
+            self._begins = at, letters
+        return letters + _PAIRS[now >> 5 & 1023] + _SORTED[now & 31] + os.urandom(7).translate(_RANDOM).decode()

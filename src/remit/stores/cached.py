@@ -17,7 +17,7 @@ from remit.core.events import Event
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.core.money import UNITS, Hold, Lease, LeaseMove, Unit
-from remit.core.projection import Count
+from remit.core.projection import ONE_TASK, Count
 from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.errors import StoreError
@@ -287,7 +287,10 @@ class CachedView(SqlView):
     def learn_count(self, run: str, count: Count) -> None:
         """Add the counts of an event that was just written to the cached figures of a run."""
         known = self._runs.get(run)
-        if known is not None:
+        if known is not None and count is ONE_TASK:  # nearly always
+            id_, members, tasks, *others = known
+            self._runs[run] = RunFacts(id_, members, tasks + 1, *others)
+        elif known is not None:
             members = known.members.union(count.members.split()) if count.members else known.members
             self._runs[run] = RunFacts(run, members, *map(add, known[2:], count[1:]))  # figures in the same order
 

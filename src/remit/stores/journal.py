@@ -109,7 +109,7 @@ def try_one_by_one(batch: Sequence[Operation], error: StoreError) -> bool:
 # If an account pays for a hundred calls in one transaction, its row is written once; likewise the figures of runs
 # and meters. A hold that starts and ends in the same transaction is never written.
 
-Write: TypeAlias = Callable[[str, Sequence[Any]], None]
+Write: TypeAlias = Callable[[str, tuple[Any, ...]], None]
 
 _FIGURES: Final = LeaseMove._fields[2:]
 _METERED: Final = ("workspace", "unit", "hour", "agent", "session", "person")
@@ -235,8 +235,8 @@ class Sql(Protocol):
         ...
 
     def query(self, name: str, row: Sequence[Any]) -> Rows: ...
-    def write(self, name: str, row: Sequence[Any]) -> None: ...
-    def erase(self, name: str, row: Sequence[Any]) -> None:
+    def write(self, name: str, row: tuple[Any, ...]) -> None: ...
+    def erase(self, name: str, row: tuple[Any, ...]) -> None:
         """Write so that the old data is really gone, as far as the database can guarantee that."""
         ...
 
@@ -328,7 +328,7 @@ class Journal:
         # Encode everything before the first write, so that a value that cannot be encoded leaves nothing behind.
         texts = [encode(event.data) for event in unsealed]
         # The first event has the operation id: if it exists, the whole operation was done.
-        stamp = Stamp(op, None if answer is None else encode(answer))
+        stamp = (op, None if answer is None else encode(answer))
         try:
             events = self._append_all(view, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction must be rolled back
@@ -364,7 +364,7 @@ class Journal:
             return []
         events: list[Event] = []
         for op, answer, event in besides:
-            stamp = Stamp(op, None if answer is None else encode(answer))
+            stamp = (op, None if answer is None else encode(answer))
             events += self._append_all(view, (event,), [encode(event.data)], stamp)
         return events
 
@@ -380,7 +380,7 @@ class Journal:
         self, view: CachedView, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp
     ) -> list[Event]:
         """Append the events and return them; none if the operation id is taken."""
-        if stamp.answer is not None and len(stamp.answer) > INLINE:
+        if stamp[1] is not None and len(stamp[1]) > INLINE:
             return self._append_beside(view, unsealed, texts, stamp)
         workspace = view.workspace
         head: tuple[int, str] = self._heads.get(workspace) or self.head(workspace)
@@ -402,7 +402,7 @@ class Journal:
     ) -> list[Event]:
         """Append the events, and store the answer next to the first of them."""
         op, answer = stamp
-        events = self._append_all(view, unsealed, texts, Stamp(op, blob_reference(cast("str", answer))))
+        events = self._append_all(view, unsealed, texts, (op, blob_reference(cast("str", answer))))
         if events:
             self._sql.write("blob_put", (view.workspace, events[0].seq, answer))
             self.unrepeatable = True
@@ -423,11 +423,12 @@ class Journal:
         if not self._sql.append(event):
             return False
         self._fault("store.appended")
-        moves = MOVES.get(event.kind)
+        kind = event.kind
+        moves = MOVES.get(kind)
         if moves is not None:
             for move in moves(event.data):
                 self._move(view, move)
-        changed = PROJECTION[event.kind](event)
+        changed = PROJECTION[kind](event)
         if changed:
             for table, verb, key, row in changed:
                 row["workspace"] = event.workspace
@@ -436,7 +437,7 @@ class Journal:
                 name = f"{table}_{verb}"
                 self._sql.write(name, query(name).fill(row))
             view.learn(event, changed)
-        counts = COUNTS.get(event.kind)
+        counts = COUNTS.get(kind)
         if counts is not None and (count := counts(event)) is not None:
             view.learn_count(event.run, count)
             self.unwritten.count(event.workspace, event.run, count)

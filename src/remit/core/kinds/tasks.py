@@ -159,11 +159,11 @@ def _seldom(begun: Begun) -> dict[str, Any]:
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
-    names = remit.names
+    askers: list[Json] = [hop.asker for hop in remit.chain.hops]
     data: dict[str, Json] = {
-        "asker": names[-2] if remit.chain.hops else "",
+        "asker": askers[-1] if askers else "",
         "bounds": remit.bounds.data,
-        "chain": [*names],
+        "chain": [*askers, remit.holder],
         "parent": remit.parent,
         "sees": [*scope.spelled(remit.sees)] if remit.sees else [],
         "task": remit.task,

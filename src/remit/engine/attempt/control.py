@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import cache
 from typing import Generic, TypeVar
 
 from anyio import CancelScope
@@ -115,6 +116,13 @@ class Line(Generic[Member]):
             self._holds = True
 
 
+@cache
+def _scope_type() -> type[CancelScope]:
+    """Return anyio's class of cancel scopes on asyncio. `CancelScope()` looks it up each time, and initializes each
+    scope twice."""
+    return type(CancelScope())
+
+
 class Control(Generic[Member]):
     """Stops an attempt, through all handoffs. Enter it for a verb of its turn.
 
@@ -128,7 +136,7 @@ class Control(Generic[Member]):
     def __init__(self) -> None:
         self.life = Life()
         self.line: Line[Member] | None = None  # set when it starts
-        self.scope = CancelScope()
+        self.scope = _scope_type()()
         self.calls: list[Call] = []  # running calls of the agent's code, the innermost last
         self.first_timer: SetTimer | None = None  # set when `run` starts it
         self._runs = False

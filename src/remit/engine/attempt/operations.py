@@ -104,38 +104,29 @@ class Operations:
     done before in this turn.
     """
 
-    __slots__ = (
-        "_counts",
-        "_failed",
-        "_failures",
-        "_given",
-        "_holder",
-        "_origin",
-        "_positions",
-        "_restart",
-        "_turn",
-        "chain",
-        "generation",
-        "has_tools",
-        "kept",
-        "turns",
-        "visited",
-    )
+    # Defaults of the class: an instance has only the values that differ, and there may be thousands of tasks.
+    has_tools = False  # whether any tool was called; in most tasks none is
+    turns = 0  # number of handoffs and parallel handoffs so far
+    generation = 0  # how often the conversation of this turn has restarted
+    visited: list[str] | None = None  # the turns that it has reached; None in the first attempt
+    kept: KeptEffects | None = None  # effects of earlier attempts, once loaded
+    chain: str | None = None  # the path to this task, once computed
+    _turn = "0"
+    _restart = ""  # the id part of a restarted conversation
+    _failed: dict[str, list[str]] | None = None
+    _given: set[str] | None = None  # tasks of earlier tries whose results this one used
+    _positions: dict[str, str] | None = None  # positions of tool calls, by id
 
     def __init__(self, task: str, attempt: Attempt, turns: int = 0, holder: str = "") -> None:
         self._origin = attempt.origin or task
         self._failures = attempt.failures
         self._holder = holder
-        self.has_tools = False  # whether any tool was called; in most tasks none is
-        self._failed: dict[str, list[str]] | None = None
-        self.turns = turns  # number of handoffs and parallel handoffs so far
-        self.kept: KeptEffects | None = None  # effects of earlier attempts, once loaded
-        self._given: set[str] | None = None  # tasks of earlier tries whose results this one used
-        # The turns that it has reached; None in the first attempt.
-        self.visited: list[str] | None = None if attempt is FIRST or not attempt.is_rerun else []
-        self._positions: dict[str, str] | None = None  # positions of tool calls, by id
-        self.chain: str | None = None  # the path to this task, once computed
-        self._begin()
+        self._counts: dict[str, int] = {}
+        if attempt is not FIRST and attempt.is_rerun:
+            self.visited = []
+        if turns or self.visited is not None:
+            self.turns = turns
+            self._begin()
 
     @property
     def origin(self) -> str:
@@ -173,9 +164,9 @@ class Operations:
 
     def _begin(self) -> None:
         self._turn = f"{self.turns}.{self._holder}" if self.turns else "0"
-        self.generation = 0  # how often the conversation of this turn has restarted
-        self._restart = ""  # the id part of a restarted conversation
-        self._counts: dict[str, int] = {}
+        self.generation = 0
+        self._restart = ""
+        self._counts = {}
         if self.visited is not None:
             self.visited.append(self._turn)
 

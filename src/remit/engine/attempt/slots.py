@@ -231,13 +231,9 @@ def _line_wait(live: LiveTask) -> Wait:
     return Wait("task", children[0] if len(children) == 1 else "")
 
 
-class Attempted(NamedTuple):
-    """The result of an admission attempt: a task id, a refusal, or None if the agent is busy and the caller is willing
-    to wait."""
-
-    live: LiveTask
-    answer: Json
-
+# The result of an admission attempt: the task, and its id, a refusal, or None if the agent is busy and the caller is
+# willing to wait.
+Attempted: TypeAlias = tuple[LiveTask, Json]
 
 # Requests admission once. A patient caller gets None instead of a refusal if the agent is busy.
 Attempt: TypeAlias = Callable[[bool], Awaitable[Attempted]]
@@ -301,7 +297,7 @@ class BusyAgents:
         if not patience or wish.to not in self._places:
             rests = asker is not None and asker.control.own_line.rests
             attempted = await (self._again(attempt, asker, patient=patience > 0) if rests else attempt(patience > 0))
-            if attempted.answer is not None:
+            if attempted[1] is not None:
                 return attempted
         ticket.judged()
         said = patience if wish.microseconds is None else wish.microseconds
@@ -312,7 +308,7 @@ class BusyAgents:
                 async with self._idle(asker, wish.to):
                     await self._free(first, self._room(wish.to, asker), left / SECOND if left > 0 else _LOOK_SECONDS)
                 attempted = await self._again(attempt, asker, patient=self._ground.clock.ticks() < until)
-                if attempted.answer is not None:
+                if attempted[1] is not None:
                     return attempted
 
     async def _again(self, attempt: Attempt, asker: LiveTask | None, *, patient: bool) -> Attempted:
@@ -321,10 +317,10 @@ class BusyAgents:
             return await attempt(patient)
         line = asker.control.own_line
         await line.hold()
-        attempted = await attempt(patient)
-        if attempted.answer is None and line.rests:
+        live, answer = await attempt(patient)
+        if answer is None and line.rests:
             line.let_go()
-        return attempted
+        return live, answer
 
     @asynccontextmanager
     async def _in_line(self, agent: str) -> AsyncGenerator[asyncio.Event]:

@@ -226,7 +226,7 @@ class WritingConnection:
 
 # Statements that SQLite cannot refuse. A new event and a new task are others, if their ids are new.
 _OF_TASKS: Final = frozenset(("task_claim", "task_requeue", "task_hand", "task_end"))
-_DELAYED: Final = _OF_TASKS | {"run_count", "entry_put", "entry_touch"}
+_DELAYED: Final = frozenset(("run_count", "entry_put", "entry_touch"))
 _SLOTS: Final = 1 << 20
 
 
@@ -254,7 +254,8 @@ class MemoryConnection(WritingConnection):
     def carry_out(self) -> None:
         deque(starmap(self._execute, self._waiting), maxlen=0)  # a loop without its bytecodes
         self._waiting.clear()
-        self._new_tasks.clear()
+        if self._new_tasks:
+            self._new_tasks.clear()
 
     def has_only(self, ids: Iterable[str]) -> None:
         """Record which ids are in the database, after many were removed."""
@@ -279,13 +280,16 @@ class MemoryConnection(WritingConnection):
         return self._execute(query(name).sql, row).fetchall()
 
     def write(self, name: str, row: tuple[Any, ...]) -> None:
-        if name in _OF_TASKS and (task := self._new_tasks.get(row[-2:])) is not None:
-            for column, value in zip(_changed_columns(name), row, strict=False):
-                task[column] = value
+        if name in _DELAYED:
+            self._waiting.append((query(name).sql, row))
+        elif name in _OF_TASKS:
+            task = self._new_tasks.get(row[-2:])
+            if task is None:
+                self._waiting.append((query(name).sql, row))
+                return
+            deque(map(task.__setitem__, _changed_columns(name), row), maxlen=0)
             if name == "task_end":  # an ended task does not change any more
                 del self._new_tasks[row[-2:]]
-        elif name in _DELAYED:
-            self._waiting.append((query(name).sql, row))
         elif name == "task_add" and not self._used[slot := hash(row[1]) % _SLOTS]:
             self._used[slot] = 1
             self._new_tasks[row[:2]] = task = [*row]
