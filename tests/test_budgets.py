@@ -205,11 +205,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(200, 36, 159, 5_996),
+    "a delegation": Walk(200, 36, 159, 5_995),
     "an entry": Walk(68, 22, 56, 1_841),
-    "a submitted task, until it is in the queue": Walk(140, 41, 98, 3_846),
-    "a submitted task, until it has ended": Walk(286, 51, 203, 7_509),
-    "a model agent, two requests and a tool call": Walk(1_014, 77, 666, 27_985),
+    "a submitted task, until it is in the queue": Walk(140, 41, 98, 3_849),
+    "a submitted task, until it has ended": Walk(286, 51, 203, 7_508),
+    "a model agent, two requests and a tool call": Walk(1_014, 77, 666, 27_986),
 }
 
 
