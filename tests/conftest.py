@@ -29,6 +29,7 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000)  # a test makes less garbage than would pay for looking at it thirty times as often
     gc.enable()
 
 
