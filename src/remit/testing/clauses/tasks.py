@@ -369,7 +369,8 @@ async def tasks_are_listed_page_by_page(database: Database) -> None:
         Which(asker="", session="s"),
     )
     for number, which in enumerate(several):
-        for size in (1, 4, 100):
+        sizes = (1, 4, 100) if number < 4 else (4, 100)  # one by one, every page disturbs and every task is a page
+        for size in sizes:
             whole = await look(store, lambda view, which=which: _listed(view, which))
             pages = _Pages(store, f"{number} {size}", roots[5])
             seen = await pages.through(lambda view, before, which=which, size=size: _page(view, which, before, size))
