@@ -328,22 +328,14 @@ class Delegations:
         return outcome
 
     async def _attempt(
-        self,
-        asker: LiveTask,
-        wish: Pass,
-        op: str,
-        edit: Edit,
-        besides: Besides,
-        origin: str,
-        tried: bool,
-        patient: bool,
+        self, asker: LiveTask, wish: Pass, op: str, edit: Edit, besides: Besides, origin: str, retry: bool, wait: bool
     ) -> Attempted:
         """Request admission for a delegation once. `edit` is the task text as an approver changed it. `origin` is the
-        first task of its retry lineage, if an earlier try did not complete; `tried` says that an earlier try of the
-        asker started that."""
+        first task of its retry lineage, if an earlier try did not complete; `retry` says that an earlier try of the
+        asker started that; `wait` says that the caller waits for a busy agent."""
         services, step = self._services, besides.step
         edited, trust = edit.applied(wish) if edit.task else None, step.trust if step is not None else None
-        proposal = proposed(services.ground, asker, wish, op, edited, trust, besides.again, again=tried)
+        proposal = proposed(services.ground, asker, wish, op, edited, trust, besides.again, again=retry)
         child, live = proposal.child, self._made_alive(asker, proposal, besides)
         slots = services.slots
         position = asker.operations.position_to_keep(op) if asker.operations.has_tools else ""
@@ -352,7 +344,7 @@ class Delegations:
             asker.must_hold(view)
             admitted = services.admission.admit(view, DELEGATE, proposal)
             if admitted.verdict is not ALLOW:
-                return _no(admitted, patient=patient)
+                return _no(admitted, patient=wait)
             now = proposal.now
             lineage = next_of(view, origin) if origin else None
             begun = _begun(besides, services.heartbeat.worker, live.expires(now), lineage, admitted)
