@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from remit.core.backoff import ATTEMPTS
@@ -10,7 +9,7 @@ from remit.core.events import NO_LABELS, Event, Labels, labels_restored, read
 from remit.core.kinds.money import SPENDS, spent_in
 from remit.core.kinds.tasks import Cancelling, EndData, FirstData, Retrying
 from remit.core.lifecycle import Record
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.core.remit import task_of
 from remit.core.values import Json, shown
 from remit.errors import StoreError

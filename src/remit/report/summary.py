@@ -1,11 +1,11 @@
 """A run in figures, and in one sentence."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from remit.core import lifecycle
-from remit.core.records import NamedTuple
+from remit.core.records import NamedTuple, dataclass
 from remit.report import receipts as receipts_
 from remit.report.figures import count
 from remit.report.looks import LOOKS

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from remit.core import checks
 from remit.core.events import tag_given
 from remit.core.kinds import SHAPES
 from remit.core.lifecycle import TRANSITIONS
+from remit.core.records import TypedDict
 from remit.core.tally import DAY_WIDE, HOUR_WIDE, Window
 from remit.core.times import DAY, moment
 from remit.core.values import INT_LIMIT, NAME_LIMIT, TASK_LIMIT, canonical, plain
