@@ -1,9 +1,10 @@
 """Commands: an agent hands its task over instead of returning a result. The data of a handoff is checked here."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from remit.core import scope
@@ -204,23 +205,37 @@ class Move(NamedTuple):
 
 def merged(state: HandoffState, update: Update) -> HandoffState:
     """Return the state after an update. Raise `BadInput` if the result is too large; the old state is unchanged."""
-    metrics = cast("dict[str, int]", update.get("metrics", {}))
-    completed = (*state.completed, *_strings(update, "completed"))
+    completed, remaining = state.completed, state.remaining
+    if "completed" in update or "remaining" in update:
+        completed = tuple(dict.fromkeys((*completed, *_strings(update, "completed"))))
+        remaining = _without(_strings(update, "remaining") if "remaining" in update else remaining, completed)
     after = HandoffState(
-        context={**state.context, **_object(update["context"])} if "context" in update else state.context,
-        artifacts={**state.artifacts, **_object(update["artifacts"])} if "artifacts" in update else state.artifacts,
-        phase=cast("str", update.get("phase", state.phase)),
-        next_phase=cast("str", update.get("next_phase", state.next_phase)),
-        completed=tuple(dict.fromkeys(completed)),
-        remaining=_without(_strings(update, "remaining") if "remaining" in update else state.remaining, completed),
-        tokens=state.tokens + metrics.get("tokens", 0),
-        seconds=round(state.seconds + metrics["seconds"], 6) if "seconds" in metrics else state.seconds,
-        credits=state.credits + metrics.get("credits", 0),
-        retries=state.retries + metrics.get("retries", 0),
+        {**state.context, **_object(update["context"])} if "context" in update else state.context,
+        {**state.artifacts, **_object(update["artifacts"])} if "artifacts" in update else state.artifacts,
+        cast("str", update.get("phase", state.phase)),
+        cast("str", update.get("next_phase", state.next_phase)),
+        completed,
+        remaining,
+        *(_figures_after(state, update) if "metrics" in update else _FIGURES_OF(state)),
     )
-    if metrics:
-        checked({name: getattr(after, name) for name in _FIGURES}, "what is handed over")
     must_fit(after.text, "what is handed over", STATE_LIMIT)
+    return after
+
+
+_FIGURES_OF: Final[Callable[[HandoffState], tuple[int, float, int, int]]] = attrgetter(*_FIGURES)
+
+
+def _figures_after(state: HandoffState, update: Update) -> tuple[int, float, int, int]:
+    """Return the usage after an update. Raise `BadInput` for a number that is too large."""
+    metrics = cast("dict[str, int]", update["metrics"])
+    tokens, seconds, credits_, retries = _FIGURES_OF(state)
+    after = (
+        tokens + metrics.get("tokens", 0),
+        round(seconds + metrics["seconds"], 6) if "seconds" in metrics else seconds,
+        credits_ + metrics.get("credits", 0),
+        retries + metrics.get("retries", 0),
+    )
+    checked(dict(zip(_FIGURES, after, strict=True)), "what is handed over")
     return after
 
 
@@ -252,14 +267,15 @@ def checked_update(given: object) -> Update:
     if not isinstance(given, Mapping):
         raise BadInput(f"an update is a mapping, not {shown(given)}")
     update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
-    for key in _MAPS:
-        if not isinstance(update.get(key, {}), dict):
-            raise BadInput(f"update.{key} is an object, not {shown(update[key])}")
-    for key in _WORDS:
-        plain(update.get(key, ""), f"update.{key}", 200, empty=True)
-    for key in _LISTS:
-        _check_list(update.get(key, []), f"update.{key}")
-    _check_metrics(update.get("metrics", {}))
+    for key, value in update.items():
+        if key in _MAPS and not isinstance(value, dict):
+            raise BadInput(f"update.{key} is an object, not {shown(value)}")
+        if key in _WORDS:
+            plain(value, f"update.{key}", 200, empty=True)
+        elif key in _LISTS:
+            _check_list(value, f"update.{key}")
+        elif key == "metrics":
+            _check_metrics(value)
     return _with_context(update) if update.keys() - _KNOWN else update
 
 

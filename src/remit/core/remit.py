@@ -1,8 +1,9 @@
 """The remit: a task, the chain of agents that delegated it, and its bounds."""
 
+from collections import deque
 from copy import copy
 from dataclasses import field
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, NotRequired, Protocol, cast
 
 from remit.core import allow, scope
@@ -285,23 +286,10 @@ def passing_restored(data: PassingData) -> Passing:
 def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG, data: str | None = None) -> Pass:
     """Return a pass from parts that were checked before: the holder, its text and the rights that go along."""
     made = object.__new__(Pass)
-    put = object.__setattr__
-    rights = along.rights
-    put(made, "to", to)
-    put(made, "task", task)
-    put(made, "sees", rights.sees)
-    put(made, "writes", rights.writes)
-    put(made, "tools", rights.kit.names)
-    put(made, "within", along.within)
-    put(made, "timeout", None)
-    put(made, "busy_timeout", None)
-    put(made, "patience", None)
-    put(made, "microseconds", None)
-    put(made, "passes", bool(rights.sees or rights.writes or rights.kit.names))
-    put(made, "trust", TRUSTED)
-    put(made, "credits", None)
-    put(made, "remembers", "")
-    put(made, "data", data)
+    (sees, writes, kit), within = along.rights, along.within
+    asks = to, task, sees, writes, kit.names, within, None, None, TRUSTED, None, "", data
+    counted = None, None, bool(sees or writes or kit.names)  # `microseconds`, `patience` and `passes`
+    deque(map(object.__setattr__, repeat(made), Pass.__slots__, (*asks, *counted)), maxlen=0)
     return made
 
 
