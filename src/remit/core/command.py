@@ -268,9 +268,10 @@ def checked_update(given: object) -> Update:
         raise BadInput(f"an update is a mapping, not {shown(given)}")
     update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
     for key, value in update.items():
-        if key in _MAPS and not isinstance(value, dict):
-            raise BadInput(f"update.{key} is an object, not {shown(value)}")
-        if key in _WORDS:
+        if key in _MAPS:
+            if not isinstance(value, dict):
+                raise BadInput(f"update.{key} is an object, not {shown(value)}")
+        elif key in _WORDS:
             plain(value, f"update.{key}", 200, empty=True)
         elif key in _LISTS:
             _check_list(value, f"update.{key}")
