@@ -8,6 +8,7 @@ from math import prod
 
 import pytest
 
+from forking import in_a_fork
 from remit.server.garbage import WHOLE_SECONDS, short_collections
 
 
@@ -38,7 +39,20 @@ def test_a_full_collection_looks_at_what_has_come_since_the_last_one():
         gc.collect()
         assert gc.get_freeze_count() > there + len(kept) // 2  # some that were there may be freed meanwhile
         assert len(gc.get_objects()) < 1_000  # so many does the next one look at
-    assert (gc.get_freeze_count(), gc.get_threshold()) == (0, usual)
+    assert gc.get_threshold() == usual
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_afterwards_only_what_the_program_froze_itself_is_frozen(frozen: bool):
+    def served() -> bool:
+        gc.unfreeze()
+        if frozen:
+            gc.freeze()
+        with only_when_asked(), short_collections(lambda: 0.0):
+            assert gc.get_freeze_count()
+        return gc.get_freeze_count() > 0
+
+    assert in_a_fork(served) == str(frozen)
 
 
 def test_what_was_dropped_at_once_is_freed_at_once():

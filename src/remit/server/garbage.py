@@ -20,8 +20,10 @@ _THRESHOLDS: Final = (5_000, 2, 1)
 
 @contextmanager
 def short_collections(ticks: Callable[[], float] = monotonic) -> Generator[None]:
-    """Keep full collections short while the body runs. What is there at the beginning is left alone at first."""
+    """Keep full collections short while the body runs. What is there at the beginning is left alone at first. What the
+    program froze before stays frozen afterwards: Python cannot unfreeze a part."""
     usual = gc.get_threshold()
+    had_frozen = gc.get_freeze_count() > 0
     gc.set_threshold(*_THRESHOLDS)
     gc.collect()
     gc.freeze()
@@ -43,4 +45,5 @@ def short_collections(ticks: Callable[[], float] = monotonic) -> Generator[None]
     finally:
         gc.callbacks.remove(collecting)
         gc.set_threshold(*usual)
-        gc.unfreeze()
+        if not had_frozen:
+            gc.unfreeze()
