@@ -37,7 +37,7 @@ class Doors:
 
     def __init__(self, hands: int = 100) -> None:
         parts = settings(Policy(), Serving(concurrency=hands), System(clock=FakeClock()))
-        opening = Opening(":memory:", "default", Directory(), parts)
+        opening = Opening(":memory:", "default", parts)
         self.closed: set[str] = set()
         self.rt = Runtime(opening)
         admission = opening.engine.services.admission
