@@ -6,7 +6,8 @@ import pytest
 from engine.helping import PATIENCE, Shaky, a_few_rounds, happened, named, quiet, reached, sound, until
 from remit import Card, Turn
 from remit.core.breaker import BreakerPolicy
-from remit.testing import pass_time
+from remit.core.remit import DELEGATION_TIME
+from remit.testing import FakeClock, pass_time
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -198,6 +199,50 @@ async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock
             go.set()
             await until(lambda: len(got) == 2)
         assert sorted(got) == ["cancelled", "worked"]
+        await sound(rt)
+
+
+@pytest.mark.rule("concurrency.queue")
+async def test_a_machine_that_sleeps_does_not_fail_a_run_that_waits_for_its_slot(clock: FakeClock):
+    with team(clock=clock) as rt:
+        second, go = anyio.Event(), anyio.Event()
+        got: list[str] = []
+
+        @rt.agent(asks="*", concurrency=1)
+        async def lead(turn: Turn) -> str:
+            if turn.task == "waits":
+                return (await (await turn.submit("child", "x")).wait()).state
+            second.set()
+            await go.wait()
+            return "worked"
+
+        @rt.agent
+        async def child(turn: Turn) -> None:
+            await go.wait()
+
+        async def run(task: str, seconds: int | None) -> None:
+            got.append(await rt.run("lead", task, timeout=seconds))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, "waits", None)
+            await until(rt.running)
+            task = await named(rt, "lead")
+            await reached(rt, task, "waiting")
+            group.start_soon(run, "works", 7_200)
+            await happened(second)
+            await rt.workspace.tasks.cancel(await named(rt, "child"))
+            await reached(rt, task, "pending")
+            clock.jump(3_600)  # longer than the time of an attempt
+            await rt.submit("child", "wakes the worker")
+            for _ in range(40):  # it looks for late tasks now and then
+                clock.advance(1)
+                await a_few_rounds()
+            await reached(rt, task, "pending")
+            go.set()
+            await until(lambda: len(got) == 2)
+        assert sorted(got) == ["cancelled", "worked"]
+        resumed = await rt.workspace.journal.history(kinds=["task.resumed"])
+        assert [event.data["until"] for event in resumed] == [clock.now() + DELEGATION_TIME]
         await sound(rt)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final, TypeAlias
 
@@ -138,11 +138,12 @@ class Slots(NamedTuple):
         free = asker.card.concurrency is None or self.admission.room_for(view, record.holder, now) > 0
         if anyway or (free and self.line_has_room(view, asker)):
             woken = [member for member in self.woken(view, asker) if member is not asker]
-            return Decision("running", tuple(self.resumed((asker, *woken), now)), aside=woken)
+            back = () if record.state == "waiting" else (asker,)
+            return Decision("running", tuple(self.resumed((asker, *woken), now, back)), aside=woken)
         if record.state == "pending":
             return Decision(_QUEUED)
         back = Requeue(self.heartbeat.worker, record.fence, AT_ONCE, record.attempt, record.failures)
-        event = requeued("task.queued", asker.place, remit.holder, now, back, _new_expiry(asker, now))
+        event = requeued("task.queued", asker.place, remit.holder, now, back, _expiry_in_queue(asker, now))
         return Decision(_QUEUED, (event,))
 
     # -- a line with another task ------------------------------------------------------------------------------
@@ -195,21 +196,28 @@ class Slots(NamedTuple):
         ]
 
     @staticmethod
-    def resumed(members: Iterable[LiveTask], now: int) -> Iterable[Unsealed]:
-        """Return the events that mark these tasks as running again."""
+    def resumed(members: Iterable[LiveTask], now: int, queued: Sequence[LiveTask] = ()) -> Iterable[Unsealed]:
+        """Return the events that mark these tasks as running again; `queued` are those of them that were queued."""
         return [
-            moved("task.resumed", member.place, member.remit.holder, now, _new_expiry(member, now))
-            for member in members
+            moved("task.resumed", one.place, one.remit.holder, now, _new_expiry(one, now, queued=one in queued))
+            for one in members
         ]
 
 
-def _new_expiry(live: LiveTask, now: int) -> dict[str, Json]:
-    """Return the new time of expiry of a task whose clock was stopped: the recorded one may be long past."""
-    if not live.life.stood_still:
-        return {}
-    if live.attempt.asked_how == "delegate":
+def _new_expiry(live: LiveTask, now: int, *, queued: bool = False) -> dict[str, Json]:
+    """Return the new time of expiry of a task whose clock was stopped, because the recorded one may be long past. A
+    delegated task that was queued has the expiry of an attempt again."""
+    if live.attempt.asked_how == "delegate" and (queued or live.life.stood_still):
         return {"until": resumed_until(live.agent, live.remit, now)}
-    return {"until": expires(live.remit.bounds, now, LASTS)}
+    return {"until": expires(live.remit.bounds, now, LASTS)} if live.life.stood_still else {}
+
+
+def _expiry_in_queue(live: LiveTask, now: int) -> dict[str, Json]:
+    """Return the expiry of a task that waits in the queue for its slot. The time of an attempt, which a delegated task
+    has, would pass while the machine sleeps: then the task would be failed, although its process still waits."""
+    if live.attempt.asked_how == "delegate" or live.life.stood_still:
+        return {"until": expires(live.remit.bounds, now, LASTS)}
+    return {}
 
 
 def _stands(view: View, live: LiveTask, state: str) -> bool:
