@@ -1,10 +1,13 @@
 """Slots: neither an agent nor the workspace works on more at a time than allowed, and who waits holds none."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 import anyio
 import pytest
 
 from engine.helping import PATIENCE, Shaky, a_few_rounds, happened, named, quiet, reached, sound, until
-from remit import Card, Turn
+from remit import Card, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.remit import DELEGATION_TIME
 from remit.testing import FakeClock, pass_time
@@ -169,78 +172,64 @@ async def test_a_task_tried_again_counts_once(clock):
         await sound(rt)
 
 
+@asynccontextmanager
+async def slot_taken(rt: Runtime, seconds: int | None = None) -> AsyncGenerator[str]:
+    """Let a run of `lead` wait for its slot, which another run has for so many seconds. Yield the task that waits; both
+    runs end after the body."""
+    second, go = anyio.Event(), anyio.Event()
+    got: list[str] = []
+
+    @rt.agent(asks="*", concurrency=1)
+    async def lead(turn: Turn) -> str:
+        if turn.task == "waits":
+            return (await (await turn.submit("child", "x")).wait()).state
+        second.set()
+        await go.wait()
+        return "worked"
+
+    async def run(task: str, seconds: int | None) -> None:
+        got.append(await rt.run("lead", task, timeout=seconds))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run, "waits", None)
+        await until(rt.running)
+        task = await named(rt, "lead")
+        await reached(rt, task, "waiting")
+        group.start_soon(run, "works", seconds)
+        await happened(second)
+        await rt.workspace.tasks.cancel(await named(rt, "child"))
+        await reached(rt, task, "pending")
+        yield task
+        go.set()
+        await until(lambda: len(got) == 2)
+    assert sorted(got) == ["cancelled", "worked"]
+
+
 @pytest.mark.rule("concurrency.queue")
 async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock):
     with team(clock=clock, hands=0) as rt:
-        second, go = anyio.Event(), anyio.Event()
-        got: list[str] = []
-
-        @rt.agent(asks="*", concurrency=1)
-        async def lead(turn: Turn) -> str:
-            if turn.task == "waits":
-                return (await (await turn.submit("child", "x")).wait()).state
-            second.set()
-            await go.wait()
-            return "worked"
-
-        async def run(task: str) -> None:
-            got.append(await rt.run("lead", task))
-
         rt.add(Card("child"), echo)
-        async with anyio.create_task_group() as group:
-            group.start_soon(run, "waits")
-            await until(rt.running)
-            task = await named(rt, "lead")
-            await reached(rt, task, "waiting")
-            group.start_soon(run, "works")
-            await happened(second)
-            await rt.workspace.tasks.cancel(await named(rt, "child"))
-            await reached(rt, task, "pending")
-            go.set()
-            await until(lambda: len(got) == 2)
-        assert sorted(got) == ["cancelled", "worked"]
+        async with slot_taken(rt):
+            pass
         await sound(rt)
 
 
 @pytest.mark.rule("concurrency.queue")
 async def test_a_machine_that_sleeps_does_not_fail_a_run_that_waits_for_its_slot(clock: FakeClock):
     with team(clock=clock) as rt:
-        second, go = anyio.Event(), anyio.Event()
-        got: list[str] = []
-
-        @rt.agent(asks="*", concurrency=1)
-        async def lead(turn: Turn) -> str:
-            if turn.task == "waits":
-                return (await (await turn.submit("child", "x")).wait()).state
-            second.set()
-            await go.wait()
-            return "worked"
 
         @rt.agent
         async def child(turn: Turn) -> None:
-            await go.wait()
+            if turn.task == "x":
+                await anyio.sleep_forever()
 
-        async def run(task: str, seconds: int | None) -> None:
-            got.append(await rt.run("lead", task, timeout=seconds))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(run, "waits", None)
-            await until(rt.running)
-            task = await named(rt, "lead")
-            await reached(rt, task, "waiting")
-            group.start_soon(run, "works", 7_200)
-            await happened(second)
-            await rt.workspace.tasks.cancel(await named(rt, "child"))
-            await reached(rt, task, "pending")
+        async with slot_taken(rt, seconds=7_200) as task:
             clock.jump(3_600)  # longer than the time of an attempt
             await rt.submit("child", "wakes the worker")
             for _ in range(40):  # it looks for late tasks now and then
                 clock.advance(1)
                 await a_few_rounds()
             await reached(rt, task, "pending")
-            go.set()
-            await until(lambda: len(got) == 2)
-        assert sorted(got) == ["cancelled", "worked"]
         resumed = await rt.workspace.journal.history(kinds=["task.resumed"])
         assert [event.data["until"] for event in resumed] == [clock.now() + DELEGATION_TIME]
         await sound(rt)
