@@ -150,7 +150,7 @@ def _slice(view: View, least: int, most: int) -> _Slice | None:
 
 
 def _merged(view: View, fresh: dict[tuple[int, str], TallyRow]) -> list[TallyRow]:
-    """Return the hours and days with the rows of a slice added."""
+    """Return the stored hourly and daily rows of statistics that these new rows fall into, with their figures added."""
     whole: dict[tuple[int, int, str], TallyRow] = {}
     for row in fresh.values():
         for width in WIDTHS:
