@@ -4,15 +4,8 @@
 import { signal } from "@preact/signals";
 import type { JournalEvent } from "./fold/events";
 import { lapse } from "./session";
+import { addWords, answers, clearWords, dropAnswered, type Words } from "./speaking";
 import { type Frame, frames } from "./sse";
-
-export interface Words {
-  readonly task: string;
-  readonly run: string;
-  readonly agent: string;
-  readonly text: string;
-  readonly begins: boolean;
-}
 
 export interface Gap {
   readonly first: number;
@@ -37,13 +30,11 @@ export const live = signal<Live>(began("connecting"));
 
 interface Readers {
   events: (events: readonly JournalEvent[]) => void;
-  words: (words: Words) => void;
   gap: (first: number, last: number) => void;
   opened: () => void;
 }
 const readers: { [Name in keyof Readers]: Set<Readers[Name]> } = {
   events: new Set(),
-  words: new Set(),
   gap: new Set(),
   opened: new Set(),
 };
@@ -56,8 +47,6 @@ function reading<Name extends keyof Readers>(name: Name, reader: Readers[Name]):
 
 /** Hear every new event of the workspace, several at a time. Return a function that stops it. */
 export const listen = (hear: Readers["events"]) => reading("events", hear);
-/** Hear what models say, while they say it. */
-export const onWords = (reader: Readers["words"]) => reading("words", reader);
 /** Hear which events were removed before this browser read them. */
 export const onGap = (reader: Readers["gap"]) => reading("gap", reader);
 /** Hear that events may have been missed: read what is new from the API. */
@@ -109,11 +98,17 @@ export function startStream(): void {
   channel ??= new BroadcastChannel("remit-events");
   channel.onmessage = ({ data }: MessageEvent<Told>) => {
     if ("hello" in data) {
-      if (isLeader) channel?.postMessage({ live: live.value } satisfies Told);
+      if (isLeader) welcome();
     } else hear(data);
   };
   channel.postMessage({ hello: true } satisfies Told);
   void navigator.locks.request("remit-events", lead);
+}
+
+/** Tell a new tab how the live view is, and what models have said so far. */
+function welcome(): void {
+  channel?.postMessage({ live: live.value } satisfies Told);
+  for (const words of answers.peek().values()) channel?.postMessage({ words } satisfies Told);
 }
 
 function tell(told: Told): void {
@@ -123,10 +118,12 @@ function tell(told: Told): void {
 
 function hear(told: Told): void {
   if ("events" in told) take(told.events);
-  else if ("words" in told) for (const reader of readers.words) reader(told.words);
+  else if ("words" in told) addWords(told.words);
   else if ("live" in told) live.value = told.live;
-  else if ("opened" in told) for (const reader of readers.opened) reader();
-  else if ("gap" in told) {
+  else if ("opened" in told) {
+    clearWords();
+    for (const reader of readers.opened) reader();
+  } else if ("gap" in told) {
     last = Math.max(last, told.gap.last);
     for (const reader of readers.gap) reader(told.gap.first, told.gap.last);
   }
@@ -138,6 +135,7 @@ function take(events: readonly JournalEvent[]): void {
   if (first === undefined) return;
   const missed = last > 0 && first.seq > last + 1; // this tab slept, or was opened in between
   last = (fresh.at(-1) as JournalEvent).seq;
+  dropAnswered(fresh);
   for (const reader of readers.events) reader(fresh);
   if (missed) for (const reader of readers.opened) reader();
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Dialog, Page, expect
+from playwright.sync_api import APIResponse, Dialog, Page, Route, expect
 
 from browser.axe import LOOKS, findings
 from browser.conftest import OpenPage, Serve
@@ -49,6 +49,29 @@ def settled(page: Page) -> None:
     """Wait until nothing on the page is loading any more."""
     expect(page.locator(".loading")).to_have_count(0)
     expect(page.locator("header.top").get_by_text("live", exact=True)).to_be_visible()
+
+
+@pytest.mark.rule("page.runs")
+def test_a_list_of_runs_that_is_older_than_its_events_is_shown_with_them(office: Served, open_page: OpenPage):
+    page = open_page("/approvals", at=office)  # it reads the stream for both
+    other = page.context.new_page()
+    other.goto(office.url)
+    for one in (page, other):
+        settled(one)
+    held = list[tuple[Route, APIResponse]]()
+    page.route("**/v1/runs?*", lambda route: held.append((route, route.fetch())), times=1)
+    page.get_by_role("link", name="Runs").first.click()
+    while not held:
+        page.wait_for_timeout(10)
+    for number in range(2):
+        office.run(f"check page {number}", "speller")
+    for number in range(2):
+        expect(row(other, f"check page {number}")).to_contain_text("completed")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    for number in range(2):
+        expect(row(page, f"check page {number}")).to_contain_text("completed")
+    expect(row(page, "check page")).to_have_count(2)
 
 
 @pytest.mark.rule("page.runs")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 from browser.axe import findings
 from browser.conftest import OpenPage, Serve
@@ -14,6 +14,7 @@ from browser.serving import Served
 
 Shot = Callable[[Page, str], Path]
 OFFICE = (Path(__file__).parent / "office.py").read_text()
+STREAM = "**/v1/events?words=true"
 SENT = 15_000  # milliseconds: a decision is sent after five seconds
 
 
@@ -133,6 +134,48 @@ def test_a_question_that_somebody_else_decided_turns_grey_with_name_and_time(
     expect(page.get_by_role("status").filter(has_text="the first answer counts")).to_be_visible(timeout=SENT)
     expect(page.get_by_text(f"rejected by access:{made['id']}").first).to_be_visible()
     shot(page, "approvals-somebody-else")
+
+
+@pytest.mark.rule("page.decide")
+def test_a_question_that_was_decided_before_the_live_view_began_turns_grey_too(
+    office: Served, open_page: OpenPage, watches: list[Any]
+):
+    for task in ("first", "second"):
+        office.run(task, "shipper")
+    page = open_page(at=office)
+    watches[0].forgive("ERR_FAILED")
+    page.route(STREAM, lambda route: route.abort())
+    page.goto(f"{office.url}/approvals")
+    listed = page.get_by_role("list", name="Questions").get_by_role("listitem")
+    expect(listed).to_have_count(2)
+    reject(office, office.call("GET", "/v1/approvals")["approvals"][1])
+    page.unroute(STREAM)
+    expect(page.get_by_text("rejected by token")).to_be_visible(timeout=SENT)
+    expect(listed).to_have_count(2)
+
+
+@pytest.mark.rule("page.decide")
+def test_a_list_that_is_older_than_a_decision_does_not_open_the_question_again(office: Served, open_page: OpenPage):
+    office.run("first", "shipper")
+    page = open_page("/approvals", at=office)
+    listed = page.get_by_role("list", name="Questions").get_by_role("listitem")
+    expect(listed).to_have_count(1)
+    held = list[tuple[Route, APIResponse]]()
+    page.route("**/v1/approvals?limit=200", lambda route: held.append((route, route.fetch())))
+    with page.expect_request("**/v1/approvals?limit=200"):
+        office.run("second", "shipper")
+    while not held:
+        page.wait_for_timeout(10)
+    reject(office, office.call("GET", "/v1/approvals")["approvals"][0])
+    expect(listed).to_contain_text("rejected by token")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    expect(listed).to_have_count(2)
+    expect(listed.first).to_contain_text("rejected by token")
+
+
+def reject(office: Served, question: dict[str, Any]) -> None:
+    office.call("POST", f"/v1/approvals/{question['id']}/reject", {"digest": question["digest"], "why": "too late"})
 
 
 @pytest.mark.rule("page.scopes")

@@ -126,6 +126,27 @@ def test_what_a_model_says_is_shown_while_it_speaks_and_replaced_by_its_answer(
 
 
 @pytest.mark.rule("page.words")
+def test_a_view_that_opens_in_the_middle_of_an_answer_shows_its_beginning(serve: Serve, open_page: OpenPage):
+    with speaking(serve, Slow(Says("The harbour is full of ships. Most of them are old."), 60)) as (served, clock):
+        first = open_page("/", at=served)  # its stream is that of all tabs
+        expect(first.locator(".live")).to_have_text("live")
+        run = served.run("describe the harbour", "speaker", credits="1USD")
+        second, third = first.context.new_page(), first.context.new_page()
+        second.goto(f"{served.url}/runs/{run}")
+        clock.step(4)  # of nine pieces
+        said = "The harbour is full of "  # the last letter may begin a secret
+        expect(second.get_by_role("region", name="Is saying")).to_have_text(said)
+        first.get_by_role("link", name="describe the harbour").click()
+        expect(first.get_by_role("region", name="Is saying")).to_have_text(said)
+        third.goto(f"{served.url}/runs/{run}")
+        expect(third.get_by_role("region", name="Is saying")).to_have_text(said)
+        clock.free()
+        for page in (first, second, third):
+            expect(page.get_by_role("region", name="Answered")).to_contain_text("Most of them are old.")
+            expect(page.get_by_role("region", name="Is saying")).to_have_count(0)
+
+
+@pytest.mark.rule("page.words")
 def test_a_program_behind_the_gateway_shows_its_words_its_model_calls_and_its_tools(
     serve: Serve, open_page: OpenPage, shot: Shot
 ):

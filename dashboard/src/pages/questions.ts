@@ -1,5 +1,5 @@
 // The questions that people are asked: which are open, what may be changed, and sending a decision.
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { ApiError, call, route, sentenceOf } from "../api";
 import { listen, onOpened } from "../stream";
 import { dollars, written } from "../parts/said";
@@ -17,19 +17,39 @@ export const sending = signal<ReadonlyMap<string, string>>(new Map());
 const KEPT = 20;
 const TOGETHER = 150; // milliseconds in which several events cause one read
 let asked = 0;
+let reads = 0; // under way
+let answers: Event[] = []; // that came meanwhile
 
 /** Read the open questions. */
 export async function load(): Promise<void> {
   const mine = ++asked;
+  reads++;
   try {
-    const found = await call<{ approvals: Question[] }>("GET", "/v1/approvals?limit=200");
+    const { approvals } = await call<{ approvals: Question[] }>("GET", "/v1/approvals?limit=200");
+    const ids = new Set(approvals.map((one) => one.id));
+    const gone = await Promise.all((open.value ?? []).filter((one) => !ids.has(one.id)).slice(0, KEPT).map(readAgain));
     if (mine !== asked) return;
-    open.value = found.approvals;
-    trouble.value = undefined;
-    const ids = new Set(found.approvals.map((one) => one.id));
-    settled.value = settled.value.filter((one) => !ids.has(one.id));
+    batch(() => {
+      open.value = approvals;
+      trouble.value = undefined;
+      settled.value = settled.value.filter((one) => !ids.has(one.id));
+      for (const one of gone) if (one !== undefined && one.state !== "open") moveToSettled(one);
+      answers.forEach(settle); // the list may be older than these
+    });
   } catch (error) {
     if (mine === asked && error instanceof ApiError) trouble.value = error;
+  } finally {
+    if (--reads === 0) answers = [];
+  }
+}
+
+/** Return a question that is not among the open ones any more, before its event has come; undefined if it was removed. */
+async function readAgain({ id }: Question): Promise<Question | undefined> {
+  try {
+    return await call<Question>("GET", route("approvals", id));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
   }
 }
 
@@ -40,7 +60,9 @@ export function startQuestions(): () => void {
   const soon = () => (timer ??= setTimeout(() => ((timer = undefined), void load()), TOGETHER));
   const stops = [
     listen((events) => {
-      for (const event of events) if (event.kind === "question.answered") settle(event);
+      const answered = events.filter((event) => event.kind === "question.answered");
+      answered.forEach(settle);
+      if (reads > 0) answers.push(...answered);
       if (events.some((event) => event.kind === "question.asked")) soon();
     }),
     onOpened(soon),

@@ -15,13 +15,14 @@ import { BurnLine, Glyph, Pill } from "../parts/pill";
 import { SECOND } from "../parts/time";
 import { toneOf } from "../parts/tone";
 import { go, place, setQuery } from "../router";
-import type { RunRow, TaskRow } from "../shapes";
+import type { Event, RunRow, TaskRow } from "../shapes";
 import { MiniTree } from "./minitree";
 import { NeedsYou } from "./needsyou";
 import { follow, type Listed, listed, OVER } from "./runlist";
 import "../styles/runs.css";
 
 const PAGE = 50;
+const AGAIN = [250, 1_000, 4_000]; // milliseconds until a list is read again if events came while it was read
 const STATES = ["open", "running", "waiting", "pending", "completed", "failed", "cancelled", "dead"];
 const PERIODS: [string, string, number][] = [
   ["hour", "last hour", 3_600],
@@ -68,10 +69,13 @@ function useRuns(query: URLSearchParams): Found {
   const [next, setNext] = useState<string | null>(null);
   const [problem, setProblem] = useState<ApiError>();
   const asked = useRef(0);
+  const meanwhile = useRef<Event[] | undefined>(undefined); // the events since the read under way began
   const text = query.toString();
+  const takes = (run: Listed) => fits(run, new URLSearchParams(text));
 
-  async function read(cursor: string | null) {
+  async function read(cursor: string | null, times = 0) {
     const mine = ++asked.current;
+    meanwhile.current = [];
     try {
       const given = filter(new URLSearchParams(text));
       const [found, tasks, asking] = await Promise.all([
@@ -81,11 +85,18 @@ function useRuns(query: URLSearchParams): Found {
       ]);
       if (mine !== asked.current) return;
       const fresh = listed(found.runs, tasks.tasks, new Map(asking.approvals.map((one) => [one.task, one.run])));
-      setRows((old) => (cursor ? [...(old ?? []), ...fresh] : fresh));
+      const events = meanwhile.current ?? [];
+      meanwhile.current = undefined;
+      setRows((old) => (cursor ? [...(old ?? []), ...follow(fresh, events, () => false)] : follow(fresh, events, takes)));
+      // The answer may already contain some of these events, which are counted twice until the list is read again.
+      const wait = cursor === null && events.length > 0 ? AGAIN[times] : undefined;
+      if (wait !== undefined) setTimeout(() => mine === asked.current && void read(null, times + 1), wait);
       setNext(found.next);
       setProblem(undefined);
     } catch (error) {
-      if (mine === asked.current && error instanceof ApiError) setProblem(error);
+      if (mine !== asked.current) return;
+      meanwhile.current = undefined;
+      if (error instanceof ApiError) setProblem(error);
     }
   }
 
@@ -93,7 +104,10 @@ function useRuns(query: URLSearchParams): Found {
     setRows(undefined);
     void read(null);
     const stops = [
-      listen((events) => setRows((old) => old && follow(old, events, (run) => fits(run, new URLSearchParams(text))))),
+      listen((events) => {
+        meanwhile.current?.push(...events);
+        setRows((old) => old && follow(old, events, takes));
+      }),
       onOpened(() => void read(null)),
     ];
     return () => {

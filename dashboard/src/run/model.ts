@@ -8,7 +8,8 @@ import { sentence } from "../fold/sentence";
 import { openQuestion, type Question, rootOf, type RunState, type Task } from "../fold/state";
 import { Beats } from "../parts/beats";
 import type { WorkerRow } from "../shapes";
-import { type Gap, listen, onGap, onOpened, onWords, type Words } from "../stream";
+import { answers } from "../speaking";
+import { type Gap, listen, onGap, onOpened } from "../stream";
 import { layout, type Layout } from "./layout";
 
 /** A moment of the past: how many events had happened, and the time. */
@@ -35,7 +36,6 @@ const TICK = 250; // milliseconds between two looks at the clock
 const LARGE = 150; // tasks
 const CROWD = 24; // open tasks
 const CALM = 120; // milliseconds between two changes of the page of a large run
-const WORDS = 20_000; // characters of an answer that are kept
 
 export class RunModel {
   readonly history = new History();
@@ -48,7 +48,6 @@ export class RunModel {
   readonly loaded = signal(false);
   readonly problem = signal<ApiError | null>(null);
   readonly gaps = signal<readonly Gap[]>([]);
-  readonly said = signal<ReadonlyMap<string, string>>(new Map()); // what models are saying, by task
   readonly acting = signal<Acting>(NOTHING); // the question that is being edited or rejected
   readonly workers = signal<ReadonlySet<string> | null>(null); // those that are alive
   private readonly beats = new Beats();
@@ -132,7 +131,6 @@ export class RunModel {
       listen((events) => this.hear(events.filter((event) => event.run === this.id || event.kind === "runs.pruned"))),
       onGap((first, last) => (this.gaps.value = [...this.gaps.value, { first, last }])),
       onOpened(() => void this.catchUp()),
-      onWords((words) => this.overhear(words)),
     );
     let ticks = 0;
     const timer = setInterval(() => ticks++ % (this.large.value ? 4 : 1) === 0 && this.tick(), TICK);
@@ -210,30 +208,13 @@ export class RunModel {
   private add(events: readonly JournalEvent[]): void {
     batch(() => {
       if (this.history.add(events) > 0) this.version.value++;
-      this.forget(events);
       if (this.moment.value === null) this.clock.value = Date.now() * 1_000;
     });
   }
 
   /** What the model of a task is saying, now. */
   saying(task: string): string {
-    return this.moment.value === null ? (this.said.value.get(task) ?? "") : "";
-  }
-
-  private overhear(words: Words): void {
-    if (words.run !== this.id) return;
-    const said = new Map(this.said.value);
-    const before = words.begins ? "" : (said.get(words.task) ?? "… "); // the page was opened in the middle of an answer
-    this.said.value = said.set(words.task, (before + words.text).slice(-WORDS));
-  }
-
-  /** The whole answer is there: its words are not needed any more. */
-  private forget(events: readonly JournalEvent[]): void {
-    const done = events.filter((event) => event.kind === "model.answered" && this.said.peek().has(event.task));
-    if (done.length === 0) return;
-    const said = new Map(this.said.peek());
-    for (const event of done) said.delete(event.task);
-    this.said.value = said;
+    return this.moment.value === null ? (answers.value.get(task)?.text ?? "") : "";
   }
 
   // -- moments ------------------------------------------------------------------------------------------------------
