@@ -20,7 +20,7 @@ PAGE    := src/remit/server/page/index.html
 NODE    := $(CURDIR)/$(VENV)/node
 NPM     := PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js --prefix dashboard
 
-.PHONY: coding coding-if-possible help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test deep torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
+.PHONY: coding coding-if-possible help browser demo demo-llm demo-web dashboard dashboard-if-possible quick test floor-core floor-engine floor-stores pythons deep torture powercut check types-src types-tests types-bench types-page layers bench bench-growth bench-scale bench-server bench-page bench-gateway limits conformance docs pictures pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -86,13 +86,20 @@ quick: $(READY)  ## the tests for the edit loop: core, and the engine in memory
 	$(BIN)/python -m pytest --abreast 3 --quick tests/core tests/engine $(ARGS)
 
 test: $(READY) dashboard-if-possible  ## every test but the deep ones, with coverage
-	@test ! -e $(MODULES) || $(NPM) test --silent
 	@rm -f .coverage .coverage.*
-	PYTHONPATH=tests $(BIN)/python -m pytest -p tracing --abreast 4 -m "not deep" $(ARGS)
+	PATH="$(NODE)/bin:$$PATH" PYTHONPATH=tests $(BIN)/python -m pytest -p tracing --abreast 4 -m "not deep" $(ARGS)
 	@$(BIN)/coverage combine --quiet
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync floor-core floor-engine floor-stores
+
+floor-core:
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
+floor-engine:
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
+floor-stores:
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92
+
+pythons: $(LIGHT)  ## a program and the demo on each newer Python that is found here
+	@$(BIN)/python tests/other_pythons.py
 
 deep: $(READY)  ## the same again on another store, at more points, a thousand times: minutes of tests that seldom find more
 	$(BIN)/python -m pytest --abreast 4 -m deep $(ARGS)

@@ -14,6 +14,8 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py"))
 
 MODULE, CLASS, FUNCTION = 700, 400, 40
 
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
 # The one file of the tests that may reach inside; see its docstring.
 INSIDE = "inside.py"
 # What the standard library means to be used although its name begins with an underscore.
@@ -133,3 +135,20 @@ def test_the_package_has_no_holes():
     """Nothing is called done that is not."""
     holes = re.compile(r"NotImplementedError|\bTODO\b|\bFIXME\b|\bXXX\b")
     assert [name(path) for path in MODULES if holes.search(path.read_text())] == []
+
+
+def test_a_class_with_a_method_named_like_a_type_has_late_annotations():
+    """Python 3.14 looks names in annotations up in the class, where `list` may be a method."""
+    early: list[str] = []
+    for path in MODULES:
+        if "from __future__ import annotations" in path.read_text(encoding="utf-8"):
+            continue
+        for dotted, kind in defined(path):
+            methods = [node for node in getattr(kind, "body", ()) if isinstance(node, FUNCTIONS)]
+            names = {method.name for method in methods} if isinstance(kind, ast.ClassDef) else set[str]()
+            for method in methods if names else ():
+                given = (one.annotation for one in ast.walk(method.args) if isinstance(one, ast.arg))
+                hints = (hint for hint in (method.returns, *given) if hint is not None)
+                if names & {one.id for hint in hints for one in ast.walk(hint) if isinstance(one, ast.Name)}:
+                    early.append(f"{name(path)}:{dotted}.{method.name}")
+    assert not early, "begin these files with `from __future__ import annotations`"
