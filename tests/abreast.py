@@ -2,16 +2,22 @@
 
 Importing and collecting the tests takes as long as some hundred of them. A fork has both for nothing, and the frozen
 memory too. The process that collected forks the workers, prints what they report, and runs no test itself.
+
+A worker takes two tests at a time. It takes all tests of a file that are marked `together`: what they share takes
+longer to set up than they take.
 """
 
+import io
 import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import tempfile
 import traceback
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,19 +39,31 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Abreast(config.getoption("abreast")))
 
 
+def portions(items: Sequence[pytest.Item]) -> list[list[int]]:
+    """Return the numbers of the tests in the portions in which they are taken."""
+    alone = [number for number, item in enumerate(items) if not item.get_closest_marker("together")]
+    files: dict[Path, list[int]] = {}
+    for number, item in enumerate(items):
+        if item.get_closest_marker("together"):
+            files.setdefault(item.path, []).append(number)
+    return [*files.values(), *(alone[at : at + TAKEN_AT_ONCE] for at in range(0, len(alone), TAKEN_AT_ONCE))]
+
+
 class Queue:
-    """The numbers of the tests that no worker has taken. A file has one position for all forks, so a read takes."""
+    """The portions that no worker has taken. A file has one position for all forks, so a read takes."""
 
     WIDTH = 4
 
-    def __init__(self, tests: int) -> None:
+    def __init__(self, portions: list[list[int]]) -> None:
+        self._portions = portions
         self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it is open as long as there are workers
-        self._file.write(b"".join(number.to_bytes(self.WIDTH) for number in range(tests)))
+        self._file.write(b"".join(number.to_bytes(self.WIDTH) for number in range(len(portions))))
         self._file.seek(0)
 
     def take(self) -> list[int]:
-        taken = self._file.read(self.WIDTH * TAKEN_AT_ONCE)
-        return [int.from_bytes(taken[at : at + self.WIDTH]) for at in range(0, len(taken), self.WIDTH)]
+        """Return the numbers of some tests, or nothing if none are left."""
+        taken = self._file.read(self.WIDTH)
+        return self._portions[int.from_bytes(taken)] if taken else []
 
     def clear(self) -> None:
         self._file.seek(0, os.SEEK_END)
@@ -73,7 +91,7 @@ class Abreast:
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         if session.testsfailed or session.config.option.collectonly or not session.items:
             return None  # pytest itself says what follows
-        queue = Queue(len(session.items))
+        queue = Queue(portions(session.items))
         workers: set[Worker] = set()
         try:
             for _ in range(min(self._number, len(session.items))):
@@ -158,9 +176,7 @@ def work(session: pytest.Session, queue: Queue, connection: Connection, first: S
     try:
         plugins = session.config.pluginmanager
         plugins.unregister(name="terminalreporter")
-        capturing: Any = plugins.getplugin("capturemanager")
-        capturing.stop_global_capturing()  # into a file that is the parent's
-        capturing.start_global_capturing()
+        own_captures(plugins.getplugin("capturemanager"))
         move_base(session.config)
         try:
             run(session, queue, connection, deque(first))
@@ -177,6 +193,17 @@ def work(session: pytest.Session, queue: Queue, connection: Connection, first: S
         connection.send(("ended", traceback.format_exc()))
     finally:
         os._exit(status)
+
+
+def own_captures(capturing: Any) -> None:
+    """Capture into files of this process and not into the parent's. The streams stay the same: modules that were
+    imported while tests were collected may have kept them, as defaults of functions."""
+    capturing.resume_global_capture()
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        with suppress(io.UnsupportedOperation), tempfile.TemporaryFile() as own:
+            if stream.fileno() != number:  # else nothing is captured
+                os.dup2(own.fileno(), stream.fileno(), inheritable=False)
+                os.dup2(own.fileno(), number)
 
 
 def move_base(config: pytest.Config) -> None:

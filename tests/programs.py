@@ -29,6 +29,7 @@ _COMMANDS = [module.name for module in pkgutil.iter_modules(remit.cli.__path__, 
 _MODELS = ("remit.adapters.pydantic_ai.agent", "pydantic_ai.models.openai", "genai_prices.data")
 _SERVER = ("remit.server.serve", "remit.server.carrying", "uvicorn.protocols.http.httptools_impl")
 _MCP = ("remit.adapters.mcp.stdio", "mcp.server.mcpserver")
+_LATER = ("encodings.ascii", "rich._unicode_data.unicode17-0-0")  # what others import when they need it
 _FORKS.set_forkserver_preload(
     [
         *(name for name in _COMMANDS if not name.endswith("__main__")),
@@ -36,6 +37,7 @@ _FORKS.set_forkserver_preload(
         *_MODELS,
         *_SERVER,
         *_MCP,
+        *_LATER,
         "frozen",
     ]
 )
@@ -87,7 +89,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and how has not been said yet
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

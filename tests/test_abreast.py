@@ -6,7 +6,10 @@ import pytest
 
 TESTS = """
 import os
+import sys
 import pytest
+
+errors = sys.stderr
 
 @pytest.fixture(scope="module")
 def kept():
@@ -18,6 +21,7 @@ def kept():
 def test_this(number, kept, tmp_path, capfd):
     os.write(1, b"heard")
     assert capfd.readouterr().out == "heard"
+    assert errors.fileno() > 2
     with open("ran", "a") as ran:
         ran.write(f"{number} ")
     if number == 7:
@@ -61,3 +65,10 @@ def test_a_mistake_of_a_worker_stops_the_others_and_is_told(given: pytest.Pytest
     result = given.runpytest_subprocess("-p", "abreast", "--abreast", "2")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*LookupError: a hook*"])
+
+
+def test_one_worker_takes_all_tests_of_a_file_that_share_what_takes_long(given: pytest.Pytester):
+    tests = TESTS.partition("    if number")[0]
+    given.makepyfile(test_sharing=f"{tests}\npytestmark = pytest.mark.together\n")
+    given.runpytest_subprocess("-p", "abreast", "--abreast", "3", "test_sharing.py").assert_outcomes(passed=20)
+    assert (given.path / "ended").read_text() == "x"

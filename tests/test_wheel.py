@@ -11,6 +11,7 @@ import pytest
 
 import remit
 
+pytestmark = pytest.mark.together
 ROOT = Path(__file__).parent.parent
 SCRIPT = """
 import remit, remit.settings, remit.testing, remit.types, remit.verbs

@@ -165,7 +165,7 @@ async def whatever_state_it_is_in(self: Any, live: Any, hold: Any, events: Any) 
         return Decision(False) if found is None else Decision(True, events(view, found))
 
     try:
-        return await self.ground.store.tx(f"{hold}/settle", decide)
+        return (await self.ground.store.tx(f"{hold}/settle", decide)).answer
     except Refused:  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
         return False
 

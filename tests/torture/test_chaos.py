@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from itertools import islice
@@ -19,8 +20,11 @@ from torture.chaos import conductor, promises
 from torture.chaos.agents import UNSURE
 from torture.chaos.doctored import WAYS, Left, drop_event
 from torture.chaos.harm import BUDGET, ON_A_FILE, ON_A_SERVER, harms
+from torture.chaos.life import Where
 from torture.chaos.picture import picture
+from torture.chaos.processes import Processes
 
+pytestmark = pytest.mark.together
 TESTS = Path(__file__).parents[1]
 SECONDS = "8"
 PEACE = "from torture.chaos.conductor import once; print(once('sqlite', 4, 30, harm=False, into=Path(sys.argv[1]))[1])"
@@ -63,6 +67,23 @@ def test_every_harm_is_done_and_can_be_done(weights: dict[str, int]):
 
 def test_less_time_passes_in_a_run_than_a_task_has_to_begin():
     assert BUDGET < 24 * 3_600 * 1_000_000
+
+
+def test_the_time_in_which_a_process_stands_still_does_not_count_until_it_has_to_have_stopped(tmp_path: Path):
+    processes = Processes(tmp_path, 1, Where("", 1.0), ["worker"])
+    (process,) = processes.all
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as program:
+        process.pid = program.pid
+        process.told = told = time.monotonic()
+        processes.halt(process)
+        stands = process.stopped
+        while time.monotonic() == stands:
+            pass
+        processes.resume(process)
+        goes_on = time.monotonic()
+        program.kill()
+    assert told < process.told <= told + goes_on - stands
+    assert not process.stopped
 
 
 # -- the checker ----------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from torture.powercut_shim import (
     reachable,
 )
 
+pytestmark = pytest.mark.together
 IMAGES = 30  # of each recording; `make powercut` takes a thousand in all
 SEED = 7
 

@@ -114,16 +114,14 @@ class Conductor:
         process = self._whom(harm)
         if process.pid and not process.stopped:
             pid = process.pid
-            self.processes.send(process, signal.SIGSTOP)
-            process.stopped = True
+            self.processes.halt(process)
             self._later_do(harm.seconds, lambda: self._continue(process, pid))
 
     _stop_for_long = _stop
 
     def _continue(self, process: Process, pid: int) -> None:
         if process.pid == pid and process.stopped:  # it may have been killed as it stood there
-            self.processes.send(process, signal.SIGCONT)
-            process.stopped = False
+            self.processes.resume(process)
 
     def _terminate(self, harm: Harm) -> None:
         process = self._whom(harm)
@@ -142,11 +140,11 @@ class Conductor:
         """The machine falls asleep with all that runs on it, and wakes up minutes or hours later."""
         awake = [process for process in self.processes.all if process.pid and not process.stopped]
         for process in awake:
-            self.processes.send(process, signal.SIGSTOP)
+            self.processes.halt(process)
         time.sleep(harm.seconds / 10)
         self._pass(harm.passes)
         for process in awake:
-            self.processes.send(process, signal.SIGCONT)
+            self.processes.resume(process)
 
     def _pass(self, microseconds: int) -> None:
         """Let time pass, but in the whole run never as much as a task has to begin."""

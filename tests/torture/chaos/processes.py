@@ -31,8 +31,8 @@ class Process:
     elsewhere: bool
     pid: int = 0
     lives: int = 0
-    stopped: bool = False
-    told: float = 0  # since when it knows that it is to stop
+    stopped: float = 0  # since when it stands still
+    told: float = 0  # since when it knows that it is to stop, less the time in which it stood still
     starts_at: float = 0
 
     @property
@@ -57,7 +57,7 @@ class Processes:
         life = Life(self._folder, self._seed, process.role, process.lives)
         where = self._where._replace(elsewhere=process.elsewhere)
         process.pid = forked(lambda: asyncio.run(live(life, where)), self._folder / f"{process.role}.log")
-        process.stopped, process.told = False, 0
+        process.stopped, process.told = 0, 0
         self._ledger.note("started", target=process.name, process=process.pid)
 
     def send(self, process: Process, number: int) -> None:
@@ -65,6 +65,18 @@ class Processes:
         if process.pid:
             self._ledger.note(_WORDS[number], target=process.name)
             os.kill(process.pid, number)
+
+    def halt(self, process: Process) -> None:
+        """Have it stand still."""
+        self.send(process, signal.SIGSTOP)
+        process.stopped = time.monotonic()
+
+    def resume(self, process: Process) -> None:
+        """Let it go on."""
+        self.send(process, signal.SIGCONT)
+        if process.told:
+            process.told += time.monotonic() - max(process.told, process.stopped)
+        process.stopped = 0
 
     def note(self, kind: str, **what: object) -> None:
         self._ledger.note(kind, **what)
@@ -89,7 +101,7 @@ class Processes:
     def _note_end(self, process: Process, code: int) -> None:
         self.deaths += code == -signal.SIGKILL
         self._ledger.note("ended", target=process.name, process=process.pid, code=code)
-        process.pid, process.stopped, process.told = 0, False, 0
+        process.pid, process.stopped, process.told = 0, 0, 0
 
 
 _WORDS = {
