@@ -151,12 +151,12 @@ class Budget(NamedTuple):
 
 
 BUDGETS: dict[Job, Budget] = {
-    delegations: Budget(reads=0, writes=5.2, transactions=2.1, pages=19, calls=358),
-    fan_out: Budget(reads=0, writes=4.25, transactions=0.2, pages=3.5, calls=392),
-    runs: Budget(reads=0, writes=4, transactions=2, pages=18, calls=297),
-    handoffs: Budget(reads=0, writes=7, transactions=3, pages=26, calls=560),
-    submissions: Budget(reads=7, writes=4, transactions=2, pages=21, calls=489),
-    entries: Budget(reads=1, writes=2, transactions=1, pages=6, calls=85),
+    delegations: Budget(reads=0, writes=5.2, transactions=2.1, pages=19, calls=250),
+    fan_out: Budget(reads=0, writes=4.25, transactions=0.2, pages=3.5, calls=296),
+    runs: Budget(reads=0, writes=4, transactions=2, pages=18, calls=234),
+    handoffs: Budget(reads=0, writes=7, transactions=3, pages=26, calls=452),
+    submissions: Budget(reads=7, writes=4, transactions=2, pages=21, calls=402),
+    entries: Budget(reads=1, writes=2, transactions=1, pages=6, calls=79),
 }
 
 
@@ -205,11 +205,11 @@ class Walk(NamedTuple):
 
 
 WALKS = {
-    "a delegation": Walk(200, 36, 159, 5_995),
-    "an entry": Walk(68, 22, 56, 1_841),
-    "a submitted task, until it is in the queue": Walk(140, 41, 98, 3_849),
-    "a submitted task, until it has ended": Walk(286, 51, 203, 7_508),
-    "a model agent, two requests and a tool call": Walk(1_014, 77, 666, 27_986),
+    "a delegation": Walk(189, 33, 149, 5_738),
+    "an entry": Walk(66, 21, 55, 1_822),
+    "a submitted task, until it is in the queue": Walk(137, 40, 95, 3_761),
+    "a submitted task, until it has ended": Walk(276, 49, 194, 7_321),
+    "a model agent, two requests and a tool call": Walk(996, 77, 653, 27_617),
 }
 
 
@@ -245,8 +245,8 @@ COMMAND = "from contextlib import suppress; from remit.cli.main import main\nwit
 # Modules of remit that are imported, so that a start costs what is used and nothing else.
 IMPORTED = {
     "import remit": ("import remit", 1),
-    "a hello in memory": (HELLO, 117),
-    "a hello in memory, with remit.run": (SYNCHRONOUS, 117),
+    "a hello in memory": (HELLO, 107),
+    "a hello in memory, with remit.run": (SYNCHRONOUS, 111),
     "remit --version": (COMMAND.format(["--version"]), 4),
     "remit ps": (COMMAND.format(["ps"]), 92),
     "remit show": (COMMAND.format(["show", "last"]), 101),

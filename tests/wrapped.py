@@ -25,11 +25,8 @@ class WrappedStore:
         self.subscribe = store.subscribe
         self.listen = store.listen
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         return await self._store.tx(op, self._around(decide), wants)
-
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
-        return await self._store.transact(op, self._around(decide), wants)
 
     async def read(self, look: Callable[[View], T]) -> T:
         return await self._store.read(lambda view: look(self._looking(view)))

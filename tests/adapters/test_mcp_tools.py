@@ -21,7 +21,7 @@ from remit.adapters.mcp_tools import MCPServer, pins_of
 from remit.errors import BadInput
 from remit.ports.tools import Tool, ToolFailed
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.together]
 
 Make = Callable[..., MCPServer]
 ALL = ["add", "fail", "large", "picture", "settings", "wait"]

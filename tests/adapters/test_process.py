@@ -182,8 +182,9 @@ def test_closing_the_loop_at_any_moment_of_the_start_leaves_nobody_behind(steps:
             await asyncio.sleep(0)
         assert not task.done()
 
+    before = set(threading.enumerate())
     asyncio.run(main())
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:  # not those of other tests
         if thread.name.startswith("asyncio-waitpid"):  # it has the process until its end
             thread.join(30)
     gc.collect()

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from remit.core.bounds import Bounds
 from remit.core.command import HandoffState
+from remit.core.identity import question
 from remit.core.lifecycle import Outcome
-from remit.core.remit import Pass, known_pass
+from remit.core.remit import Kit, Pass, Passing, Rights, known_pass
 from remit.core.times import SECOND, patience
 from remit.core.values import copied
 from remit.errors import BadInput
@@ -49,3 +51,29 @@ def test_how_long_someone_waits_is_a_duration_or_nothing_at_all():
     for wrong in (-1, False, "1", float("inf"), None):
         with pytest.raises(BadInput, match="^busy_timeout "):
             patience(wrong)
+
+
+@pytest.mark.rule("copies.turn")
+@pytest.mark.parametrize(
+    ("more", "passes"),
+    [
+        ({}, False),
+        ({"sees": ["notes"]}, True),
+        ({"writes": ["notes"]}, True),
+        ({"tools": ["search"]}, True),
+        ({"within": Bounds(depth=1)}, False),
+        ({"timeout": 5}, False),
+        ({"trust": "untrusted"}, False),
+        ({"credits": "$1"}, False),
+        ({"data": {"order": 7}}, False),
+    ],
+)
+def test_a_pass_knows_whether_it_has_more_than_an_agent_and_a_text(more: Any, passes: bool):
+    wish = Pass("coder", "x", **more)
+    assert wish.further == bool(more)
+    assert wish.passes == passes
+    assert wish.asking_for("y").further == bool(more)
+    assert question(wish)[:2] == ("coder", wish.task)
+    along = Passing(Rights(wish.sees, wish.writes, Kit(wish.tools)), wish.within)
+    if more.keys() <= {"sees", "writes", "tools", "within"}:
+        assert known_pass("coder", "x", along).further == bool(more)

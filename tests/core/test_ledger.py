@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from core.made import MADE
 from core.make import NOW, journal
 from core.paper import Desk
 from remit.core.events import Place, Unsealed
@@ -15,6 +16,7 @@ from remit.core.ledger import counted_in
 from remit.core.money import (
     ACCOUNT,
     MOVES,
+    MOVING,
     NO_PURSE,
     UNITS,
     Book,
@@ -196,6 +198,12 @@ def test_what_it_cost_beyond_the_hold_is_charged_in_steps():
 def test_a_released_hold_is_available_again():
     released = told("hold.released", amounts={"credits": 10}, purse={"credits": [["a"]]})
     assert moves(released) == [LeaseMove("a", "credits", available=10, reserved=-10)]
+
+
+def test_every_event_that_moves_money_says_so_in_its_data():
+    moving = [event for event in MADE if moves(event)]
+    assert {event.kind for event in moving} > {"task.completed", "hold.placed", "hold.settled"}
+    assert not [event.kind for event in moving if MOVING.isdisjoint(event.data)], "add the name to MOVING"
 
 
 def test_what_nobody_bounds_moves_nothing():

@@ -67,7 +67,7 @@ def uncounted(self: Any, name: str) -> str:
 
 
 async def under_any_operation(self: Any, question: Any, decide: Any) -> None:
-    await self.ground.store.transact(f"{question}/{self.ground.ids.new()}", decide)
+    await self.ground.store.tx(f"{question}/{self.ground.ids.new()}", decide)
 
 
 def open_or_not(view: Any, question: Any) -> Any:

@@ -24,7 +24,7 @@ from remit.engine.asking import (
     SubmittingPlan,
 )
 from remit.engine.context import Board, Context
-from remit.engine.money import Calling
+from remit.engine.money_and_people import Calling
 from remit.errors import BadInput, RemitError, StoreError
 from remit.ports.models import ToolCall
 from remit.runtime.filters import EventFilter, HistoryFilter, RunFilter, StatsFilter, TaskFilter

@@ -31,11 +31,11 @@ class Slow(Wrapped):
 class SlowStore:
     def __init__(self, store: Any, slow: Slow) -> None:
         self.workspace, self.subscribe, self.listen = store.workspace, store.subscribe, store.listen
-        self.read, self.browse, self.tx = store.read, store.browse, store.tx
+        self.read, self.browse = store.read, store.browse
         self._store, self._slow = store, slow
 
-    async def transact(self, op: str, *given: Any) -> Any:
-        answer = await self._store.transact(op, *given)
+    async def tx(self, op: str, *given: Any) -> Any:
+        answer = await self._store.tx(op, *given)
         if op.endswith("/submit") if self._slow.of == "submit" else isinstance(answer[1], list) and answer[1]:
             self._slow.decided.set()
             await self._slow.go.wait()

@@ -35,6 +35,32 @@ def test_importing_a_module_that_makes_a_runtime_makes_no_file(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".db"] == []
 
 
+DROPPED = """
+import asyncio, gc
+import remit
+
+def once():
+    rt = remit.Runtime()
+
+    @rt.agent
+    async def hello(turn):
+        return "hi"
+
+    print(asyncio.run(rt.run("hello", "x")))
+
+once()
+gc.collect()
+"""
+
+
+@pytest.mark.rule("runtime.lazy")
+def test_a_runtime_in_memory_that_is_dropped_need_not_be_closed():
+    """Only Python 3.13 and later warn of a connection that nobody closed; they print it and go on."""
+    command = [sys.executable, "-W", "always", "-c", DROPPED]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("hi\n", "")
+
+
 @pytest.mark.rule("runtime.at")
 async def test_the_same_team_at_another_store_shares_agents_and_nothing_else(tmp_path: Path, clock: FakeClock):
     with team(tmp_path / "one.db", clock=clock, hands=0) as one:

@@ -61,7 +61,7 @@ async def sets(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     doom.arm()
     for number in range(6):
         draft = Draft("notes", f"key {number % 4}", {"n": number})
-        version = await store.tx(f"op {number}", lambda view, draft=draft: written(view, draft))
+        version = (await store.tx(f"op {number}", lambda view, draft=draft: written(view, draft))).answer
         ack("op", f"op {number}", version)
         ack("entry", "notes", draft.key, version, draft.value)
 

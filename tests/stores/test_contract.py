@@ -87,9 +87,6 @@ class Spoilt:
     async def tx(self, op, decide, wants=NOTHING):
         return await self._store.tx(op, decide, wants)
 
-    async def transact(self, op, decide, wants=NOTHING):
-        return await self._store.transact(op, decide, wants)
-
     async def read(self, look):
         return await self._store.read(look)
 
@@ -157,7 +154,7 @@ class LetsAnyMovePass(Spoilt):
         try:
             return await self._store.tx(op, decide, wants)
         except Conflict:
-            return None
+            return Decided(None)
 
 
 class WritesHalfADecision(Spoilt):
@@ -181,8 +178,8 @@ class Remembers(Spoilt):
 
 
 class KeepsAsides(Remembers):
-    async def transact(self, op, decide, wants=NOTHING):
-        answer, aside = await self._store.transact(op, decide, wants)
+    async def tx(self, op, decide, wants=NOTHING):
+        answer, aside = await self._store.tx(op, decide, wants)
         return Decided(answer, self.memory.setdefault(op, aside))
 
 

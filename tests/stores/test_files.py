@@ -24,7 +24,15 @@ from remit.runtime.workspace import opening_of
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.stores.sqlite.schema import APPLICATION_ID, OBJECTS, newest
-from remit.testing.clauses.making import answer_or_error, check_journal, entry_event, journal, putting, value_of
+from remit.testing.clauses.making import (
+    answer_or_error,
+    answer_to,
+    check_journal,
+    entry_event,
+    journal,
+    putting,
+    value_of,
+)
 
 OTHER = Path(__file__).parent / "other.py"
 BIG = "x" * 4_000
@@ -358,7 +366,7 @@ async def test_who_waits_for_another_process_gets_its_turn(path: Path):
         store = database.store("default")
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:
             holder.execute("BEGIN IMMEDIATE")
-            waiting = asyncio.ensure_future(store.tx("op", putting(Draft("notes", "a", 1), answer="done")))
+            waiting = asyncio.ensure_future(answer_to(store, "op", putting(Draft("notes", "a", 1), answer="done")))
             for _ in range(5):
                 await asyncio.sleep(0)
             assert not waiting.done()
@@ -408,10 +416,10 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
     await store.read(check_journal)
     keys = [key for _, key in (await store.read(lambda view: view.tables()))["entry"]]
     assert sorted(keys) == sorted(["before", *map(str, written)]), "what was acknowledged is there, nothing else"
-    assert await store.tx("before", putting(Draft("notes", "x", BIG))) == "done", "what was done answers again"
+    assert (await store.tx("before", putting(Draft("notes", "x", BIG)))).answer == "done", "what was done answers again"
 
     database.writer.connection.execute("PRAGMA max_page_count = 1073741823")
-    again = [store.tx(f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
+    again = [answer_to(store, f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
     assert await asyncio.gather(*again) == list(range(60))
     assert len(await journal(store)) == 61
     await store.read(check_journal)

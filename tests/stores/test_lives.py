@@ -19,6 +19,7 @@ from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import (
     NOW,
     answer_or_error,
+    answer_to,
     check_journal,
     child_remit,
     first_remit,
@@ -83,7 +84,7 @@ def test_a_store_outlives_event_loops(path: Path, where: str):
     with closing(SqliteDatabase(path if where == "file" else ":memory:")) as database:
         store = database.store("one")
         for number in range(3):
-            assert asyncio.run(store.tx(f"op {number}", put(str(number)))) == str(number)
+            assert asyncio.run(answer_to(store, f"op {number}", put(str(number)))) == str(number)
         asyncio.run(sound(store))
         assert len(asyncio.run(journal(store))) == 3
 
@@ -93,14 +94,14 @@ def test_a_loop_that_ends_in_the_middle_leaves_the_next_one_a_sound_store(path: 
         store = database.store("one")
 
         async def leave(steps: int) -> None:
-            tasks = [asyncio.ensure_future(store.tx(f"{steps}/{n}", put(f"{steps}/{n}"))) for n in range(5)]
+            tasks = [asyncio.ensure_future(answer_to(store, f"{steps}/{n}", put(f"{steps}/{n}"))) for n in range(5)]
             for _ in range(steps):
                 await asyncio.sleep(0)
             assert len(tasks) == 5  # and the loop ends here, whatever has become of them
 
         for steps in range(8):
             asyncio.run(leave(steps))
-            assert asyncio.run(store.tx(f"{steps}/0", put(f"{steps}/0"))) == f"{steps}/0"
+            assert asyncio.run(answer_to(store, f"{steps}/0", put(f"{steps}/0"))) == f"{steps}/0"
             asyncio.run(sound(store))
 
 
@@ -117,7 +118,7 @@ def test_an_interrupt_in_a_decision_leaves_the_next_loop_a_sound_store(path: Pat
         asyncio.run(store.tx("before", put("before")))
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(store.tx("op", interrupted))
-        assert asyncio.run(store.tx("op", put("after"))) == "after"
+        assert asyncio.run(answer_to(store, "op", put("after"))) == "after"
         asyncio.run(sound(store))
 
 
@@ -128,7 +129,7 @@ def test_a_second_loop_at_the_same_time_is_told_so(path: Path, held: sqlite3.Con
         answers: list[object] = []
 
         async def first() -> None:
-            task = asyncio.ensure_future(store.tx("first", put("first")))
+            task = asyncio.ensure_future(answer_to(store, "first", put("first")))
             await asyncio.sleep(0)
             waiting.set()
             answers.append(await task)
@@ -143,7 +144,7 @@ def test_a_second_loop_at_the_same_time_is_told_so(path: Path, held: sqlite3.Con
             held.execute("ROLLBACK")
             thread.join(PATIENCE)
         assert answers == ["first"]
-        assert asyncio.run(store.tx("second", put("second"))) == "second", "once the first is done, it is free"
+        assert asyncio.run(answer_to(store, "second", put("second"))) == "second", "once the first is done, it is free"
         asyncio.run(sound(store))
 
 
@@ -157,7 +158,7 @@ async def test_nothing_shows_before_it_is_committed(path: Path, gate: Gate):
         store = database.store("one")
         heard: list[Event] = []
         store.subscribe(heard.extend)
-        task = asyncio.ensure_future(store.tx("op", put("a")))
+        task = asyncio.ensure_future(answer_to(store, "op", put("a")))
         await gate.closed()
         assert (await value_of(store, "notes", "a"), heard, task.done()) == (None, [], False)
         gate.opened.set()
@@ -171,15 +172,17 @@ async def test_nothing_shows_before_it_is_committed(path: Path, gate: Gate):
 async def test_who_stops_waiting_for_a_commit_changes_nothing_about_it(path: Path, gate: Gate):
     with closing(SqliteDatabase(path, fault=gate)) as database:
         store = database.store("one")
-        left, stays = (asyncio.ensure_future(store.tx(op, put(op))) for op in ("left", "stays"))
+        left, stays = (asyncio.ensure_future(answer_to(store, op, put(op))) for op in ("left", "stays"))
         await gate.closed()
-        late = asyncio.ensure_future(store.tx("late", put("late")))
+        late = asyncio.ensure_future(answer_to(store, "late", put("late")))
         left.cancel()
         with pytest.raises(asyncio.CancelledError):
             await left
         gate.opened.set()
         assert [await stays, await late] == ["stays", "late"]
-        assert await store.tx("left", raising(Conflict("too late"))) == "left", "it was on its way, and it was done"
+        assert (await store.tx("left", raising(Conflict("too late")))).answer == "left", (
+            "it was on its way, and it was done"
+        )
         await sound(store)
 
 
@@ -189,7 +192,7 @@ async def test_a_commit_that_fails_once_is_tried_again(path: Path):
     fault = Failing(times=1)
     with closing(SqliteDatabase(path, fault=fault)) as database:
         store = database.store("one")
-        answers = await asyncio.gather(*(store.tx(f"op {n}", put(str(n))) for n in range(20)))
+        answers = await asyncio.gather(*(answer_to(store, f"op {n}", put(str(n))) for n in range(20)))
         assert answers == [str(n) for n in range(20)]
         assert len(await journal(store)) == 20
         await sound(store)
@@ -205,7 +208,7 @@ async def test_a_commit_that_goes_on_failing_is_told_to_everyone_and_leaves_noth
         assert {str(answer) for answer in answers} == {"the disk is gone"}
         assert await journal(store) == []
         fault.left = 0
-        assert await asyncio.gather(*(store.tx(f"op {n}", put(str(n))) for n in range(20))) == [
+        assert await asyncio.gather(*(answer_to(store, f"op {n}", put(str(n))) for n in range(20))) == [
             str(n) for n in range(20)
         ]
         await sound(store)
@@ -247,7 +250,7 @@ def test_a_store_in_memory_goes_on_committing_after_a_decision_that_raised():
 async def test_closing_waits_for_the_commit_that_is_on_its_way(path: Path, gate: Gate):
     database = SqliteDatabase(path, fault=gate)
     store = database.store("one")
-    early = asyncio.ensure_future(store.tx("early", put("early")))
+    early = asyncio.ensure_future(answer_to(store, "early", put("early")))
     await gate.closed()
     late = asyncio.ensure_future(answer_or_error(store, "late", put("late")))
     await asyncio.sleep(0)
@@ -323,7 +326,7 @@ async def test_the_figures_of_a_run_go_on_when_it_is_opened_again(path: Path):
                 await store.tx("start", starting(root))
             await store.tx(f"part {life}", lambda _view, life=life: grown(root, life))
             await store.tx(f"part {life}", lambda _view, life=life: grown(root, life))
-            assert await store.tx("look", lambda view: Decision([*view.run("root")])) == figures(life + 1)
+            assert (await store.tx("look", lambda view: Decision([*view.run("root")]))).answer == figures(life + 1)
             assert [*await store.read(lambda view: view.run("root"))] == figures(life + 1)
             await sound(store)
 
@@ -339,7 +342,7 @@ async def test_two_databases_on_one_file_count_the_same_run(path: Path):
         for number in range(10):
             store = stores[number % 2]
             await store.tx(f"part {number}", lambda _view, number=number: grown(root, number))
-            assert await store.tx("look", lambda view: Decision([*view.run("root")])) == figures(number + 1)
+            assert (await store.tx("look", lambda view: Decision([*view.run("root")]))).answer == figures(number + 1)
 
 
 def grown(root: Remit, number: int) -> Decision:
@@ -362,8 +365,8 @@ async def test_two_databases_on_one_file_take_turns(path: Path):
         stores = (left.store("one"), right.store("one"))
         for number in range(10):
             for side, store in enumerate(stores):
-                assert await store.tx(f"{number}/{side}", put(f"{number}/{side}")) == f"{number}/{side}"
-        asked = (stores[n % 2].tx(f"op {n // 2}", put(f"{n // 2}")) for n in range(100))
+                assert (await store.tx(f"{number}/{side}", put(f"{number}/{side}"))).answer == f"{number}/{side}"
+        asked = (answer_to(stores[n % 2], f"op {n // 2}", put(f"{n // 2}")) for n in range(100))
         assert await asyncio.gather(*asked) == [f"{n // 2}" for n in range(100)]
         for store in stores:
             assert len(await journal(store)) == 70

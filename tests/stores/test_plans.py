@@ -19,7 +19,9 @@ from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.ports import Span, View, Which
 from remit.stores.queries import queries
+from remit.stores.sqlite.connection import _needs_late_indexes  # pyright: ignore[reportPrivateUsage]
 from remit.stores.sqlite.database import SqliteDatabase
+from remit.stores.sqlite.schema import add_late_indexes
 from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, queueing, starting
 
 T = TypeVar("T")
@@ -45,6 +47,7 @@ SORTED = {
 @pytest.fixture
 def database() -> Iterator[SqliteDatabase]:
     with closing(SqliteDatabase()) as database:
+        add_late_indexes(database.writer.connection)
         yield database
 
 
@@ -72,6 +75,12 @@ def test_no_query_is_planned_again_each_time_it_runs(database: SqliteDatabase):
             connection.execute(query.sql, query.fill(dict.fromkeys(VALUES, 2))).fetchall()
             again += [name] if planned else []
     assert again == []
+
+
+def test_a_store_in_memory_has_the_indexes_of_a_query_before_it_runs(database: SqliteDatabase):
+    with closing(SqliteDatabase()) as early:
+        for name in QUERIES:
+            assert _needs_late_indexes(name) or plan(early, name) == plan(database, name), name
 
 
 @pytest.mark.rule("store.apart")

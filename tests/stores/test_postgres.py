@@ -43,7 +43,7 @@ from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.dispatcher import Procrastinate
 from remit.stores.postgres.listening import Notices
 from remit.stores.queries import OLDER, migrations
-from remit.testing.clauses.making import NOW, child_remit, entry_event, first_remit, journal, sound, value_of
+from remit.testing.clauses.making import NOW, answer_to, child_remit, entry_event, first_remit, journal, sound, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -100,7 +100,7 @@ async def healthy(database: PostgresDatabase) -> None:
 async def test_two_databases_take_turns_and_the_chain_stays_whole(opened: Open):
     one, two = (opened().store("w") for _ in range(2))
     with fail_after(30):
-        asked = [(one, two)[n % 2].tx(f"op {n % 150}", adding) for n in range(300)]
+        asked = [answer_to((one, two)[n % 2], f"op {n % 150}", adding) for n in range(300)]
         answers = await asyncio.gather(*asked)
     assert await value_of(one, "notes", "total") == 150
     assert all(answers[n] == answers[n + 150] for n in range(150))
@@ -114,7 +114,7 @@ async def test_what_one_remembers_another_may_have_changed(opened: Open):
     work = place(first_remit("work", session="s", holder="helper"))
 
     def standing(store: Store, op: str):
-        return store.tx(op, lambda view: Decision(list(view.standing("work") or ())[:2]))
+        return answer_to(store, op, lambda view: Decision(list(view.standing("work") or ())[:2]))
 
     await do(one, "submit", queued("work"))
     assert await standing(one, "look 1") == ["pending", 0]
@@ -139,7 +139,7 @@ async def test_two_databases_count_the_same_run(opened: Open):
         end = ended(part, "task.failed", NOW, {"tokens": 10})
         decision = Decision(None, (started(part, NOW), tokens_used(part, 10, NOW), end))
         await store.tx(f"part {number}", lambda _, decision=decision: decision, wants)
-        assert await store.tx("look", lambda view: Decision([*view.run("root")][2:5]), wants) == [
+        assert (await store.tx("look", lambda view: Decision([*view.run("root")][2:5]), wants)).answer == [
             number + 2,
             0,
             10 * (number + 1),
@@ -173,7 +173,7 @@ def test_one_database_serves_one_event_loop_after_the_other(opened: Open):
 
 
 async def _once(store: Store, op: str) -> Json:
-    return await store.tx(op, adding)
+    return (await store.tx(op, adding)).answer
 
 
 # -- opening ----------------------------------------------------------------------------------------------------
@@ -309,8 +309,8 @@ async def test_a_connection_killed_during_an_operation_is_replaced(opened: Open,
         return adding(view)
 
     with fail_after(20):
-        others = (store.tx(f"other {n}", adding) for n in range(10))
-        answers = await asyncio.gather(*others, store.tx("second", decide))
+        others = (answer_to(store, f"other {n}", adding) for n in range(10))
+        answers = await asyncio.gather(*others, answer_to(store, "second", decide))
     assert sorted(map(int, answers)) == list(range(2, 13))
     assert await value_of(store, "notes", "total") == 12
     await sound(store)
@@ -346,7 +346,7 @@ async def test_a_commit_whose_answer_is_lost_is_done_once(opened: Open, proxy: P
     for _ in range(1 if answered else 2):
         proxy.cut_at(b"COMMIT\0", answered=answered)
     with fail_after(20):
-        answers = await asyncio.gather(*(store.tx(f"op {n}", adding) for n in range(many)))
+        answers = await asyncio.gather(*(answer_to(store, f"op {n}", adding) for n in range(many)))
     assert sorted(map(int, answers)) == list(range(2, many + 2))
     assert heard == list(range(1, many + 2))
     assert proxy.cuts_left == 0
@@ -358,7 +358,7 @@ async def test_a_beat_whose_commit_is_lost_is_done_again(opened: Open, proxy: Pr
     store = opened(proxy.address).store("w")
     proxy.cut_at(b"COMMIT\0", answered=True)
     with fail_after(20):
-        assert await store.tx("beat", lambda _: Decision(7, (), Beat("me", "here", 7))) == 7
+        assert (await store.tx("beat", lambda _: Decision(7, (), Beat("me", "here", 7)))).answer == 7
     assert proxy.cuts_left == 0
     assert await store.read(lambda view: view.workers()) == [Beat("me", "here", 7)]
 
@@ -399,7 +399,9 @@ async def test_a_server_that_stays_away_is_told_and_found_again_later(
     with fail_after(60):
         await to_thread.run_sync(own_server.stop)
         try:
-            errors = await asyncio.gather(*(store.tx(f"op {n}", adding) for n in range(5)), return_exceptions=True)
+            errors = await asyncio.gather(
+                *(answer_to(store, f"op {n}", adding) for n in range(5)), return_exceptions=True
+            )
             errors.append((await asyncio.gather(value_of(store, "notes", "total"), return_exceptions=True))[0])
         finally:
             await to_thread.run_sync(own_server.start)
@@ -407,7 +409,7 @@ async def test_a_server_that_stays_away_is_told_and_found_again_later(
         assert "no PostgreSQL server answers there" in str(errors[0])
         assert "failed: No such file or directory)" in str(errors[0])  # the reason, not the question after it
         assert "asking again under the same operation is safe" in str(errors[0])
-        assert await store.tx("op 0", adding) == 2
+        assert (await store.tx("op 0", adding)).answer == 2
         assert await value_of(store, "notes", "total") == 2
     assert [record.getMessage() for record in caplog.records if record.name.startswith("psycopg")] == []  # we say it
 
@@ -424,7 +426,7 @@ async def test_a_server_that_neither_answers_nor_hangs_up_is_given_up(opened: Op
     assert told.value.retryable
     proxy.flow()
     with fail_after(20):
-        assert await store.tx("op", adding) == 2, "the next try connects again, and the operation is done once"
+        assert (await store.tx("op", adding)).answer == 2, "the next try connects again, and the operation is done once"
         assert await value_of(store, "notes", "total") == 2
     await sound(store)
 
@@ -436,9 +438,11 @@ async def test_who_holds_the_journal_for_too_long_is_not_waited_for(opened: Open
         key = int.from_bytes(bytes.fromhex(digest("w")[:16]), signed=True)
         other.execute("SELECT pg_advisory_xact_lock(%s)", (key,))
         with fail_after(10):
-            errors = await asyncio.gather(*(store.tx(f"op {n}", adding) for n in range(9)), return_exceptions=True)
+            errors = await asyncio.gather(
+                *(answer_to(store, f"op {n}", adding) for n in range(9)), return_exceptions=True
+            )
     assert all(isinstance(error, StoreBusy) for error in errors)
-    assert await store.tx("op 1", adding) == 1
+    assert (await store.tx("op 1", adding)).answer == 1
 
 
 @pytest.mark.parametrize("hook", some(FAULTS[:-1], 2))
@@ -452,12 +456,12 @@ async def test_a_batch_that_fails_is_tried_again_one_by_one(opened: Open, hook: 
 
     store = opened(fault=fault).store("w")
     with fail_after(20):
-        asked = (store.tx(f"op {n}", adding) for n in range(20))
+        asked = (answer_to(store, f"op {n}", adding) for n in range(20))
         answers = await asyncio.gather(*asked, return_exceptions=True)
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     assert len(failed) <= 2
     assert all(type(error) is StoreError for error in failed)
-    again = await asyncio.gather(*(store.tx(f"op {n}", adding) for n in range(20)))
+    again = await asyncio.gather(*(answer_to(store, f"op {n}", adding) for n in range(20)))
     assert sorted(map(int, again)) == list(range(1, 21))
     await sound(store)
 
@@ -466,8 +470,8 @@ async def test_a_store_that_is_closed_says_so(address: str):
     gate = threading.Event()
     database = PostgresDatabase(address, fault=lambda name: gate.wait(10) if name == "store.before-commit" else None)
     store = database.store("w")
-    first = asyncio.ensure_future(store.tx("first", adding))
-    later = [asyncio.ensure_future(store.tx(f"later {n}", adding)) for n in range(3)]
+    first = asyncio.ensure_future(answer_to(store, "first", adding))
+    later = [asyncio.ensure_future(answer_to(store, f"later {n}", adding)) for n in range(3)]
     await asyncio.sleep(0)
     closing_ = threading.Thread(target=database.close)
     closing_.start()
@@ -638,7 +642,7 @@ class Woken:
 
     async def __call__(self) -> None:
         self.times += 1
-        self.claims += await self._store.tx(f"claim {id(self)} {self.times}", self._decide)
+        self.claims += (await self._store.tx(f"claim {id(self)} {self.times}", self._decide)).answer
         self._event.set()
 
     def _decide(self, view: View) -> Decision[list[str]]:

@@ -8,6 +8,7 @@ import pytest
 from remit.core.events import Place, Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.money import ACCOUNT
+from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Decision, Span, Store, View
 from remit.runtime.workspace import opening_of
@@ -136,3 +137,40 @@ async def test_in_memory_ids_are_known_after_thousands_were_dropped():
         await store.tx("begin 0", starting(first_remit("t0", session="s")))  # it was dropped
         assert await store.read(lambda view: view.record("t0")) is not None
         assert database.faulty() == []
+
+
+def has_late_indexes(database: SqliteDatabase) -> bool:
+    return database.reader.rows("SELECT count(*) FROM sqlite_master WHERE name = 'task_began'") == [(1,)]
+
+
+@pytest.mark.rule("speed.budget")
+async def test_in_memory_late_indexes_come_with_the_first_query_that_needs_them():
+    with closing(SqliteDatabase()) as database:
+        store = database.store("one")
+        begin = starting(first_remit("t1", session="s"))
+
+        def look_and_begin_again(view: View) -> Decision[Json]:
+            assert [record.id for record in view.roots(0, 5)] == ["t1"]
+            assert has_late_indexes(database)
+            return begin(view)
+
+        await store.tx("begin", begin)
+        assert await store.read(lambda view: view.record("t1")) is not None
+        assert not has_late_indexes(database)
+        with pytest.raises(StoreError, match="UNIQUE"):
+            await store.tx("begin again", look_and_begin_again)
+        assert not has_late_indexes(database)  # its transaction was rolled back
+        assert [record.id for record in await store.read(lambda view: view.roots(0, 5))] == ["t1"]
+        assert has_late_indexes(database)
+        assert database.faulty() == []
+
+
+@pytest.mark.rule("speed.budget", "memory.flat")
+async def test_in_memory_late_indexes_come_before_old_events_are_dropped():
+    with closing(SqliteDatabase()) as database:
+        database.keep(BATCH)
+        store = database.store("one")
+        for number in range(BATCH):
+            assert not has_late_indexes(database)
+            await store.tx(f"begin {number}", starting(first_remit(f"t{number}", session="s")))
+        assert has_late_indexes(database)

@@ -1,5 +1,6 @@
 """Files that are removed, moved or replaced while a store is open, and backups that are put back."""
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -16,6 +17,7 @@ from remit.core.entry import Draft
 from remit.errors import StoreError
 from remit.ports.views import Beat
 from remit.stores.opening import database_at
+from remit.stores.sqlite.connection import connect
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.stores.sqlite.schema import pragmas
 from remit.testing.clauses.making import putting, sound, value_of
@@ -198,3 +200,9 @@ async def test_a_store_stays_where_it_was_opened_when_the_process_changes_its_fo
         await write(opened, 3)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert await kept(tmp_path / "team.db") == "3"
+
+
+def test_a_connection_that_could_not_be_opened_is_not_closed(tmp_path: Path):
+    with pytest.raises(StoreError, match="cannot be opened"):
+        connect(str(tmp_path / "missing" / "team.db"))
+    gc.collect()  # an error in a finalizer fails the test

@@ -1,7 +1,6 @@
 """Access: the keys that programs outside of a workspace call it with. The form of a key, its scopes, and its expiry."""
 
 import base64
-import hashlib
 import hmac
 import re
 import zlib
@@ -16,7 +15,7 @@ from remit.core.identity import AccessRow
 from remit.core.patterns import pattern
 from remit.core.secret import Secret
 from remit.core.times import iso, moment, span
-from remit.core.values import shown
+from remit.core.values import shown, whole_digest
 from remit.errors import BadInput
 
 PREFIX: Final = "rmt_"  # so that scanners of code and logs recognize a key
@@ -102,7 +101,7 @@ def key_of(id_bytes: bytes, secret: bytes) -> tuple[GivenKey, Secret]:
     id_ = base64.b32encode(id_bytes).decode().lower()
     body = f"{PREFIX}{id_}_{base64.urlsafe_b64encode(secret).decode().rstrip('=')}"
     text = f"{body}_{_check(body)}"
-    return GivenKey(id_, _digest(text)), Secret(text)
+    return GivenKey(id_, whole_digest(text)), Secret(text)
 
 
 def given(text: str) -> GivenKey | None:
@@ -111,7 +110,7 @@ def given(text: str) -> GivenKey | None:
     if len(text) != _LENGTH or (match := _KEY.fullmatch(text)) is None:
         return None
     body, _, check = text.rpartition("_")
-    return GivenKey(match[1], _digest(text)) if hmac.compare_digest(_check(body), check) else None
+    return GivenKey(match[1], whole_digest(text)) if hmac.compare_digest(_check(body), check) else None
 
 
 def wrong_id(value: object) -> str:
@@ -172,7 +171,3 @@ def limits(given: object) -> Bounds:
 
 def _check(body: str) -> str:
     return f"{zlib.crc32(body.encode()):08x}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

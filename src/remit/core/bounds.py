@@ -23,6 +23,7 @@ DEFAULT_HANDOFFS = 5  # of one task
 SENDS = 100  # parts of one parallel handoff
 SPAWNED = 5  # unfinished spawned tasks of one asker
 DEFAULT_TASKS = 1_000
+_LISTS: Final = frozenset(("agents", "tools", "sees", "writes"))
 _FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members", "tasks", "requests")
 
 
@@ -167,7 +168,7 @@ class Bounds:
         if data is None:
             data = _data(self)
             object.__setattr__(self, "_data", data)
-        if self.agents is ANY and self.tools is ANY and self.sees is ANY and self.writes is ANY:
+        if _LISTS.isdisjoint(data):
             return data.copy()  # figures only: nothing in it can be changed in place
         return {key: [*value] if isinstance(value, list) else value for key, value in data.items()}
 

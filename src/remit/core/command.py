@@ -258,7 +258,7 @@ def with_figures(update: Update, measured: Measured) -> Update:
 def move(sender: str, to: str, update: Update) -> Move:
     """Return the move of a handoff. Metrics are left out of its content, because they grow even when nothing else
     changes."""
-    content = {key: value for key, value in update.items() if key != "metrics"}
+    content = {key: value for key, value in update.items() if key != "metrics"} if "metrics" in update else update
     return Move(sender, to, digest(encode(content)))
 
 

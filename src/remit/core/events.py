@@ -3,10 +3,10 @@
 Events are named tuples: immutable, and cheaper to create than dataclasses. A delegation creates several.
 """
 
-import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from remit.core.checks import items
@@ -87,7 +87,7 @@ _BLOB: Final = "blob:"  # no JSON text has this prefix
 def blob_reference(text: str) -> str:
     """Return the text that replaces a long answer in its event: the digest of the answer, so that the event's hash
     covers it, and its size. The answer itself is stored next to the event, as a blob."""
-    return f"{_BLOB}{hashlib.sha256(text.encode()).hexdigest()}:{len(text)}"
+    return f"{_BLOB}{sha256(text.encode()).hexdigest()}:{len(text)}"
 
 
 def answer_of(event: Event, long: str | None = None) -> Json:
@@ -140,7 +140,7 @@ def seal(
     op, answer = stamp
     # `!r` distinguishes None from the text "None", and escapes line breaks.
     lines = f"{last}{workspace}\n{seq}\n{kind}\n{at}\n{run}\n{session}\n{task}\n{agent}\n{op!r}\n{answer!r}\n{text}\n"
-    sealed = hashlib.sha256(lines.encode()).hexdigest() if key is None else key.seal(lines.encode())
+    sealed = sha256(lines.encode()).hexdigest() if key is None else key.seal(lines.encode())
     return Event(workspace, seq, kind, at, run, session, task, agent, text, op, answer, sealed, data)
 
 

@@ -209,7 +209,8 @@ def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Check the ceiling's half of `allowed`, which also applies to the first holder of a run."""
+    """Check that the bounds allow the agent. Unlike `allowed`, do not check the card of the asker: the first holder of
+    a run has no asker."""
     if has(remit.bounds.agents, wish.to) and has(wish.within.agents, wish.to):
         return ALLOW
     if remit.holder == wish.to == STAND_IN:  # the engine leads a plan itself; the agents of its steps are checked

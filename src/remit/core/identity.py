@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from remit.core import bounds
 from remit.core.allow import ANY
-from remit.core.bounds import TOP, Bounds
+from remit.core.bounds import Bounds
 from remit.core.records import NamedTuple
 from remit.core.remit import Pass
 from remit.core.trust import TRUSTED
@@ -23,7 +23,7 @@ KEYED: Final = "key/"  # prefix of the dedup key of a request with an idempotenc
 _SAME: Final = "same/"
 # All fields of a Pass except the later ones and those that others say: the times in microseconds are exact, and
 # `passes` follows.
-_SAID_BY_OTHERS: Final = ("timeout", "busy_timeout", "passes")
+_SAID_BY_OTHERS: Final = ("timeout", "busy_timeout", "further")
 _LATER: Final = ("remembers", "data")
 _PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in (*_SAID_BY_OTHERS, *_LATER))
 
@@ -95,9 +95,9 @@ def said(wish: Pass) -> dict[str, Json]:
 def question(wish: Pass) -> tuple[str, ...]:
     """Return the key that identifies a delegation when its asker is rerun: the agent, the task and everything passed
     along, without time limits."""
-    plain = not (wish.passes or wish.remembers or wish.data) and wish.trust == TRUSTED and wish.credits is None
-    if wish.within is TOP and plain:  # nearly always
+    if not wish.further:  # nearly always
         return wish.to, wish.task
+    plain = not (wish.passes or wish.remembers or wish.data) and wish.trust == TRUSTED and wish.credits is None
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}
     if not within and plain:
         return wish.to, wish.task

@@ -225,7 +225,8 @@ class Progress(NamedTuple):
 
 
 def progress_of(task: str, agent: str, text: object, fraction: object, at: int) -> Progress:
-    """Return a report of progress. Raise `BadInput` for a text of several lines, or a fraction that is none."""
+    """Return a report of progress. Raise `BadInput` for a text of several lines, or a fraction that is not from 0 to
+    1."""
     said = line(text, "the text of progress", PROGRESS_LIMIT)
     if fraction is None:
         return Progress(task, agent, said, None, at)

@@ -35,7 +35,7 @@ class Metered(NamedTuple):
 
     @property
     def narrowed(self) -> dict[str, str]:
-        """The subject by its scope, as a keyword; empty for the workspace."""
+        """The subject as a keyword of `View.on_hold`, such as `{"agent": "coder"}`; empty for the workspace."""
         return {} if self.scope == "workspace" else {self.scope: self.name}
 
 
@@ -120,7 +120,8 @@ class Limit:
 
     @property
     def of(self) -> Metered:
-        """Return the subject of the limit; the name "*" stands for each."""
+        """Return the subject of the limit. If its name is "*", each agent, session or person has this limit of its
+        own."""
         if self.agent:
             return Metered("agent", self.agent)
         if self.by:
@@ -128,8 +129,8 @@ class Limit:
         return Metered("session", self.session) if self.session else Metered("workspace", "")
 
     def room_at(self, unit: MeterUnit, hours: Iterable[tuple[str, int]]) -> int | None:
-        """Return the time when one more fits, from the count of each hour, the oldest first. Return None if it never
-        does."""
+        """Return the time when a limit that is used up has room again, in microseconds since 1970, or None if it never
+        has. `hours` has the amount that was used in each hour, the oldest first."""
         counted, most = [*hours], self.most(unit) or 0
         used = sum(spent for _, spent in counted)
         for hour, spent in counted:

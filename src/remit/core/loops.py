@@ -103,17 +103,16 @@ class Repeats:
         outcomes = self._latest.get(action)
         stays = outcomes is not None and outcomes[-1] == outcome
         found = self.asks(action) if stays else ONCE
-        self._note(action, outcome)
+        self._note(action, outcome, outcomes)
         return found
 
     def blocked(self, action: str) -> None:
         """Record an action that was refused: repeating a refused action is no progress either."""
         outcomes = self._latest.get(action)
-        self._note(action, outcomes[-1] if outcomes is not None else "")
+        self._note(action, outcomes[-1] if outcomes is not None else "", outcomes)
 
-    def _note(self, action: str, outcome: str) -> None:
+    def _note(self, action: str, outcome: str, outcomes: list[str] | None) -> None:
         self._window.append((action, outcome))
-        outcomes = self._latest.get(action)
         if outcomes is None:
             self._latest[action] = [outcome]
         else:

@@ -315,6 +315,10 @@ MOVES: Final[dict[str, Callable[[Mapping[str, Any]], list[LeaseMove]]]] = {
 }
 
 
+# Data without any of these moves no money, as nearly all of tasks.
+MOVING: Final = frozenset(("adds", "amount", "amounts", "back", "closes", "leaves", "purse", "steps", "takes"))
+
+
 def moves(event: Event | Unsealed) -> list[LeaseMove]:
     """Return the amounts that an event adds to existing leases."""
     found = MOVES.get(event.kind)

@@ -150,20 +150,14 @@ FLOOR: Final = ("", "*")
 
 def _started(event: Event) -> list[Change]:
     data = read(event, FirstData)
-    row = _task(event, data)
-    row["state"] = "running"
-    row["asked_how"] = data.get("asked_how", "delegate")
+    row = _task(event, data, "running", data.get("asked_how", "delegate"), event.at, 1, event.at)
     row["worker"] = data.get("worker", "")
-    row["fence"] = row["attempt"] = 1
-    row["claimed_at"] = event.at
     return _added(event, data, row)
 
 
 def _submitted(event: Event) -> list[Change]:
     data = read(event, FirstData)
-    row = _task(event, data)
-    row["asked_how"] = data["asked_how"]  # pyright: ignore[reportTypedDictNotRequiredAccess] - the queue says both
-    row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    row = _task(event, data, "pending", data["asked_how"], data["ready_at"])  # pyright: ignore[reportTypedDictNotRequiredAccess] - the queue says both
     return _added(event, data, row)
 
 
@@ -184,24 +178,32 @@ def _used(used: UsedKey) -> Change:
     return Change("used_key", "put", (used.key,), {**used._asdict()})
 
 
-def _task(event: Event, data: FirstData) -> Row:
-    """Return the row of a task that no worker has claimed yet."""
+def _task(
+    event: Event,
+    data: FirstData,
+    state: str,
+    asked_how: str,
+    ready_at: int,
+    tries: int = 0,
+    claimed_at: int | None = None,
+) -> Row:
+    """Return the row of a new task; `tries` is 1 if a worker has claimed it already."""
     return {
         "id": event.task,
         "run": event.run,
         "parent": data["parent"],
         "session": event.session,
         "holder": event.agent,
-        "state": "pending",
-        "asked_how": "",
+        "state": state,
+        "asked_how": asked_how,
         "led_as": data.get("led_as", ""),
         "worker": "",
-        "fence": 0,
-        "attempt": 0,
+        "fence": tries,
+        "attempt": tries,
         "failures": data.get("failures", 0),
         "asked_at": event.at,
-        "ready_at": event.at,
-        "claimed_at": None,
+        "ready_at": ready_at,
+        "claimed_at": claimed_at,
         "until": data.get("until") or data["bounds"]["deadline"],
         "ended_at": None,
         "began": event.seq,

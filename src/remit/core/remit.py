@@ -4,6 +4,7 @@ from collections import deque
 from copy import copy
 from dataclasses import field
 from itertools import pairwise, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NotRequired, Protocol, cast
 
 from remit.core import allow, scope
@@ -108,8 +109,8 @@ class Pass:
     data: str | None = None  # as JSON text; None if there is none
     microseconds: int | None = field(init=False, repr=False, default=None)
     patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: the runtime's default
-    # Whether it passes on context or tools, which the asker must have itself. A field, because every hop asks thrice.
-    passes: bool = field(init=False, repr=False, compare=False, default=False)
+    # Whether it has more than an agent and a text. A field, because every hop asks three times.
+    further: bool = field(init=False, repr=False, compare=False, default=False)
 
     if TYPE_CHECKING:  # what callers may pass; stored in one normal form
 
@@ -135,8 +136,8 @@ class Pass:
         if self.data is not None:
             _put_task(self, self.task, self.data)
         plain(self.task, "a task", TASK_LIMIT)
-        further = self.sees, self.writes, self.tools, self.within, self.timeout, self.busy_timeout
-        if (*further, self.trust, self.credits, self.remembers) != _USUAL:
+        if _FURTHER(self) != _NOTHING_FURTHER:
+            object.__setattr__(self, "further", True)
             self._read_further()
 
     def _read_further(self) -> None:
@@ -159,13 +160,17 @@ class Pass:
 
     def _read_rights(self) -> None:
         put = object.__setattr__
-        if self.sees is not ANY:
+        if self.sees is not ANY and self.sees is not NOTHING:
             put(self, "sees", scope.passed(self.sees))
-        if self.writes is not ANY:
+        if self.writes is not ANY and self.writes is not NOTHING:
             put(self, "writes", scope.passed(self.writes, "writes"))
-        if self.tools is not ANY:
+        if self.tools is not ANY and self.tools is not NONE:
             put(self, "tools", tools(self.tools))
-        put(self, "passes", bool(self.sees or self.writes or self.tools))
+
+    @property
+    def passes(self) -> bool:
+        """Whether it passes on context or tools, which the asker must have itself."""
+        return self.further and bool(self.sees or self.writes or self.tools)
 
     def asking_for(self, task: str) -> "Pass":
         """Return the same pass with another text: the one that a person approved. If the text ends with a line of JSON,
@@ -182,7 +187,11 @@ class Pass:
         return made
 
 
-_USUAL: Final = (NOTHING, NOTHING, NONE, TOP, None, None, TRUSTED, None, "")
+# What a pass may have besides agent and text.
+_FURTHER: Final = attrgetter(
+    *("sees", "writes", "tools", "within", "timeout", "busy_timeout", "trust", "credits", "remembers", "data")
+)
+_NOTHING_FURTHER: Final = (NOTHING, NOTHING, NONE, TOP, None, None, TRUSTED, None, "", None)
 
 
 def _put_task(wish: Pass, task: str, data: object) -> None:
@@ -288,7 +297,7 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG, data: str | N
     made = object.__new__(Pass)
     (sees, writes, kit), within = along.rights, along.within
     asks = to, task, sees, writes, kit.names, within, None, None, TRUSTED, None, "", data
-    counted = None, None, bool(sees or writes or kit.names)  # `microseconds`, `patience` and `passes`
+    counted = None, None, asks[2:] != _NOTHING_FURTHER  # `microseconds`, `patience` and `further`
     deque(map(object.__setattr__, repeat(made), Pass.__slots__, (*asks, *counted)), maxlen=0)
     return made
 
@@ -334,7 +343,7 @@ class Remit(NamedTuple):
 
 
 def place(remit: Remit) -> Place:
-    """Return the place of the events of a task."""
+    """Return the run, session and task that the events of a task are recorded under."""
     return Place(remit.root, remit.session, remit.id)
 
 
@@ -389,7 +398,7 @@ def derive(
         bounds = bounds.at_most(wish.credits)
     if until is not None:
         bounds = bounds.until(until)
-    passed = own.given(wish, parent.session) if wish.passes else NO_RIGHTS
+    passed = own.given(wish, parent.session) if wish.further and wish.passes else NO_RIGHTS
     return Remit(
         child,
         parent.workspace,

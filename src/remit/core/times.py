@@ -15,6 +15,7 @@ SpanGiven: TypeAlias = float | timedelta  # as callers write them
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
 DAY = 86_400 * SECOND
+PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between attempts to reach a store; the last one repeats
 EARLIEST: Final = 100_000_000 * SECOND  # in 1973; a lower number of microseconds is no deadline
 LATEST: Final = 253_402_300_800 * SECOND - 1  # in the year 9999
 _LAST = 253_402_300_799 * SECOND  # the end of the year 9999; times of a wrong clock are clamped to it

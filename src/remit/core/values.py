@@ -1,6 +1,5 @@
 """Text and JSON values: validation, normalization, canonical encoding and digest."""
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from hashlib import sha256
 from inspect import isasyncgen, isawaitable, isgenerator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
@@ -219,8 +219,9 @@ def _instead(limit: int) -> str:
 
 
 def with_data(task: object, data: object) -> tuple[str, str]:
-    """Return the whole text of a task, and the JSON text of its value with which the whole text ends. A task without a
-    text is the value alone. Raise `BadInput` that names the part that is not JSON."""
+    """Return the whole text of a task, and the JSON text of its data ("" without data). The whole text is the text and
+    the JSON, with an empty line between them, or the only one that there is. Raise `BadInput` if the data is not JSON,
+    naming the part, or if the whole text is too long."""
     plain(task, "a task", TASK_LIMIT, empty=data is not None)
     if data is None:
         return cast("str", task), ""
@@ -232,12 +233,13 @@ def with_data(task: object, data: object) -> tuple[str, str]:
 
 
 def without_data(whole: str, data: str) -> str:
-    """Return the text of a task whose whole text ends with its value, or the whole text if it has no other."""
+    """Return the text of a task without the JSON at its end. If `data` is "", or the task is only the JSON, return the
+    whole text."""
     return whole[: -len(data) - 2] if data and len(data) < len(whole) else whole
 
 
 def text_alone(whole: str, data: str | None) -> str:
-    """Return the text next to the value of a task; "" if the task is the value alone."""
+    """Return the text of a task without the JSON at its end; "" if the task is only the JSON."""
     return "" if whole == data else without_data(whole, data or "")
 
 
@@ -420,9 +422,9 @@ def _key(key: object) -> str:
 
 def digest(text: str) -> str:
     """Return a digest of 16 hex digits: enough to compare, short enough to read."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def whole_digest(text: str) -> str:
     """Return the full SHA-256 digest, for which no second text can be found."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(text.encode()).hexdigest()

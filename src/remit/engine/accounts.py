@@ -202,7 +202,8 @@ def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now
 
 
 def question_answered(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
-    """Return the event that answers the question about a call, if the call was reconciled in another way."""
+    """Return the event that closes the open question to a person about the cost of a call, when an owner reconciles the
+    call without answering it. Return [] if there is no open question."""
     found: Question | None = view.question(question_of(hold.id)) if hold.billed else None
     if found is None or not found.is_open:
         return []
@@ -302,7 +303,7 @@ class Accounts(NamedTuple):
 
         if act.op:  # record the owner's action first: the call's own operation keeps only what was reconciled
             await act.perform(self.ground, ActContent("reconcile", hold, [{**costs}, why]), possible)
-        first, back = await self.ground.store.tx(id_, decide)
+        first, back = (await self.ground.store.tx(id_, decide)).answer
         charged = {unit: cost + back[unit] for unit, cost in first.items()}
         if {**charged, **costs} != first:
             raise _reconciled_already(hold, first)
@@ -318,7 +319,7 @@ class Accounts(NamedTuple):
             late = view.holds_expired(now, limit)
             return Decision(len(late), [resolved(hold, now, "it did not start in time") for hold in late])
 
-        return await self.ground.store.tx(self.ground.ids.new(), decide)
+        return (await self.ground.store.tx(self.ground.ids.new(), decide)).answer
 
 
 def _uncertain(view: View, hold: str) -> Hold:

@@ -47,7 +47,7 @@ class Act(NamedTuple):
         changes nothing is recorded too: the answer to its repetition must not depend on later changes.
         """
         if not self.op:
-            return await ground.store.transact(ground.ids.new(), decide)
+            return await ground.store.tx(ground.ids.new(), decide)
         own = content.digest
 
         def named(view: View) -> Decision[Json]:
@@ -56,7 +56,7 @@ class Act(NamedTuple):
             answer = cast("Json", made.answer)
             return cast("Decision[Json]", made)._replace(answer=[own, answer], events=(acted, *made.events))
 
-        kept, aside = await ground.store.transact(f"owner/{self.op}", named)
+        kept, aside = await ground.store.tx(f"owner/{self.op}", named)
         first, answer = cast("list[Any]", kept)
         if first != own:
             raise _used_for_another(self.op)

@@ -22,10 +22,9 @@ from remit.core.records import NamedTuple, TypedDict
 from remit.core.remit import STAND_IN, Pass
 from remit.core.scope import SeesGiven
 from remit.core.session import RemembersGiven, remembers
-from remit.core.times import SpanGiven, delay, span
+from remit.core.times import Delay, SpanGiven, delay, span
 from remit.core.trust import Trust
 from remit.core.values import SESSION_LIMIT, digest, encode, line, plain, shown, with_data
-from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ How = TypeVar("How", bound=Mapping[str, object])
 _LABELS: Final = frozenset(Labels._fields)
 MOST_ATTEMPTS: Final = 1_000
 HIGHEST: Final = 100  # priority
+KEY_LIMIT: Final = 200
 NO_GOAL: Final = "carry out a plan"  # the task text of a plan without a goal
 
 
@@ -174,6 +174,22 @@ class DelegatingTeam(Along, LeadingKept, total=False):
     """The keywords of a goal that an agent gives to a team."""
 
     busy_timeout: SpanGiven
+
+
+class Submission(NamedTuple):
+    """The options of a submitted task."""
+
+    wish: Pass
+    timeout: int
+    attempts: int = 0  # 0: the agent's policy
+    key: str = ""
+    same_within: int = 0  # how long an equal request without a key is the same task
+    asked_how: str = "submit"
+    labels: Labels = NO_LABELS
+    lead: Lead | None = None  # the plan or team to lead in its holder's place
+    written: str = ""  # digest of the plan or team as the caller wrote it
+    delay: Delay | None = None  # None: it may start at once
+    priority: int = 0
 
 
 class Asked(NamedTuple):

@@ -150,9 +150,16 @@ CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     "task.fenced": (calls_end,),
     "task.claimed": (calls_end,),
 }
-# What follows for a task that holds no money for calls and waits for no person, as nearly all.
-_OF_TIES: Final = (calls_end, questions_withdrawn)
-_UNTIED: Final = {kind: tuple(one for one in all_ if one not in _OF_TIES) for kind, all_ in CONSEQUENCES.items()}
+
+
+def _without(*left_out: Consequence) -> dict[str, tuple[Consequence, ...]]:
+    return {kind: tuple(one for one in all_ if one not in left_out) for kind, all_ in CONSEQUENCES.items()}
+
+
+# What follows for a task that holds no money for calls and waits for no person, as nearly all; and for one whose end
+# is not announced either.
+_UNTIED: Final = _without(calls_end, questions_withdrawn)
+_UNTIED_UNTOLD: Final = _without(calls_end, questions_withdrawn, asker_is_told)
 _PUT_BACK: Final = frozenset(("task.lost", "task.released"))
 _FOLLOWED: Final = frozenset(kind for kind, consequences in CONSEQUENCES.items() if consequences)
 _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
@@ -169,10 +176,7 @@ class Consequent(StoreAround):
         self._redaction = redaction
         self._breaker_policy = breaker_policy
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        return (await self.transact(op, decide, wants)).answer
-
-    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
         def completed(view: View) -> Decision[T]:
             decision = decide(view)
             for event in decision.events:
@@ -181,7 +185,7 @@ class Consequent(StoreAround):
                     break
             return decision if self._redaction.is_empty else self._redacted(decision)
 
-        return self._store.transact(op if self._redaction.is_empty else self._redaction.text(op), completed, wants)
+        return self._store.tx(op if self._redaction.is_empty else self._redaction.text(op), completed, wants)
 
     def _redacted(self, decision: Decision[T]) -> Decision[T]:
         """Return the decision with the owner's secrets removed."""
@@ -204,7 +208,7 @@ class Consequent(StoreAround):
                 continue
             standing = view.standing(event.task)
             if standing is not None and not standing.ties:
-                consequences = _UNTIED[kind]
+                consequences = (_UNTIED if standing.asked_how in _ANNOUNCED_WAYS else _UNTIED_UNTOLD)[kind]
             for consequence in consequences:
                 events += consequence(happening, event, standing)
             if standing is not None and standing.purse and kind in lifecycle.ENDS:

@@ -90,7 +90,7 @@ class Entries:
         self, authority: Authority, content: Callable[[], ActContent], decide: Callable[[View], Decision[T]]
     ) -> T:
         if not authority.act.op:  # nearly always
-            return await self._store.tx(authority.op, decide)
+            return (await self._store.tx(authority.op, decide)).answer
         return (await authority.act.perform(self._ground, content(), decide)).answer
 
     async def done(self, ops: list[str], check: Callable[[View], None] = anyone) -> tuple[Json] | None:
@@ -257,7 +257,9 @@ class Entries:
             if id_ and (done := await self._store.read(methodcaller("done", id_))) is not None:
                 removed += done[0]
             elif await self._store.read(methodcaller("expired", now, 1)):
-                removed += await self._store.tx(id_ or self._ground.ids.new(), partial(_cleaned_up, now=now, by=by))
+                removed += (
+                    await self._store.tx(id_ or self._ground.ids.new(), partial(_cleaned_up, now=now, by=by))
+                ).answer
             else:
                 return removed
             step += 1

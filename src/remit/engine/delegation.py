@@ -113,7 +113,7 @@ def action_of_all(wishes: Sequence[Pass]) -> str:
 
 def _is_plain(wish: Pass) -> bool:
     """Whether nothing is passed along, as nearly always: then agent and text identify the delegation."""
-    return wish.within is TOP and not wish.passes and wish.data is None
+    return not wish.further or (wish.within is TOP and not wish.passes and wish.data is None)
 
 
 def _outcome_text(outcome: Outcome) -> str:
@@ -226,31 +226,10 @@ class Delegations:
     ) -> Outcome:
         """Start a run: a person asks the first holder. `tell` gets the id of the run as soon as it is recorded."""
         services = self._services
-        agent = led.agent if led is not None else services.ground.directory.get(wish.to)
-        worker, led_as = services.heartbeat.worker, led.led_as if led is not None else ""
-
-        async def attempt(patient: bool) -> Attempted:
-            proposal = first_proposed(services.ground, wish, ceiling, session, labels)
-            if led is not None and led.agent.stand_in:
-                proposal = proposal._replace(brought=led.agent.card)
-            first = proposal.child
-            tell_listener(first.id)
-            live = _live(first, agent).limit_time(services.ground.clock, proposal.now, said=wish.microseconds)
-            begun = Begun(worker, led_as=led_as, until=live.expires(proposal.now))
-            begun = begun if led is None or led.lead is None else begun._replace(lead=led.lead)
-
-            def decide(view: View) -> Decision[Json]:
-                admitted = services.admission.admit(view, BEGIN, proposal)
-                if not admitted.ok:
-                    return _no(admitted, patient=patient)
-                funded = begun._replace(funds=admitted.funds) if admitted.funds else begun
-                events = (started(first, proposal.now, funded), *admitted.events)
-                return Decision(first.id, events, services.heartbeat.first_beat())
-
-            return live, (await services.conductor.admit(live, f"{first.id}/start", decide))[0]
-
         with services.heartbeat.while_working(), services.stops.while_working():
+            attempt = partial(self._first_attempt, wish, ceiling, session, labels, led)
             live, answer = await services.busy.admitted(wish, attempt)
+            del attempt  # there may be thousands of runs in flight
             if not isinstance(answer, str):
                 return _refused(live, answer)
             services.heartbeat.beat_written()
@@ -260,6 +239,31 @@ class Delegations:
                 return await services.conductor.carry(live)
             except Superseded:
                 return await endings.awaited(services.bell, live.remit.id)
+
+    async def _first_attempt(
+        self, wish: Pass, ceiling: Bounds, session: str, labels: Labels, led: Led | None, wait: bool
+    ) -> Attempted:
+        """Request admission for a run once. `wait` says that the caller waits for a busy agent."""
+        services = self._services
+        proposal = first_proposed(services.ground, wish, ceiling, session, labels)
+        agent, led_as, lead = services.ground.directory.get(wish.to), "", None
+        if led is not None:
+            agent, led_as, lead = led
+            proposal = proposal._replace(brought=agent.card) if agent.stand_in else proposal
+        first = proposal.child
+        tell_listener(first.id)
+        live = _live(first, agent).limit_time(services.ground.clock, proposal.now, said=wish.microseconds)
+        begun = Begun(services.heartbeat.worker, led_as=led_as, until=live.expires(proposal.now), lead=lead)
+
+        def decide(view: View) -> Decision[Json]:
+            admitted = services.admission.admit(view, BEGIN, proposal)
+            if not admitted.ok:
+                return _no(admitted, patient=wait)
+            funded = begun._replace(funds=admitted.funds) if admitted.funds else begun
+            events = (started(first, proposal.now, funded), *admitted.events)
+            return Decision(first.id, events, services.heartbeat.first_beat())
+
+        return live, (await services.conductor.admit(live, f"{first.id}/start", decide))[0]
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Delegate a part of the asker's task. The child's remit is derived here, from the engine's own record."""
@@ -296,7 +300,7 @@ class Delegations:
             ticket.judged()
 
     async def _delegated(self, asker: LiveTask, wish: Pass, ops: list[str], besides: Besides = PLAIN) -> Outcome:
-        asker.must_be_at_work()
+        asker.must_be_at_work()  # at once: on a file, a decision waits for others
         services, control, op = self._services, asker.control, ops[0]
         known = UNKNOWN if asker.operations.visited is None else await self._known(asker, ops)
         if known.outcome is not None:
@@ -311,6 +315,7 @@ class Delegations:
             origin = known.origin or asker.operations.failed_before(op)
             attempt = partial(self._attempt, asker, wish, known.op or op, Edit(), besides, origin, known.origin != "")
             live, answer = await services.busy.admitted(wish, attempt, asker, besides.ticket)
+            del attempt
             if not isinstance(answer, str):
                 return self._noted(asker, op, live, _refused(live, answer))
             if (batch := besides.ticket.judged()) is not None:
@@ -438,7 +443,7 @@ class Delegations:
             events = (claimed(place_of(record), record.holder, now, claim, until), *admitted.events, *passing)
             return Decision(None, events, aside=resumed)
 
-        answer, aside = await ground.store.transact(ground.ids.new(), decide)
+        answer, aside = await ground.store.tx(ground.ids.new(), decide)
         if isinstance(answer, dict):
             return endings.refused(asker.remit, Refused.read(answer))
         if aside is None:
@@ -520,7 +525,8 @@ def proposed(
     """Return the proposal of an agent's request, as part of its own task. `edited` is the request as a person changed
     it. `trust` is the label of its text, if that does not depend on all its input."""
     asked = wish if edited is None else edited
-    now, parent, own = ground.clock.now(), asker.remit, asker.rights if asked.passes else NO_RIGHTS
-    child = remits.derive(parent, asked, ground.ids.new(), own, deadline(asked, now), trust or asker.says)
+    now, parent, own = ground.clock.now(), asker.remit, asker.rights if asked.further and asked.passes else NO_RIGHTS
+    until = deadline(asked, now) if asked.further else None
+    child = remits.derive(parent, asked, ground.ids.new(), own, until, trust or asker.says)
     tally = Refusable(asker.refusals)
     return Proposal(child, parent, wish, asker.agent.card, now, tally=tally, repetition=repetition, op=op, again=again)

@@ -45,7 +45,7 @@ class Inbox:
             return Decision(full, () if full else (sent,))
 
         # The same operation id in every try, so that a message is sent once.
-        if await self.ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
+        if (await self.ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide))).answer:
             waiting = f"{self._most} of {self._most} messages of '{message.sender}' wait for '{name}'"
             # Yield, so that an endless loop of refused calls can be cancelled and does not block the event loop.
             await checkpoint()
@@ -94,7 +94,7 @@ class Inbox:
             return before[0]
         if not fresh or not await self.ground.store.read(look):
             return []
-        return await self.ground.store.tx(ops[0], decide)
+        return (await self.ground.store.tx(ops[0], decide)).answer
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
         """Return the messages for a member whose turn is about to start; they are taken when the turn is admitted."""

@@ -190,7 +190,7 @@ class Errand:
             return Decision(worker, (event,)) if event is not None else Decision("")
 
         # Numbered, so that if two processes find it unclaimed, one wins and the other learns who did.
-        claimed_by = await self._ground.store.tx(f"{self._op}/{claims}", decide)
+        claimed_by = (await self._ground.store.tx(f"{self._op}/{claims}", decide)).answer
         return "mine" if claimed_by == worker else "taken"
 
     def _due(self, view: View) -> tuple[Due, int]:

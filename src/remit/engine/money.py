@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
-from remit.core.checks import between, keywords, of_type, refuse_strange, yes_or_no
+from remit.core.checks import between
 from remit.core.events import Unsealed
 from remit.core.kinds.money import ledger_event
 from remit.core.kinds.tasks import Wait, tokens_used
@@ -28,9 +28,9 @@ from remit.core.money import (
 )
 from remit.core.prices import CreditsGiven, Usage, amount
 from remit.core.prices import credits as read_credits
-from remit.core.records import NamedTuple, TypedDict
+from remit.core.records import NamedTuple
 from remit.core.times import SECOND
-from remit.core.values import NAME_LIMIT, Json, Known, endpoint, line
+from remit.core.values import NAME_LIMIT, Json, endpoint, line
 from remit.engine.accounts import Charge, asked_about, charged, frozen_because, reported
 from remit.engine.attempt.live import NOTHING_HELD, LiveTask
 from remit.engine.attempt.replay import Effects, must_not_differ
@@ -156,7 +156,7 @@ class Holding(NamedTuple):
         wants, clock, until = paying_wants(live), self.ground.clock, 0
         patient = self.wait > 0
         while True:
-            placed = await self.ground.store.tx(op, lambda view, patient=patient: decide(view, patient), wants)
+            placed = (await self.ground.store.tx(op, lambda view, patient=patient: decide(view, patient), wants)).answer
             if placed is not None:
                 return str(placed)
             until = until or clock.ticks() + round(self.wait * SECOND)
@@ -264,7 +264,7 @@ class Holding(NamedTuple):
         try:
             what = f"what a call of task {live.remit.id} has cost"
             write = self.insisting.insist(live.life, what, lambda: store.tx(f"{hold}/settle", decide))
-            done = await shielded(write)
+            done = (await shielded(write)).answer
         except Refused:
             return False  # the takeover or cancellation has settled the call
         finally:
@@ -508,7 +508,7 @@ class Paying(NamedTuple):
         paid = False
         while not paid:
             try:
-                paid = await self.ground.store.tx(op, decide, paying_wants(live))
+                paid = (await self.ground.store.tx(op, decide, paying_wants(live))).answer
             except Refused as no:
                 if not await self.holding.has_more(live, bill, no):
                     raise
@@ -531,7 +531,7 @@ class Paying(NamedTuple):
                 return Decision(told, (tokens_used(remit, tokens, now, report.steps),))
             return Decision(told, self.holding.disputed(live, new, purse, report.taken, tokens))
 
-        used = await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)
+        used = (await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)).answer
         live.tokens += tokens
         live.spends = True
         if used and not await self._goes_on(live, tokens):
@@ -615,86 +615,3 @@ async def with_key(bill: Bill, tariff: Tariff) -> Bill:
 class MoneyServices(NamedTuple):
     paying: Paying
     effects: Effects
-
-
-class Calling(TypedDict, total=False):
-    """The keywords of a paid call: its highest number of tokens, its purpose, its model and usage, the provider whose
-    key it uses, and whether it is sent at once."""
-
-    tokens: int
-    why: str
-    model: str
-    usage: Usage
-    provider: str
-    start: bool
-
-
-class MoneyVerbs:
-    """Paying. Everything is charged to the money of the agent's task."""
-
-    _live: LiveTask
-    _money: MoneyServices
-
-    async def spend(self, amount: CreditsGiven, *, why: str, provider: str = "") -> None:
-        """Pay for something at once: `await turn.spend("$0.02", why="stock photo")`.
-
-        In a rerun the recorded payment is found and not repeated. Raise `Refused` with all figures if it cannot be
-        paid.
-        """
-        await self._money.paying.spend(self._live, billed(amount, 0, why, "", provider))
-
-    @keywords(Calling)
-    def paid_call(self, amount: CreditsGiven = None, **about: Unpack[Calling]) -> PaidCall:
-        """Hold the highest cost of a call while it is made: `async with turn.paid_call("$0.05", why="photo") as call`.
-
-        Report the cost in the body with `call.cost("$0.013")`, or with `call.report_usage(Usage(...))` for a `model`
-        with a price; the rest of the hold is released. If you report nothing, remit charges the full hold as uncertain;
-        `call.not_sent()` releases it. Instead of an amount, `usage` is the highest usage of the model. With
-        `start=False` the money is only held until `await call.start()`. `provider` names the provider whose key is
-        used: calls with the workspace's own key are not charged.
-
-        In a rerun the body runs again and is paid again. `turn.once(..., estimate="$0.05")` is paid once.
-        """
-        refuse_strange("paid_call", about, Calling.__annotations__.keys())
-        model, usage, tokens = about.get("model", ""), about.get("usage"), about.get("tokens", 0)
-        why, provider = about.get("why", "") or model, about.get("provider", "")
-        paying, start = self._money.paying, yes_or_no(about.get("start", True), "start")
-        if usage is None:
-            return paying.call(self._live, billed(amount, tokens, why, model, provider), start=start)
-        if amount is not None or tokens:
-            raise BadInput("pass either the maximum cost of the call or the usage of its model")
-        worst = costs_of(of_type(usage, Usage, "usage takes Usage(...)"), model, paying.tariff)
-        named = billed(None, 1, why, model, provider)
-        return paying.call(self._live, named._replace(amounts=worst), start=start)
-
-    async def report_tokens(self, tokens: int) -> None:
-        """Report the tokens that this turn has used: `await turn.report_tokens(answer.usage.total_tokens)`.
-
-        They are recorded and count at once. If they exceed the budget, this raises `Refused` afterwards; return what
-        you have, or let the error through.
-        """
-        await self._money.paying.report_tokens(self._live, tokens)
-
-    async def once(
-        self,
-        name: str,
-        do: Callable[..., Awaitable[object] | object],
-        *args: object,
-        estimate: CreditsGiven = None,
-        provider: str = "",
-    ) -> Known:
-        """Run an effect that must not be repeated: `await turn.once("charge", charge_card, 5)`.
-
-        The result must be JSON and is recorded. When the task is run again after a crash or a failure, remit returns
-        the recorded result. Only if the process dies between the effect and the record, the effect runs again: a
-        function with a parameter `idempotency_key` gets the same key both times. An effect is identified by its name
-        and its arguments.
-
-        With an `estimate` it is paid for, once: that amount is held while it runs, and charged when it is recorded. A
-        function with a parameter `paid` may report the real cost: `paid.cost("$0.03")`.
-        """
-        effects, paying = self._money.effects, self._money.paying
-        if estimate is None:
-            return await effects.once(self._live, name, do, *args)
-        paid = paying.call(self._live, billed(estimate, 0, name, "", provider), start=True)
-        return await effects.once(self._live, name, do, *args, paid=paid)

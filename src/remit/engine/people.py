@@ -16,17 +16,16 @@ from remit.core.question import (
     QuestionDraft,
     Reply,
     accepted,
-    asked_by_agent,
     decided,
     editable,
 )
 from remit.core.records import NamedTuple
 from remit.core.remit import path
-from remit.core.times import DAY, SECOND, SpanGiven, iso, span
-from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, checked, digest, encode, excerpt, line, plain, shown
+from remit.core.times import DAY, SECOND, iso
+from remit.core.values import NAME_LIMIT, TASK_LIMIT, Json, checked, line, plain, shown
 from remit.engine.accounts import settled_by_answer
 from remit.engine.acts import ActContent, act_of
-from remit.engine.approvals import Said, answered, not_answered, rejected, said_in, said_under, unparked
+from remit.engine.approvals import Said, answered, said_in, said_under, unparked
 from remit.engine.attempt.control import Control
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
@@ -84,7 +83,7 @@ class Answers(NamedTuple):
             default = read(asked, QuestionAsked).get("default") if asked is not None else None
             return self._decided(view, now, found, Reply("expired", "", "", "nobody answered in time", default))
 
-        await self.ground.store.transact(f"{question}/answer", decide)
+        await self.ground.store.tx(f"{question}/answer", decide)
 
     async def expire_all(self) -> None:
         """End all open questions whose time is up."""
@@ -93,7 +92,7 @@ class Answers(NamedTuple):
             await self.expire(question.id)
 
     async def _first(self, question: str, decide: Any) -> None:
-        answer, first = await self.ground.store.transact(f"{question}/answer", decide)
+        answer, first = await self.ground.store.tx(f"{question}/answer", decide)
         if first is None:
             state, by, channel, at = cast("list[Any]", answer)
             found = await self.ground.store.read(lambda view: view.question(question))
@@ -238,7 +237,7 @@ class Questions(NamedTuple):
             now = self.ground.clock.now()
             return Decision(True, (question_used(question, live.place, live.remit.holder, now),), aside=True)
 
-        _, first = await self.ground.store.transact(f"{question}/use", decide, live.wants)
+        _, first = await self.ground.store.tx(f"{question}/use", decide, live.wants)
         # Consumed by an earlier attempt of this task; a process that has lost the task must not act on it.
         if first is None:
             await self.ground.store.read(live.must_hold)
@@ -252,7 +251,7 @@ class Questions(NamedTuple):
             until = self._until(live, draft, now)
             return Decision(new, (question_asked(new, draft, until, live.place, live.remit.holder, now),))
 
-        return await self.ground.store.tx(f"{op}/ask", decide, live.wants)
+        return (await self.ground.store.tx(f"{op}/ask", decide, live.wants)).answer
 
     def _until(self, live: LiveTask, draft: QuestionDraft, now: int) -> int:
         until = now + (self.within if draft.seconds is None else round(draft.seconds * SECOND))
@@ -384,73 +383,3 @@ def _chain(view: View, question: Question) -> str:
     began = view.event(record.began) if record is not None else None
     names = tuple(read(began, FirstData)["chain"][:-1]) if began is not None else ()
     return path((*names, question.agent))
-
-
-_NAME, _VALUE = 60, 200  # characters of an argument in a summary
-
-
-def _summary(value: Json) -> str:
-    """Return an argument in a few words; a text of several lines is shown below, line by line."""
-    if isinstance(value, str) and "\n" in value:
-        return f"[{value.count(chr(10)) + 1} lines]"
-    return excerpt(encode(value), _VALUE)
-
-
-class PeopleServices(NamedTuple):
-    questions: Questions
-
-
-class PeopleVerbs:
-    """Asking people. While a task waits for a person, it holds no slot and its timeout is suspended. A deadline that a
-    caller set still applies."""
-
-    _live: LiveTask
-    _people: PeopleServices
-
-    async def ask_human(
-        self,
-        question: str,
-        choices: list[str] | None = None,
-        *,
-        default: str | None = None,
-        timeout: SpanGiven | None = None,  # noqa: ASYNC109 - the timeout of the question, which outlives this process
-    ) -> str:
-        """Ask a person, and wait for the answer: `await turn.ask_human("Which?", ["red", "blue"], default="red")`. With
-        `choices`, the answer is one of them. If no person answers within `timeout` seconds [default: seven days],
-        return the `default`; without one, raise `Refused`. The question is stored: in a rerun, the task gets the
-        recorded answer."""
-        draft = asked_by_agent(question, choices, default)
-        if timeout is not None:
-            draft = draft._replace(seconds=span(timeout, "timeout") / SECOND)
-        ops = self._live.operations.asking("ask", question, encode([*draft.choices]))
-        with self._live.verb():
-            said = await self._people.questions.ask_once(self._live, draft, ops)
-        if said.state != "answered":
-            raise not_answered(said)
-        return cast("str", said.value)
-
-    async def ask_approval(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]:
-        """Ask a person to approve an action before it is done.
-
-        Example: `args = await turn.ask_approval("deploy", {"env": "prod"})`.
-
-        Return the approved arguments, which the person may have changed. Raise `Refused` with the person's reason if
-        the action was rejected. The approval is valid for this one action, which consumes it.
-        """
-        line(action, "an action", NAME_LIMIT)
-        if arguments is not None and not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"the arguments of an action are a dict, not {shown(arguments)}")
-        given = cast("dict[str, Any]", checked(arguments or {}, "the arguments of an action"))
-        live, remit = self._live, self._live.remit
-        # A summary: each value is shortened separately, so that none hides the next; `shows` has all of them.
-        listed = ", ".join(f"{excerpt(name, _NAME)}={_summary(one)}" for name, one in given.items())
-        text = f"'{remit.holder}' wants to {action}({listed})"
-        shows: dict[str, Json] = {"action": action, "arguments": given, "chain": " > ".join(remit.names)}
-        draft = QuestionDraft("tool", text[:8_000], shows=shows, about=(live.operations.origin, *remit.names))
-        ops = live.operations.asking("approve", action, digest(encode(given)))
-        with live.verb():
-            said = await self._people.questions.ask_once(live, draft, ops)
-        if not said.approved:
-            raise Refused(rejected(said, f"'{action}'"), rule="approval")
-        await self._people.questions.use(live, said, draft)
-        return given if said.value is None else cast("dict[str, Any]", said.value)

@@ -68,7 +68,7 @@ class Approvals(NamedTuple):
             given = await said if inspect.isawaitable(said) else said
         approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other text counts as yes
         event = effect_done(live.remit, step.join(_APPROVAL), identity, approved, ground.clock.now())
-        return await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))
+        return (await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))).answer
 
     async def person(self, step: Step, who: str, identity: str) -> str:
         """Ask a person to approve a step. Return why it was rejected, or "" if it was approved."""

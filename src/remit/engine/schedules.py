@@ -249,7 +249,7 @@ class Scheduler:
             return Decision(True, (schedule_fired(after, missed, now), task, *admitted.events))
 
         try:
-            done = await ground.store.transact(operation(schedule.name, planned), decide)
+            done = await ground.store.tx(operation(schedule.name, planned), decide)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - a guard of the owner failed; it must not stop all schedules
@@ -272,7 +272,7 @@ class Scheduler:
             event = schedule_skipped(row._replace(next=following), due, why, ground.clock.now())
             return Decision(True, (event,))
 
-        if await ground.store.tx(operation(schedule.name, due), decide):
+        if (await ground.store.tx(operation(schedule.name, due), decide)).answer:
             _log.warning("schedule %s starts no run: %s", schedule.name, why)
 
     def _request(self, schedule: Schedule, planned: int) -> Request:

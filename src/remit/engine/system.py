@@ -45,6 +45,7 @@ class UsableTime:
 
     def __init__(self, source: Source = time) -> None:
         self._source = source
+        self._clock = source.clock_gettime_ns
         self.reset()
         self._stopped = 0
 
@@ -59,7 +60,7 @@ class UsableTime:
 
     def ticks(self) -> int:
         """Return the usable time in microseconds; it never goes back."""
-        now = self._source.clock_gettime_ns(AWAKE)
+        now = self._clock(AWAKE)
         # A gap means that the process was stopped. Without the thread, which gives signs of life, a gap means nothing.
         if now - self._alive_at > _GAP and self._thread is not None:
             self._leave_out(now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, TypeVar, Unpack, cast, overload
 
 import anyio
@@ -18,7 +17,7 @@ from remit.core.identity import question
 from remit.core.lifecycle import Outcome, progress_of
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.plan import Plan
-from remit.core.records import NamedTuple
+from remit.core.records import cached_property
 from remit.core.remit import Kit, Pass, Remit
 from remit.core.session import EarlierExchange
 from remit.core.times import patience
@@ -26,18 +25,9 @@ from remit.core.trust import TRUSTED, UNTRUSTED, Trust, least
 from remit.core.values import INT_LIMIT, NAME_LIMIT, Json, Known, decode, line, plain, shown, without_data
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
-from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
 from remit.engine.attempt.slots import Batch
-from remit.engine.context import Context, Entries, HolderAccess
-from remit.engine.delegation import Delegations
-from remit.engine.directory import Directory
-from remit.engine.finding import Finder
-from remit.engine.inbox import Inbox
-from remit.engine.money import MoneyServices, MoneyVerbs
-from remit.engine.people import PeopleServices, PeopleVerbs
-from remit.engine.queue.control import TaskControl
-from remit.engine.queue.submitting import TaskQueue
+from remit.engine.money_and_people import MoneyVerbs, PeopleVerbs
 from remit.engine.timing import together
 from remit.errors import BadInput
 from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction, tell_progress
@@ -46,10 +36,11 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from remit.core.offers import Offers
-    from remit.engine.artifacts import ArtifactFiles, TurnArtifacts
-    from remit.engine.models.prompting import ModelServices
+    from remit.engine.artifacts import TurnArtifacts
+    from remit.engine.context import Context
     from remit.engine.models.talking import KeptTalk
-    from remit.engine.plans import PlanOutcome, PlanRunner
+    from remit.engine.money_and_people import TurnServices
+    from remit.engine.plans import PlanOutcome
     from remit.engine.queue.task import Task
 
     Deps = TypeVarWithDefault("Deps", default=Any)  # so that `Turn` alone is complete
@@ -58,25 +49,6 @@ else:
 
 Wish: TypeAlias = Pass | tuple[str, str]
 Result = TypeVar("Result")
-
-
-class TurnServices(NamedTuple):
-    """The services of every turn of a runtime."""
-
-    directory: Directory
-    finder: Finder
-    delegations: Delegations
-    handoffs: Handoffs
-    queue: TaskQueue
-    control: TaskControl
-    plans: Callable[[], PlanRunner]
-    entries: Entries
-    inbox: Inbox
-    money: MoneyServices
-    people: PeopleServices
-    talking: Callable[[], ModelServices]  # made for the first turn that uses a model
-    deps: object
-    files: Callable[[], ArtifactFiles]  # made for the first turn that has one
 
 
 class Toolset:
@@ -227,8 +199,6 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
 
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
-        self._money = services.money
-        self._people = services.people
         self._live = live
 
     def __repr__(self) -> str:
@@ -254,6 +224,8 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
     @cached_property
     def context(self) -> Context:
         """The shared entries that this agent may see."""
+        from remit.engine.context import Context, HolderAccess
+
         return Context(HolderAccess(self._services.entries, self._live))
 
     @cached_property
@@ -261,7 +233,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """The files that this agent saves and opens: `await turn.artifacts.save(path)`."""
         from remit.engine.artifacts import TurnArtifacts
 
-        return TurnArtifacts(self._services.files(), self._live)
+        return TurnArtifacts(self._services.files, self._live)
 
     # -- verbs ------------------------------------------------------------------------------------------
 
@@ -423,7 +395,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """Run a plan with the agents that this agent may ask, and return the outcome of every step."""
         wanted = asking.plan_options("run_plan", options)
         with self._live.verb():
-            return await self._services.plans().run(self._live, plan, wanted)
+            return await self._services.plans.run(self._live, plan, wanted)
 
     @keywords(DelegatingTeam)
     async def run_team(
@@ -531,18 +503,18 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """Return the prompt of this turn: the task, the entries passed along, how the task came to the agent, and its
         new messages, which are taken by this. For a model it also has its memory, the newest notes on the board and the
         agents it may ask. Untrusted parts are quoted."""
-        return await self._services.talking().prompting.prompt(self._live)
+        return await self._services.talking.prompting.prompt(self._live)
 
     async def talk_so_far(self) -> list[EarlierExchange]:
         """Return the earlier conversation of this session, the oldest first: what this agent was asked in earlier runs,
         and the results. Empty unless the run was started with `remembers=True`, or its agent has `memory="session"`."""
         self._live.must_be_at_work()
-        return [run.exchange for run in await self._services.talking().talking.remembering.past(self._live)]
+        return [run.exchange for run in await self._services.talking.talking.remembering.past(self._live)]
 
     async def offers(self) -> Offers:
         """Return which tools and verbs a model is shown with its next request: none that is denied or outside the
         bounds, and no verb that cannot succeed now."""
-        return await self._services.talking().offering.offers(self._live)
+        return await self._services.talking.offering.offers(self._live)
 
     async def model(self, call: ModelCall) -> ModelAnswer:
         """Ask a model: recorded, paid for, and with fallbacks if one does not answer.
@@ -552,11 +524,11 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         and `Refused` if it cannot be paid.
         """
         of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
-        return await self._services.talking().models.ask(self._live, call)
+        return await self._services.talking.models.ask(self._live, call)
 
     def talks(self) -> list[KeptTalk]:
         """Return the conversations that started in this turn, or in the running tool call; the latest first."""
-        return self._services.talking().talking.talks(self._live)
+        return self._services.talking.talking.talks(self._live)
 
     async def begin_talk(self, begins: str, name: str | None = None) -> KeptTalk:
         """Start a conversation that is recorded position by position. `begins` is the digest of its first request.
@@ -566,13 +538,13 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         line(begins, "the digest of how it begins", NAME_LIMIT)
         if name is not None:
             line(name, "the name of a conversation", NAME_LIMIT)
-        return await self._services.talking().talking.begin(self._live, begins, name)
+        return await self._services.talking.talking.begin(self._live, begins, name)
 
     async def kept_answers(self) -> list[KeptAnswer]:
         """Return the model requests and the answers of earlier attempts of this turn, the oldest first. If a request
         was not answered, the text of its answer is empty. In the first attempt, the list is empty."""
         self._live.must_be_at_work()
-        return await self._services.talking().talking.kept(self._live)
+        return await self._services.talking.talking.kept(self._live)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool that a model has called. Return the text for the model: the result, or the reason why not.
@@ -582,7 +554,7 @@ class Turn(TurnFacts, MoneyVerbs, PeopleVerbs, Generic[Deps]):
         """
         of_type(call, ToolCall, "tool takes a ToolCall of remit.ports.models, and what does it")
         callable_(do, "tool takes a function of the arguments")
-        return await self._services.talking().toolbox.use(self, self._live, call, do)
+        return await self._services.talking.toolbox.use(self, self._live, call, do)
 
 
 def _nothing_asked(_name: str) -> list[str]:

@@ -10,7 +10,8 @@ from remit.ports.store import Database
 
 
 class TableColumns(NamedTuple):
-    """A table with rows of workspaces: its columns, and those of its key after the workspace."""
+    """The columns of a table that has rows of workspaces: all of them, and those of its primary key without
+    `workspace`."""
 
     columns: tuple[str, ...]
     key: tuple[str, ...]
@@ -21,8 +22,8 @@ class MoveEnd(Protocol):
     a server."""
 
     def join(self, home: str) -> Membership:
-        """Set the name of the database, if it has none, and its home: `home`, or its own name if that is empty. A home
-        that it has already stays. Return both."""
+        """Record that this database is one of several: name it if it has no name, and set its home to `home`, or to its
+        own name if `home` is empty. A recorded home stays as it is. Return the name and the home."""
         ...
 
     def place(self, workspace: str, place: str, *, moves: bool = False) -> str:
@@ -35,8 +36,8 @@ class MoveEnd(Protocol):
         ...
 
     def mark(self, workspace: str, mark: MoveMark | None) -> None:
-        """Set the mark of a workspace, or remove it, after all writes to the workspace that have begun. Raise
-        `BadInput` if it would arrive where there is another workspace of that name."""
+        """Wait for the writes to a workspace that have started, then set its mark; None removes it. Raise `BadInput`
+        for a new mark `arriving` if this database has a workspace of that name already."""
         ...
 
     def tables(self) -> Mapping[str, TableColumns]:

@@ -89,17 +89,13 @@ class Store(Protocol):
     @property
     def workspace(self) -> str: ...
 
-    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
         """Read, decide and append events: the only way to change anything. Everything commits, or nothing does.
 
-        A repeated operation id returns the recorded answer and changes nothing. `decide` may run more than once before
-        it commits, so it must read from the view only and have no side effects. Values that its caller needs in
-        addition to the answer are returned as `aside`, through `transact`.
+        Return the answer, and the decision's `aside`: values that the caller needs and that are not recorded. A
+        repeated operation id returns the recorded answer and changes nothing. `decide` may run more than once before it
+        commits, so it must read from the view only and have no side effects.
         """
-        ...
-
-    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        """Do the same as `tx`, and also return the decision's `aside`."""
         ...
 
     async def read(self, look: Callable[[View], T]) -> T:

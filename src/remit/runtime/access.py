@@ -1,5 +1,7 @@
 """`ws.access`: the keys with which programs outside call a workspace."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 

@@ -1,5 +1,7 @@
 """`ws.agents`: the agents and workers of a workspace, and the breakers of agents that fail."""
 
+from __future__ import annotations
+
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.checks import between

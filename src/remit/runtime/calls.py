@@ -285,7 +285,7 @@ def answered(value: object) -> Json:  # noqa: PLR0911 - one line for each kind o
 
 
 def restored(hint: Any, data: Any) -> Any:  # noqa: PLR0911 - one line for each kind of type
-    """Return the value of this type that `answered` made JSON of."""
+    """Return the value of the type `hint` from the JSON that `answered` made of it."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return None if data is None else restored(_chosen(parts, data), data)

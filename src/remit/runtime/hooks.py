@@ -277,7 +277,7 @@ def sender_of(hook: Hook, workspace: str) -> str:
 
 
 def hook_key(hook: str) -> str:
-    """Return the name under which it is kept what is sent along to a hook."""
+    """Return the name under which the address and the credentials of a push notification are stored, encrypted."""
     return f"push-{hook}"
 
 

@@ -1,5 +1,7 @@
 """`ws.keys`: the provider keys of a workspace. They can be stored, and are never returned."""
 
+from __future__ import annotations
+
 from remit.core.checks import of_type
 from remit.core.recovery import Resting
 from remit.core.secret import Secret
@@ -50,7 +52,7 @@ class KeyRing:
         return await self._keys.rotate(act_of(op, by))
 
     @property
-    def cooling(self) -> "CoolingList":
+    def cooling(self) -> CoolingList:
         """The keys and models on cooldown after a failure."""
         return CoolingList(self._opening)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from remit.core.allow import has
 from remit.core.bounds import Bounds
@@ -14,10 +13,10 @@ from remit.core.plan import Lead, Plan, assigned
 from remit.core.records import NamedTuple
 from remit.core.remit import STAND_IN
 from remit.core.values import Json
-from remit.engine.asking import Asked, PlanOptions
+from remit.engine.asking import Asked, PlanOptions, Submission
 from remit.engine.assembly import Engine
 from remit.engine.delegation import Led
-from remit.engine.queue.submitting import Accepted, Submission
+from remit.engine.queue.submitting import Accepted
 from remit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Leader(NamedTuple):
-    """Leads runs, within a ceiling."""
+    """Leads plans and teams, within a ceiling."""
 
     engine: Engine
     ceiling: Bounds
@@ -45,18 +44,20 @@ class Leader(NamedTuple):
         self, plan: Plan, asked: Asked, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
     ) -> Outcome:
         """Run a plan and return the outcome of the run; `tell` gets the outcome of its steps."""
-        leading = self.engine.leading()
+        leading = self.engine.leading
         leading.runner.check_schemas(plan)  # check before the run starts
-        return await self.begin(asked, Led(leading.planner(plan, options, tell), STAND_IN, _lead(plan, options)))
+        led = Led(leading.planner(plan, options, tell), STAND_IN, _lead(plan, options))
+        return await self.engine.begin(asked, self.ceiling, led)
 
     async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:
         """Run a team: the coordinator writes the plan, unless there is one, and combines the members' results. Return
         the outcome."""
         agent = self.engine.services.ground.directory.get(asked.wish.to)
         if agent is None:
-            return await self.begin(asked)
+            return await self.engine.begin(asked, self.ceiling)
         lead = _lead(plan, options, coordinated=plan is not None)
-        return await self.begin(asked, Led(self.engine.leading().coordinator(agent, options, plan), "team", lead))
+        led = Led(self.engine.leading.coordinator(agent, options, plan), "team", lead)
+        return await self.engine.begin(asked, self.ceiling, led)
 
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:
         """Queue a plan or team. A plan is checked against all known cards, and the agent of each step is chosen now, so
@@ -71,16 +72,8 @@ class Leader(NamedTuple):
             return submission
         bounds = self.ceiling & submission.wish.within
         known = {card.name: card for card in cards if has(bounds.agents, card.name)}
-        self.engine.leading().runner.check(lead.plan, known, bounds)
+        self.engine.leading.runner.check(lead.plan, known, bounds)
         return submission._replace(lead=lead._replace(plan=assigned(lead.plan, known)))
-
-    def begin(self, asked: Asked, led: Led | None = None) -> Coroutine[Any, Any, Outcome]:
-        """Start a run for a person, and attend to what it asks."""
-        engine = self.engine
-        begin = partial(engine.delegations.begin, asked.wish, self.ceiling, asked.session, labels=asked.labels, led=led)
-        if asked.on_question is None and engine.services.messenger is None:
-            return begin()
-        return engine.desk.attended(lambda tell: begin(tell=tell), asked.on_question, asked.labels.by)
 
 
 def _lead(plan: Plan | None, options: PlanOptions, *, coordinated: bool = False) -> dict[str, Json] | None:

@@ -311,8 +311,7 @@ class Opening:
             return  # it belongs to the parent process
         self._come_home()
         if self._engine is not None:
-            self._engine.resident.let_go()
-            self._engine.services.heartbeat.close()
+            self._engine.close()
             self._engine = None
         if self._database is not None:
             LOG_REDACTION.discard(self)

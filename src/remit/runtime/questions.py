@@ -1,5 +1,7 @@
 """`ws.questions`: the questions of agents to people, and the answers."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator
 
 from remit.core.checks import between, text_or_none

@@ -24,7 +24,6 @@ from remit.engine.traces import shortened
 from remit.engine.turn import Turn
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
-from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, is_running, refuse_unknown, settings
 from remit.runtime.registering import HasTeam, forms
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from remit.engine.plans import PlanOutcome
     from remit.engine.queue.task import Task
+    from remit.runtime.leading import Leader
     from remit.runtime.streaming import Streamed
 
     Declared = TypeVarWithDefault("Declared", default=Any)  # the caller's annotation, or Any: see `Known`
@@ -144,11 +144,11 @@ class Runtime(HasTeam):
         asked = asking.asked("run", agent, task, how)
         if self._opening.settings.policy.classify is not None:
             return self._classified(agent, task, how)
-        return Leader(self._opening.engine, self._ceiling).begin(asked)
+        return self._opening.engine.begin(asked, self._ceiling)
 
     async def _classified(self, agent: str, task: str, how: Running) -> Outcome:
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)
-        return await Leader(self._opening.engine, self._ceiling).begin(asking.asked("run", agent, task, how))
+        return await self._opening.engine.begin(asking.asked("run", agent, task, how), self._ceiling)
 
     @keywords(StartingPlan)
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
@@ -157,7 +157,7 @@ class Runtime(HasTeam):
         self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         asked, options = await self._planned("run_plan", "plan", plan.goal or NO_GOAL, how)
-        return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
+        return await self._leader().plan(plan, asked, options)
 
     @keywords(StartingPlan)
     async def run_team(
@@ -178,7 +178,7 @@ class Runtime(HasTeam):
         async def begun() -> Outcome:
             self._opening.must_be_outside("stream_plan", "turn.run_plan")
             asked, options = await self._planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
-            return await Leader(self._opening.engine, self._ceiling).plan_run(plan, asked, options)
+            return await self._leader().plan_run(plan, asked, options)
 
         return self._streamed(begun)
 
@@ -200,7 +200,12 @@ class Runtime(HasTeam):
         self._opening.must_be_outside("run_team", "turn.run_team")
         given = asking.team_plan("run_team", plan, goal)
         asked, options = await self._planned("run_team", coordinator, goal, how)
-        return await Leader(self._opening.engine, self._ceiling).team(asked, options, given)
+        return await self._leader().team(asked, options, given)
+
+    def _leader(self) -> Leader:
+        from remit.runtime.leading import Leader
+
+        return Leader(self._opening.engine, self._ceiling)
 
     async def _planned(self, verb: str, agent: str, task: str, how: StartingPlan) -> Any:
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)

@@ -13,8 +13,7 @@ from remit.core.times import Schedule
 from remit.core.values import NAME_LIMIT, line, plain, text_alone
 from remit.engine import asking
 from remit.engine.acts import Act, act_of
-from remit.engine.asking import Scheduling, SchedulingPlan
-from remit.engine.queue.submitting import Submission
+from remit.engine.asking import Scheduling, SchedulingPlan, Submission
 from remit.engine.schedules import Schedules, request_text
 from remit.runtime.leading import Leader
 from remit.runtime.opening import Opening

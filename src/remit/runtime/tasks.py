@@ -1,5 +1,7 @@
 """`ws.tasks`: the tasks and runs of a workspace."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
@@ -52,7 +54,7 @@ class WorkspaceTasks:
 
         return await self._opening.records.read(look)
 
-    def words(self, hear: "Callable[[TextChunk], None]") -> Callable[[], None]:
+    def words(self, hear: Callable[[TextChunk], None]) -> Callable[[], None]:
         """Call `hear` with every piece of an answer that a model gives, as it arrives: in this process, and on
         PostgreSQL also in others, from which some pieces may be joined or lost. Return a function that stops it. `hear`
         may be called on another thread, and must return at once."""

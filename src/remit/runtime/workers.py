@@ -82,7 +82,7 @@ class Crew:
 
 
 def crew_of(beats: Iterable[Beat], now: int) -> Crew:
-    """Return the processes that are left of those with a heartbeat."""
+    """Return the processes of these heartbeats, without those of this machine that have ended."""
     alive = [beat for beat in beats if not process_ended(beat.home)]
     workers = [_peer(beat) for beat in alive]
     return Crew(now, workers, {one.task: one for beat in alive if beat.progress for one in _progress_in(beat.progress)})

@@ -22,8 +22,7 @@ from remit.stores.sqlite.database import MEMORY
 
 if TYPE_CHECKING:
     from remit.core.lifecycle import Progress
-    from remit.engine.asking import Submitting, SubmittingPlan
-    from remit.engine.queue.submitting import Submission
+    from remit.engine.asking import Submission, Submitting, SubmittingPlan
     from remit.engine.queue.task import Task
     from remit.engine.upkeep.doctor import Health
     from remit.report.edges import AskEdge

@@ -106,7 +106,7 @@ class FairTurn:
 
 
 class FairTurns:
-    """Turns that workspaces share."""
+    """The limited number of requests that are handled at the same time, with a share of it for each workspace."""
 
     def __init__(self, limits: RateLimits = USUAL_RATES, ticks: Callable[[], float] = monotonic) -> None:
         self._limits = limits

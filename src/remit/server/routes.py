@@ -32,7 +32,7 @@ def shape(**properties: Any) -> dict[str, Any]:
 
 
 def rows_of(name: str) -> dict[str, Any]:
-    """Return the schema of a list that is whole."""
+    """Return the schema of a complete list under this name; unlike `page_of`, it has no cursor."""
     return shape(**{name: {"type": "array", "items": _OBJECT}})
 
 

@@ -111,7 +111,7 @@ class PortServer(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Serve until the end, when all that serves has been made."""
+        """Serve until `end` is called. uvicorn calls this when everything has started."""
         with short_collections():
             await super().main_loop()
 

@@ -30,7 +30,7 @@ _PARTS: Final = 4
 
 
 class AdmittedCallers(Protocol):
-    """A doorkeeper that knows its callers by the id of their access."""
+    """A doorkeeper that can return a caller again by the id of its access key, without the key itself."""
 
     async def again(self, access: str) -> Caller:
         """Return the caller of an access key that was admitted before; "" for the token of this machine. Raise

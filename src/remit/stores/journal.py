@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any, Final, Protocol, TypeAlias, cast
 
@@ -26,14 +25,14 @@ from remit.core.events import (
     seal,
 )
 from remit.core.lifecycle import after
-from remit.core.money import MOVES, LeaseMove
+from remit.core.money import MOVES, MOVING, LeaseMove
 from remit.core.projection import COUNTS, ONE_TASK, PROJECTION, Count
 from remit.core.records import NamedTuple
 from remit.core.values import Json
 from remit.errors import RemitError, StoreBusy, StoreError
 from remit.ports import NOTHING, AccessUse, Beat, Decide, Decided, DoneBefore, Fault, KeyChange, Sink, Tallied, Wants
 from remit.stores.cached import CachedView
-from remit.stores.queries import query
+from remit.stores.queries import query, tables_read
 
 BATCH: Final = 128  # operations per transaction, so that no caller waits long for the others
 
@@ -114,6 +113,7 @@ Write: TypeAlias = Callable[[str, tuple[Any, ...]], None]
 _FIGURES: Final = LeaseMove._fields[2:]
 _METERED: Final = ("workspace", "unit", "hour", "agent", "session", "person")
 _METERED_BY: Final = itemgetter(*_METERED)
+_DATA_OF: Final = itemgetter(Unsealed._fields.index("data"))
 _COUNT, _MOVE, _METER, _METER_PERSON, _HOLD = (
     query(name).fill for name in ("run_count", "lease_move", "meter_count", "meter_count_person", "hold_add")
 )
@@ -123,7 +123,7 @@ TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # tables whose row
 @cache
 def reads_delayed(name: str) -> bool:
     """Whether a query reads one of these tables."""
-    return any(word in ("FROM", "JOIN") and table in TABLES for word, table in pairwise(query(name).sql.split()))
+    return not TABLES.isdisjoint(tables_read(name))
 
 
 class Unwritten:
@@ -326,7 +326,7 @@ class Journal:
         if not unsealed:
             return self._answer_of(workspace, op) or (answer, [], aside)
         # Encode everything before the first write, so that a value that cannot be encoded leaves nothing behind.
-        texts = [encode(event.data) for event in unsealed]
+        texts = [*map(encode, map(_DATA_OF, unsealed))]
         # The first event has the operation id: if it exists, the whole operation was done.
         stamp = (op, None if answer is None else encode(answer))
         try:
@@ -423,10 +423,10 @@ class Journal:
         if not self._sql.append(event):
             return False
         self._fault("store.appended")
-        kind = event.kind
+        kind, data = event.kind, event.data
         moves = MOVES.get(kind)
-        if moves is not None:
-            for move in moves(event.data):
+        if moves is not None and not MOVING.isdisjoint(data):
+            for move in moves(data):
                 self._move(view, move)
         changed = PROJECTION[kind](event)
         if changed:

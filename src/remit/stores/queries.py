@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -43,6 +44,12 @@ def query(name: str, mark: str = "?", folders: tuple[str, ...] = ("sql", "places
     sql = _COLUMNS.sub(_columns, _COMMENT.sub("", _bodies(folders)[name]).strip().rstrip(";"))
     names = tuple(_PLACE.findall(sql))
     return Query(_PLACE.sub(mark, sql), names, _filler(names))
+
+
+@cache
+def tables_read(name: str) -> frozenset[str]:
+    """Return the tables that a query reads."""
+    return frozenset(table for word, table in pairwise(query(name).sql.split()) if word in ("FROM", "JOIN"))
 
 
 def queries(mark: str = "?", folder: str = "sql") -> dict[str, Query]:

@@ -377,15 +377,12 @@ class PlacedStore:
     def workspace(self) -> str:
         return self._route.workspace
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        return (await self.transact(op, decide, wants))[0]
-
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         route, until = self._route, 0.0
         while True:
             store = route.store if route.is_noted else await self._several.writable(route)
             try:
-                return await store.transact(op, decide, wants)
+                return await store.tx(op, decide, wants)
             except Moved:
                 until = until or self._several.until()
                 await self._several.follow(route, until)

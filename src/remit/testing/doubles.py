@@ -224,11 +224,8 @@ class DeafStore:
         self.browse = store.browse
         self.subscribe = store.subscribe
 
-    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
         return self._store.tx(op, _elsewhere(decide), wants)
-
-    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        return self._store.transact(op, _elsewhere(decide), wants)
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
         self._unheard.append(ring)

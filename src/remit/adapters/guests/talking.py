@@ -113,10 +113,11 @@ async def conversed(
     hops: Hops | None = None,
     rewrites: bool = True,
 ) -> Answer:
-    """Return the answer to a request: the recorded one, or the model's. `make` builds the request that is sent. A
-    conversation with a `name` that `begins` with the turn's task gets the session's past, like the turn's own. `hops`
-    lists the calls in an answer that pass it to another agent inside the framework. `rewrites` says that an agent may
-    shorten or change the earlier conversation: then its version is sent."""
+    """Return the answer to a request: the recorded one, or the model's. `make` builds the request that is sent. If the
+    conversation is the turn's own, or `begins` with the turn's task, it also gets the session's earlier runs. A `name`
+    identifies it in later attempts. `hops` lists the calls in an answer that pass the work to another agent inside the
+    framework. `rewrites` says that the agent may shorten or change the earlier conversation; if it did, the model gets
+    the agent's version."""
     at = _after_answer(dialect, messages)
     talk, goes_on = await _found(turn, dialect, messages, at, name, rewrites=rewrites)
     if at and goes_on:

@@ -76,7 +76,7 @@ def inside(thing: object) -> Generator[None]:
 
 
 def is_inside(thing: object) -> bool:
-    """Whether this object's own methods are running, and nothing else that they use."""
+    """Whether this object's own methods are running, and not those of another wrapped object that they use."""
     return _INSIDE.get() is thing
 
 
@@ -117,7 +117,7 @@ def governed(model: ChatT) -> ChatT:
 
 
 class Seam(BaseChatModel):
-    """The methods that come before a model's own."""
+    """The methods that send a chat model's requests through the turn; `mixed` puts them before the model's own."""
 
     # A model may have these ways around `_agenerate`: switch them off.
     _stream_chat_model_events: ClassVar[None] = None
@@ -219,7 +219,8 @@ class _Asked:
         return made._replace(digest=digest_of(words))
 
     def call(self, most: int, ask: Ask, taken: frozenset[str] = frozenset()) -> ModelCall:
-        """Return the call of this request."""
+        """Return the `ModelCall` of this request: `most` is its output limit, `ask` sends it, and `taken` are the call
+        ids that the conversation has used."""
         tools: Sequence[Any] = self.settings.get("tools") or ()
         names = frozenset(map(_tool_name, tools))
         output = _schema(self.settings.get("response_format"))

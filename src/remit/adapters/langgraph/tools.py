@@ -31,7 +31,8 @@ def verb_tools() -> list[BaseTool]:
 
 
 def bare_verbs() -> list[BaseTool]:
-    """Return the verbs as tools that other code sends through the turn."""
+    """Return the verbs as tools for code that sends their calls through the turn itself, as `Middleware` does.
+    `verb_tools` returns tools that do so on their own."""
     return [_verb_tool(verb) for verb in VERBS]
 
 
@@ -52,7 +53,7 @@ class VerbTool(StructuredTool):
 
 
 class BoxedTool(BaseTool):
-    """The methods that come before a tool's own."""
+    """The methods that send a tool's calls through the turn; `mixed` puts them before the tool's own."""
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         use, by_model = super().ainvoke, _is_call(input)

@@ -253,7 +253,8 @@ class Family:
         return known is not None and agent_of(known) is agent
 
     def _boxing(self, found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaitable[list[Tool]]]:
-        """Box the tools of MCP servers, which are created again for each request."""
+        """Return a function that lists an agent's MCP tools like `found`, with their calls sent through the turn. The
+        framework creates these tools again for each request."""
 
         async def get_mcp_tools(context: RunContextWrapper[Any]) -> list[Tool]:
             return [self._boxed(tool) for tool in await found(context)]

@@ -73,9 +73,9 @@ def turn_under_way(what: str) -> TurnLike:
 
 
 class GovernedModel(Model[Any]):
-    """One model for pydantic-ai, and in fact whichever of several answers. It has no profile of its own: a request is
-    prepared for each model when it is sent. `empty` says that an answer without content is valid, and `rewrites` that
-    its agent may change the earlier conversation."""
+    """The model that pydantic-ai sees for all models of `clients`; the turn chooses the one that answers. It has no
+    profile of its own: a request is prepared for each model when it is sent. `empty` says that an answer without
+    content is valid, and `rewrites` that its agent may change the earlier conversation."""
 
     def __init__(
         self, clients: Clients, *, max_tokens: int = MAX_TOKENS, empty: bool = False, rewrites: bool = True

@@ -419,8 +419,8 @@ class PydanticDialect:
         return {part.tool_call_id: part for one in messages for part in one.parts if type(part) is ToolReturnPart}
 
     def written(self, messages: Sequence[ModelMessage], elsewhere: Collection[str]) -> Json:
-        """Return messages as JSON, without instructions, of which only the next request's count, and without times and
-        run ids."""
+        """Return messages as JSON, without times and run ids, and without the contents of the results of the calls in
+        `elsewhere`. Instructions are left out too, because only those of the next request are sent."""
         return [as_json(_without(one, elsewhere) if elsewhere else one, _NOT_WRITTEN) for one in messages]
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[ModelMessage]:
@@ -540,7 +540,8 @@ def _changed(thing: Any, **changes: Any) -> Any:
 
 
 def _with(message: ModelMessage, results: Mapping[str, Any]) -> ModelMessage:
-    """Return the message with results in their places: the part of this run, or the recorded value."""
+    """Return the message with these tool results in place of its own; each is a part of this run's messages, or a
+    recorded value."""
     if not isinstance(message, ModelRequest):
         return message
     parts: list[Any] = []

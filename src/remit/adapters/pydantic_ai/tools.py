@@ -232,7 +232,8 @@ def _checking(validator: SchemaValidator) -> SchemaValidator:
 
 
 def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
-    """Return the check of a tool, called with arguments of the types that the function of the tool takes."""
+    """Return a function that calls `check`, a tool's `args_validator`, with arguments of the types that the tool's
+    function takes. `read` converts them."""
 
     async def checked(context: RunContext[Any], /, **arguments: Any) -> None:
         found = check(context, **read(arguments, context))
@@ -243,7 +244,8 @@ def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> 
 
 
 def _shared_tool(tool: SharedTool) -> AnyTool:
-    """Return a tool for one with a schema: a program, or a tool of a server."""
+    """Return a tool of pydantic-ai for a tool that every framework can use, such as a program or a tool of an MCP
+    server."""
 
     async def use(arguments: dict[str, Any]) -> object:
         value = await tool.call(arguments)

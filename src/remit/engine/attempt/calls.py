@@ -105,7 +105,7 @@ class Call:
         except StopIteration as stop:
             return stop.value
         finally:
-            if not self._left:
+            if not self._left and cancelling() != before:
                 self._stepped(before)
             if self._timer is not None:
                 self._timer.cancel()

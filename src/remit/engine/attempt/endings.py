@@ -257,19 +257,25 @@ class Endings(NamedTuple):
 
         If the store is unreachable, retry: the work is done and must not be repeated.
         """
-        task, insisting = live.remit.id, self.insisting
-        insisting.tasks.add(task)
+        task, tasks = live.remit.id, self.insisting.tasks
+        tasks.add(task)
         try:
-            what = f"the end of task {task}"
-            recorded = await insisting.insist(live.life, what, partial(self._recorded, live, ending))
-        except StoreError:
-            insisting.unkept.add(task)
-            raise
+            recorded = await self._recorded(live, ending)
+        except StoreError as error:
+            recorded = await self._insisted(live, ending, error)
         finally:
-            insisting.tasks.discard(task)
+            tasks.discard(task)
         if recorded is None or recorded.outcome.error is None:
             return recorded
         return without_secrets(recorded, self.redaction)
+
+    async def _insisted(self, live: LiveTask, ending: Ending, error: StoreError) -> Ending | None:
+        what = f"the end of task {live.remit.id}"
+        try:
+            return await self.insisting.again(live.life, what, partial(self._recorded, live, ending), error)
+        except StoreError:
+            self.insisting.unkept.add(live.remit.id)
+            raise
 
     async def finish_torn_down(self, live: LiveTask, ending: Ending) -> None:
         """Record the end of a task whose work was torn down. If the store is unreachable, retry in the background, so
@@ -287,7 +293,7 @@ class Endings(NamedTuple):
         task = live.remit.id
         while True:
             op = f"{task}/end/{live.attempt.fence}"
-            answer, recorded = await self.ground.store.transact(op, partial(self._decide, live, ending), Wants((task,)))
+            answer, recorded = await self.ground.store.tx(op, partial(self._decide, live, ending), Wants((task,)))
             if answer != _NOT_YET:
                 # No aside: the end was recorded by an earlier teardown, and that record counts.
                 return recorded or (ending if answer == ending.kind else None)
@@ -302,7 +308,7 @@ class Endings(NamedTuple):
             ending = stopped(remit, live.life.why or "cancelled")  # it completed after the cancellation
         if standing.state == "cancelling" and not nothing_open_below(view, remit.id):
             return Decision(_NOT_YET)
-        if live.says != TRUSTED:
+        if live.took is not TRUSTED and live.says != TRUSTED:
             ending = ending._replace(outcome=replace(ending.outcome, trust=UNTRUSTED))
         ending, event = self._event(view, live, ending, now)
         return Decision(ending.kind, (event,), aside=ending)
@@ -347,9 +353,9 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
     data["receipt"] = live.receipt.data()
     if live.tokens:
         data["tokens"] = live.tokens
-    if live.refusals.more:
+    if "refusals" in live.__dict__ and live.refusals.more:
         data["more_refused"] = live.refusals.more
-    if live.says != TRUSTED:
+    if live.took is not TRUSTED and live.says != TRUSTED:
         data["trust"] = UNTRUSTED
     # A stand-in holds the task for a person, so a failure is no agent's own. A retried attempt counts only at its last
     # try.

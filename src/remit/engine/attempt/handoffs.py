@@ -102,14 +102,12 @@ class Handoffs:
             return None
         failed = str(ending.outcome.error)[:_FAILED]
         try:
-            move, agent = await self._record(live, Command(sender), NOTHING_ALONG, GIVE_BACK, failed=failed)
+            remit, move = await self._record(live, Command(sender), NOTHING_ALONG, GIVE_BACK, failed=failed)
         except (Refused, BadInput):
             return None
-        assert agent is not None  # the guards refuse an unknown agent
         before = live.handoff
         handoff = Handoff(live.remit.holder, before.state, (*before.trail, move), failed=failed)
-        remit = remits.handed_to(live.remit, agent.card.name, NOTHING_ALONG)
-        heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
+        heir = self._alive.enter(live.succeeded_by(remit, self._agent(remit.holder), handoff))
         heir.receipt.beside([Slice.of(f"why {handoff.sender} failed", "passed", failed, heir.took)])
         return heir
 
@@ -121,7 +119,7 @@ class Handoffs:
         def decide(_view: View) -> Decision[Json]:
             return Decision(None, (handed(live.remit, live.remit.holder, now, data),))
 
-        await self._ground.store.transact(live.op("handoff"), live.guarded(decide))
+        await self._ground.store.tx(live.op("handoff"), live.guarded(decide))
         live.turn_recorded()
         told = replace(live.handoff, refused="", sent_back=sent)
         again = self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
@@ -190,12 +188,10 @@ class Handoffs:
         self, live: LiveTask, command: Command, state: HandoffState, along: Passing, *, of_parts: bool = False
     ) -> LiveTask:
         """Hand the task to another agent, and return the turn of that agent. Raise `Refused` if a rule refuses it."""
-        move, agent = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
-        assert agent is not None  # the guards refuse an unknown agent
+        remit, move = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
         sender, results = live.remit.holder, live.handoff.results
         handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
-        remit = remits.handed_to(live.remit, agent.card.name, along)
-        heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
+        heir = self._alive.enter(live.succeeded_by(remit, self._agent(remit.holder), handoff))
         if along.within.deadline is not None:
             clock = self._ground.clock
             heir.control.shorten((along.within.deadline - clock.now()) / SECOND)
@@ -209,7 +205,7 @@ class Handoffs:
         assert isinstance(command.goto, tuple)
         await self._must_allow_join(live, command)
         along = _along(live, command)
-        move, _ = await self._record(live, command, along, FAN_OUT)
+        _, move = await self._record(live, command, along, FAN_OUT)
         live.handoff = replace(live.handoff, state=state, trail=(*live.handoff.trail, move))
         return await self.join(live, Sends(command.goto, command.join, command.update, along))
 
@@ -247,10 +243,10 @@ class Handoffs:
     async def _decided(self, live: LiveTask, proposal: Proposal, decide: Decide[Json]) -> None:
         """Request admission for a handoff, and ask a person first if that is required."""
         op, store = live.op("handoff"), self._ground.store
-        answer, asks = await store.transact(op, live.guarded(decide))
+        answer, asks = await store.tx(op, live.guarded(decide))
         while isinstance(asks, QuestionDraft):
             await self.ask(live, asks, proposal.op)
-            answer, asks = await store.transact(op, live.guarded(decide))
+            answer, asks = await store.tx(op, live.guarded(decide))
         await _raise_refusal(proposal, answer)
 
     async def _record(
@@ -262,10 +258,9 @@ class Handoffs:
         *,
         of_parts: bool = False,
         failed: str = "",
-    ) -> tuple[Move, Agent | None]:
-        """Record the handoff, and return it with its recipient, None if that is not an agent of this process. If it is
-        refused, record and raise the refusal. `of_parts` marks a handoff that joins parts; `failed` is the reason why
-        the task goes back."""
+    ) -> tuple[Remit, Move]:
+        """Record the handoff. Return the remit after it and the move. If it is refused, record and raise the refusal.
+        `of_parts` marks a handoff that joins parts; `failed` is the reason why the task goes back."""
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         if "artifacts" in command.update or "context" in command.update:
@@ -294,7 +289,13 @@ class Handoffs:
 
         await self._decided(live, proposal, decide)
         live.turn_recorded()  # recorded once: a join after a fan-out is another event of the same turn
-        return move, self._ground.directory.get(proposal.wish.to)
+        return proposal.child, move
+
+    def _agent(self, name: str) -> Agent:
+        """Return the agent that takes a task over."""
+        agent = self._ground.directory.get(name)
+        assert agent is not None  # the guards refuse an unknown agent
+        return agent
 
     def _proposed(
         self, live: LiveTask, command: Command, along: Passing, *, of_parts: bool = False

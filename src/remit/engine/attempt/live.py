@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
@@ -26,7 +25,7 @@ from remit.core.loops import Echoes, Repeats, Rounds, same
 from remit.core.money import Amounts
 from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Slice, Why, kept_back
-from remit.core.records import NamedTuple, dataclass
+from remit.core.records import NamedTuple, cached_property, dataclass
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights, expires, place
 from remit.core.scope import NOTHING, Sees
 from remit.core.trust import TRUSTED, UNTRUSTED, Trust
@@ -198,7 +197,6 @@ class LiveTask:
         self.operations = Operations(remit.id, attempt, 0, remit.holder)
         self.receipt = Receipt()
         self.took: Trust = remit.trust  # the least trusted input so far
-        self.refusals = Refusals()
 
     def limit_time(self, clock: Clock, now: int, above: Life | None = None, said: int | None = None) -> Self:
         """Give the task its time: that of one attempt, limited by its deadline and by its asker's time. The time of an
@@ -237,7 +235,10 @@ class LiveTask:
         heir.team, heir.steps, heir.composed = self.team, self.steps, self.composed
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
-        heir.refusals, heir.delegated, heir.began = self.refusals, self.delegated, self.began
+        heir.began = self.began
+        for name in ("refusals", "delegated"):  # those that were created
+            if name in self.__dict__:
+                heir.__dict__[name] = self.__dict__[name]
         self.over = True
         return heir
 
@@ -250,7 +251,8 @@ class LiveTask:
     def turn_recorded(self) -> None:
         """Reset everything that is recorded once per turn, after a handoff was recorded with its receipt and tokens."""
         self.receipt, self.tokens, self.spends = Receipt(), 0, False
-        self.refusals.more = 0
+        if "refusals" in self.__dict__:
+            self.refusals.more = 0
         self.operations.next_turn()
 
     def restart_talk(self, generation: int) -> None:
@@ -339,6 +341,11 @@ class LiveTask:
     def delegated(self) -> Repeats:
         """The recent delegations of this task. Created on demand: most tasks delegate nothing."""
         return Repeats()
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """The refused hops of this task. Created on demand: most tasks request none."""
+        return Refusals()
 
     @cached_property
     def echoes(self) -> Echoes:

@@ -293,7 +293,8 @@ class Operations:
         return f"{self._origin}/tools/{self.where}/{digest(call)}/"
 
     def tool(self, call: str, about: str) -> str:
-        """Return the id of the next tool call with this id and these arguments; the same in every try."""
+        """Return the operation id of the next tool call: `call` is the id that the model gave it, `about` its tool and
+        arguments. Every try of the task gets the same one."""
         where = self.where
         op = f"{self._origin}/tools/{self._next(f'{where}/{digest(call)}/{about}')}"
         if self._positions is None:

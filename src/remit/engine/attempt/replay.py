@@ -339,7 +339,7 @@ class Effects(NamedTuple):
             return Decision(value, (event, *(call.charged(view) if call is not None else ())))
 
         what = f"effect '{event.data['key']}' of task {live.remit.id}"
-        return await shielded(self.insisting.insist(live.life, what, lambda: store.tx(op, decide)))
+        return (await shielded(self.insisting.insist(live.life, what, lambda: store.tx(op, decide)))).answer
 
     async def _kept(self, live: LiveTask, op: str, name: str) -> EffectDone | None:
         """Return the record of an earlier attempt and label the turn with it; None if the effect must run now. Raise

@@ -119,7 +119,7 @@ class Slots(NamedTuple):
                 raise
 
     async def _resume(self, asker: LiveTask, *, anyway: bool = False) -> str:
-        state, woken = await self.ground.store.transact(
+        state, woken = await self.ground.store.tx(
             self.ground.ids.new(), lambda view: self._resumed(view, asker, anyway=anyway)
         )
         if state != _QUEUED:

@@ -95,7 +95,7 @@ class Conductor:
         """
         self.alive.enter(live)
         try:
-            decided = await self._ground.store.transact(op, decide, wants)
+            decided = await self._ground.store.tx(op, decide, wants)
         except BaseException as error:
             await self._torn_down(live, error)
             raise

@@ -214,7 +214,8 @@ class Costs(NamedTuple):
         return LAST_WORD
 
     def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
-        """Return the available amount, including other open holds, or None if nothing limits it."""
+        """Return the amount that leases and limits leave for a request, or None if nothing limits it. Amounts in open
+        holds count as available."""
         holding, remit = self.paying.holding, live.remit
         path = bill.paid_from(purse_in(view, live.remit.id)).get(unit, ())
         leases = [lease for id_ in first_line(path) if (lease := view.lease(id_, unit)) is not None]
@@ -466,7 +467,7 @@ class Models(NamedTuple):
 
     async def _written(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> Any:
         try:
-            return await shielded(self.insisting.insist(live.life, what, write))
+            return (await shielded(self.insisting.insist(live.life, what, write))).answer
         finally:
             live.holds.pop(request.hold, None)
 

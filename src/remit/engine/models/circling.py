@@ -97,8 +97,8 @@ class Circles(NamedTuple):
             )
 
     def _requests(self, view: View, live: LiveTask, own: int) -> int:
-        """Return how often the run may ask models if bounds say so: the bounds it started with may exceed the rule,
-        those of a task within it can only narrow it."""
+        """Return how many model requests the run may make, if the bounds of a task limit it to `own`. The bounds of the
+        whole run may exceed the rule `requests`; the bounds of a subtask can only lower it."""
         if not live.remit.parent:
             return own
         root = view.record(live.remit.root)
@@ -348,8 +348,9 @@ class Circle:
             await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
 
     def _beside(self, whom: str, refusals: int) -> int:
-        """Return by how many refusals a task without a waiting asker is stopped earlier: one, if concurrent tasks of
-        its agent have come as far."""
+        """Return 1 if this task is stopped one refusal earlier, otherwise 0. That is so if no asker waits for it, if
+        one task may have at least two equal refusals (`refusals`), and if it and the concurrent tasks of its agent have
+        had twice as many."""
         key, live = refusal_key(self.rule, whom), self._live
         if live.attempt.asked_how == "delegate" or refusals < MORE:
             return 0

@@ -226,8 +226,8 @@ def _told(entries: Sequence[Entry]) -> tuple[Passed, ...]:
 
 
 def _namespaces(live: LiveTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the context that the holder may read and write by its card and its pass, next to its memory and the board.
-    A person's unlimited rights name nothing."""
+    """Return the shared context that the holder may read, and what it may write, apart from its memory and the board:
+    what its card lists and what was passed with the task. A pass without limits, such as a person's, lists nothing."""
     remit, card = live.remit, live.card
     reads = scope.both(remit.bounds.sees, scope.either(card.reads, scope.NOTHING if remit.sees is ANY else remit.sees))
     writes = scope.both(

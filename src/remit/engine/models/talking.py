@@ -50,8 +50,9 @@ class KeptTalks(NamedTuple):
         return found or self._put(live, name, begins)
 
     async def _name(self, live: LiveTask, begins: str) -> str:
-        """Return the name of a conversation. The first one of a turn is its own. An agent may run others inside, in any
-        order, so a conversation with exactly the beginning of a recorded one is that one."""
+        """Return the name of a conversation. The first one of a turn is the agent's own, `OWN`. Its tools may run other
+        agents, in a different order each time. So a conversation that begins exactly as a recorded one has the name of
+        that one."""
         if live.attempt.is_rerun and _is_free(live, OWN):
             own = await self.models.record(live, OWN)
             other = await self.models.record(live, begins)
@@ -358,7 +359,7 @@ class LostTalks(NamedTuple):
         if live.control.lost():
             return False
         try:
-            if not await self.ground.store.tx(f"{operations.generations}{generation}", decide):
+            if not (await self.ground.store.tx(f"{operations.generations}{generation}", decide)).answer:
                 return False
         except Refused:  # another process has the task, so its end here does not count
             return False

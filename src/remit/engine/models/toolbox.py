@@ -235,7 +235,8 @@ class Toolbox(NamedTuple):
             return Decision(kept, (tool_done(live.remit, done, self.ground.clock.now()),))
 
         what = f"the result of '{call.name}' in task {live.remit.id}"
-        kept = await shielded(self.insisting.insist(live.life, what, lambda: self.ground.store.tx(op, decide)))
+        write = self.insisting.insist(live.life, what, lambda: self.ground.store.tx(op, decide))
+        kept = (await shielded(write)).answer
         if told.outcome == "failed":
             _log.warning("%s", _warning(live, data))
         value, outcome, *_ = cast("list[Any]", kept)
@@ -275,8 +276,8 @@ def _value(name: str, given: object) -> ToolAnswer:
 
 
 def _must_be_its_own(live: LiveTask, error: BaseException) -> None:
-    """Raise a CancelledError again if the turn is cancelled. Otherwise the tool made it, such as by an inner task that
-    it cancelled. Raise a person's Ctrl-C again."""
+    """Raise an error that ends the turn: a person's Ctrl-C, or, for a CancelledError, the end or the cancellation of
+    the turn. Any other CancelledError is the tool's own failure, for example of an inner task that it cancelled."""
     if is_interrupt(error):
         raise error
     if not isinstance(error, CancelledError):

@@ -334,7 +334,7 @@ class Heartbeat:
             await asyncio.to_thread(thread.join)
         try:
             # A second caller also waits: the heartbeat must be written before the store is closed.
-            if await self._ground.store.tx(self._ground.ids.new(), self._left):
+            if (await self._ground.store.tx(self._ground.ids.new(), self._left)).answer:
                 self._count = 0
         except StoreError as error:
             _log.warning("could not say that this process has left: %s", error)

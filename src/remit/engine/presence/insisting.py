@@ -7,13 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, Protocol, TypeVar
 
-from remit.core.times import SECOND
+from remit.core.times import PAUSES, SECOND
 from remit.errors import StoreError
 from remit.ports import Clock
 
 T = TypeVar("T")
 
-PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # pauses in seconds; the last one repeats
 REMIND: Final = 30 * SECOND  # between two equal warnings
 
 _log = logging.getLogger("remit")
@@ -45,9 +44,7 @@ class Insisting:
         try:
             return await write()
         except StoreError as error:
-            if not error.retryable:
-                raise
-            return await self._again(life, what, write, error)
+            return await self.again(life, what, write, error)
 
     def go_on(self, writing: Coroutine[object, object, object]) -> None:
         """Retry in the background, for a caller that cannot wait."""
@@ -60,7 +57,10 @@ class Insisting:
         for event in self._pausing:
             event.set()
 
-    async def _again(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
+    async def again(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
+        """Write again after this error. Raise it if retries cannot help."""
+        if not error.retryable:
+            raise error
         began = now = self._clock.ticks()
         told = now - REMIND
         tries = 0

@@ -174,19 +174,12 @@ class TimelyStore(StoreAround):
         self._server_time = server_time
         self._right = False
 
-    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
         return self._store.tx(op, decide, wants) if self._right else self._first_tx(op, decide, wants)
 
-    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        return self._store.transact(op, decide, wants) if self._right else self._first_transact(op, decide, wants)
-
-    async def _first_tx(self, op: str, decide: Decide[T], wants: Wants) -> T:
+    async def _first_tx(self, op: str, decide: Decide[T], wants: Wants) -> Decided[T]:
         await self._check()
         return await self._store.tx(op, decide, wants)
-
-    async def _first_transact(self, op: str, decide: Decide[T], wants: Wants) -> Decided[T]:
-        await self._check()
-        return await self._store.transact(op, decide, wants)
 
     async def _check(self) -> None:
         self._clock.reread()  # the clock may have been corrected since the last refusal

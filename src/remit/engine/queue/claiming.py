@@ -43,7 +43,8 @@ def _due_here(
 
 
 def is_here(view: View, directory: Directory, record: Record) -> bool:
-    """Whether this process can run a task of an agent that it has."""
+    """Whether this process can run a task whose holder it has; if the task is a plan, whether it has the agents of all
+    steps."""
     return record.holder != STAND_IN or _has_all(view, directory, record)
 
 
@@ -85,8 +86,8 @@ class Claims:
         self._is_blocked = False  # the last look found tasks, and none of them may start
 
     def decide(self, view: View, free: int) -> Decision[int]:
-        """Claim all tasks that this process may start now, up to its free slots; end tasks that can never start. The
-        aside has the claimed tasks."""
+        """Claim all tasks that this process may start now, up to `free` slots; end tasks that can never start. The
+        answer is the number of events. `aside` is the list of claimed tasks."""
         events: list[Unsealed] = []
         claims: list[ClaimedTask] = []
         now = self._ground.clock.now()

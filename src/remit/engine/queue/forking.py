@@ -83,7 +83,8 @@ def _pruned(root: Record) -> Conflict:
 
 
 class Past:
-    """What had been recorded by an event of a run. `unfinished` are tasks that count as open although they ended."""
+    """The record of a run up to an event, from which a fork starts. `unfinished` are tasks that count as open although
+    they ended."""
 
     def __init__(
         self, view: View, root: Record, events: list[Event], unfinished: Collection[str] = frozenset()

@@ -84,8 +84,9 @@ def _nearest(step: str, known: list[str]) -> str:
 
 
 class _Level(NamedTuple):
-    """A plan, and those of its steps that are done again. In plans further up, `through` is the step that contains the
-    plan below; it is neither done again nor does its result count."""
+    """A plan, and the steps of it that run again (`again`). If the step that was chosen is in an inner plan, `through`
+    is the step of this plan that contains the inner one: it continues, so it is not started again and its recorded
+    result does not count."""
 
     plan: _Planned
     again: frozenset[str]
@@ -220,7 +221,8 @@ class _Chosen:
         return step is not None and step[0] == own.plan.origin and step[1] in own.again
 
     def _end(self, events: list[Event], own: _Level) -> int:
-        """Return the event that ended the plan: none of its steps that are done again had been started."""
+        """Return the number of the last event of the plan's own task. It is where the fork cuts if none of the steps
+        that run again had been started."""
         moves = (event for event in reversed(events) if event.kind.startswith("task."))
         return next(event.seq for event in moves if _origin(self._view, event.task) == own.plan.origin)
 

@@ -24,9 +24,10 @@ from remit.core.plan import Lead
 from remit.core.question import QuestionDraft
 from remit.core.records import NamedTuple
 from remit.core.remit import LASTS, Origin, Pass, Remit, expires
-from remit.core.times import SECOND, Delay, iso
+from remit.core.times import SECOND, iso
 from remit.core.values import Json, shown
 from remit.engine.approvals import said_under
+from remit.engine.asking import Submission
 from remit.engine.attempt.endings import AT_ONCE, pruned_before_fork
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.replay import forked_from, next_of, origin_of
@@ -47,23 +48,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("remit")
 
 SAME: Final = 300 * SECOND  # how long an equal request continues a task that did not complete
-KEY_LIMIT: Final = 200
-
-
-class Submission(NamedTuple):
-    """The options of a submitted task."""
-
-    wish: Pass
-    timeout: int
-    attempts: int = 0  # 0: the agent's policy
-    key: str = ""
-    same_within: int = 0  # how long an equal request without a key is the same task
-    asked_how: str = "submit"
-    labels: Labels = NO_LABELS
-    lead: Lead | None = None  # the plan or team to lead in its holder's place
-    written: str = ""  # digest of the plan or team as the caller wrote it
-    delay: Delay | None = None  # None: it may start at once
-    priority: int = 0
 
 
 class Accepted(NamedTuple):
@@ -96,7 +80,7 @@ class TakesTasks(Protocol):
         ...
 
     def taken(self) -> None:
-        """Record that it is decided."""
+        """Record that the submission of `taking` is decided, whether or not it has started a task."""
         ...
 
     def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None, lead: Lead | None) -> None:
@@ -105,7 +89,7 @@ class TakesTasks(Protocol):
 
 
 class AtOnce(NamedTuple):
-    """A task was started here at once."""
+    """The `aside` of a submission whose task is started in this process at once, without the queue."""
 
     lineage: Lineage | None
 
@@ -120,7 +104,7 @@ class TaskQueue:
         self._admission = services.admission
         self._heartbeat = services.heartbeat
         self._slots = services.slots
-        self._questions = services.questions
+        self._services = services
         self._spawns = spawns
         self._spawn_wait = spawn_wait
 
@@ -213,7 +197,7 @@ class TaskQueue:
         if hands is not None:
             hands.taking()
         try:
-            answer, aside = await self._ground.store.transact(
+            answer, aside = await self._ground.store.tx(
                 op, lambda view: self._decided(view, request, queued, hands, asker), _wants(request, asker)
             )
             if isinstance(aside, AtOnce) and hands is not None:
@@ -223,7 +207,7 @@ class TaskQueue:
             if hands is not None:
                 hands.taken()
         if isinstance(aside, QuestionDraft) and asker is not None:
-            await self._questions.ask(asker, aside, op)
+            await self._services.questions.ask(asker, aside, op)
             return None
         if isinstance(answer, dict):
             proposal.note_refusal()
@@ -544,7 +528,7 @@ class ResidentWorker:
 
 
 def _newer(group: BaseExceptionGroup) -> BaseException | None:
-    """Return the error that callers should see by its type, or None."""
+    """Return the `NewerStore` error of a group, so that callers can catch it by its type, or None if there is none."""
     found = group.subgroup(NewerStore)
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

@@ -154,11 +154,13 @@ _log = logging.getLogger("remit")
 
 
 class HeldByGone(Refused):
-    """A request was refused because a dead process holds a slot or money. Release that, and decide again."""
+    """The refusal of a request because a dead process holds the slot or the money. `Succession` catches it, releases
+    what that process holds, and decides again."""
 
 
 class Succession(StoreAround):
-    """A store in which nothing is refused because of a dead process. `own` is the worker of this process."""
+    """A store that, before it refuses something for lack of a slot or money, releases those that dead processes hold.
+    `own` is the worker of this process."""
 
     __slots__ = ("_clock", "_ids", "_peers", "_tried", "own")
 
@@ -171,21 +173,13 @@ class Succession(StoreAround):
         # Workers taken over by this process; their remaining tasks wait for others to stop.
         self._tried: set[str] = set()
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         try:
             return await self._store.tx(op, decide, wants)
         except Refused as error:
             if not await self._changed_since(error):
                 raise
         return await self.tx(op, decide, wants)
-
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
-        try:
-            return await self._store.transact(op, decide, wants)
-        except Refused as error:
-            if not await self._changed_since(error):
-                raise
-        return await self.transact(op, decide, wants)
 
     def check(self, view: View, rule: str, sentence: str) -> None:
         """Raise `HeldByGone` in a decision that is about to refuse something, if releasing what dead processes hold may
@@ -210,8 +204,9 @@ class Succession(StoreAround):
         await self.relieve()
 
     async def _changed_since(self, error: Refused) -> bool:
-        """Release what can be released. Return whether to decide again. A caller that `check` stopped always does: if
-        nothing is left, another caller was refused at the same time and has released it."""
+        """Release what dead processes hold, if the refusal is for lack of a slot or money. Return whether to decide
+        again: something was released, or `check` raised `HeldByGone`. In the latter case another caller may have
+        released it."""
         return error.rule in SCARCE and (await self.relieve(error.rule) or isinstance(error, HeldByGone))
 
     def _gone(self, view: View) -> list[Beat]:
@@ -234,7 +229,7 @@ class Succession(StoreAround):
                 events.append(ended_unrun(record, "task.failed", _NEEDED, now))
             return Decision(len(events), events)
 
-        return bool(await self._store.tx(self._ids.new(), decide))
+        return bool((await self._store.tx(self._ids.new(), decide)).answer)
 
 
 async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: bool) -> bool:
@@ -250,7 +245,7 @@ async def take_over(store: Store, ids: Ids, clock: Clock, gone: Beat, *, died: b
         # Keep the heartbeat row if a task still waits for others to stop, so that it is checked again.
         return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
 
-    taken = await store.tx(ids.new(), decide)
+    taken = (await store.tx(ids.new(), decide)).answer
     if taken:
         _log.info("took over what a process left behind that is gone: %s", gone.worker)
     return taken is not None

@@ -95,7 +95,7 @@ class Worker:
         self._taking += 1
 
     def taken(self) -> None:
-        """Record that it did or did not."""
+        """Record that the submission of `taking` is decided, whether or not it has started a task."""
         self._taking -= 1
         self._changed.set()
 
@@ -125,8 +125,8 @@ class Worker:
                 job.close()  # else Python warns of one whose task was cancelled before it began
 
     async def wake(self) -> None:
-        """Scan the queue. Return after a scan that started after this call has finished and at least one slot is free,
-        so that the dispatcher does not offer more than this worker can claim."""
+        """Scan the queue. Return when a scan that started after this call has ended and at least one slot is free, or
+        when the worker drains. So the dispatcher does not offer more tasks than this worker can claim."""
         self._wake_listener()
         wanted = self._rounds_begun + 1
         while (self._rounds_done < wanted or self._free() <= 0) and not self._draining:
@@ -246,7 +246,7 @@ class Worker:
 
         # If we are cancelled in this transaction, the claim may be committed without our knowledge: see `_stop_all`.
         self._unheard = True
-        written, claims = await store.transact(self._ground.ids.new(), decide)
+        written, claims = await store.tx(self._ground.ids.new(), decide)
         self._unheard = False
         if written:
             heartbeat.beat_written()
@@ -326,7 +326,7 @@ def _bear(error: Exception, pause: float) -> None:
 
 
 def _itself(job: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
-    """Return a job as a task group wants it: from a function."""
+    """Return the coroutine that it is given: `TaskGroup.start_soon` takes a function that returns one."""
     return job
 
 
@@ -415,8 +415,8 @@ class Caretaker:
                 alive.leave(live)
 
     async def _end_late(self) -> None:
-        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds. Read when the next
-        schedule is due, too."""
+        """End queued tasks that are past their deadline, and cancelled tasks that no worker holds. Also update
+        `next_planned`, the time when the next schedule is due."""
         ground = self._ground
 
         def decide(view: View) -> Decision[int]:

@@ -385,8 +385,8 @@ class _Part:
         return sentences
 
     def _see(self, table: Table, row: Row) -> None:
-        """Record a task that is past its time and has not ended, so that no process runs it (a worker would end it),
-        and a lease that does not balance."""
+        """Record the two faults that a row can show by itself: a lease that does not balance, and a task that has not
+        ended although its time is up. A running worker ends such tasks."""
         if table == "lease" and (sentence := unbalanced(row)):
             self._unbalanced.append(sentence)
         until = row.get("until")

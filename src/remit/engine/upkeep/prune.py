@@ -342,7 +342,7 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
         while rest:
             id_ = _id(op, pruned) if op else ground.ids.new()
             step = partial(_step, old=rest, before=before, now=ground.clock.now(), by=by)
-            gone, looked_at = await store.transact(id_, step)
+            gone, looked_at = await store.tx(id_, step)
             rest = rest[looked_at or 1 :]
             pruned += gone
             if told is not None:

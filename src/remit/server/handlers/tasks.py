@@ -157,7 +157,8 @@ class TasksQuery(RunsQuery):
 
 
 def filters_of(query: QueryModel) -> dict[str, Any]:
-    """Return the filter of a query as a workspace takes it; a cursor is the `began` of the last row."""
+    """Return the fields of a query as keywords for the methods of a workspace: `cursor` is passed as `before`, and
+    `since` and `until` as datetimes. A cursor is the `began` of the last row of the page before."""
     given: dict[str, Any] = {name: value for name, value in query if value is not None}
     if "cursor" in given:
         given["before"] = given.pop("cursor")

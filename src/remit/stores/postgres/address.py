@@ -140,8 +140,8 @@ _ESCAPES: Final = "; in a user or password, write % as %25, @ as %40, : as %3A, 
 
 
 def _misspelt_option(said: str) -> str:
-    """Return which option of libpq an address means, if libpq does not know one and its name is close. Any other name
-    may be a part of a password."""
+    """Return "; did you mean ...?" if the message `said` of libpq is about an unknown option whose name is close to one
+    of libpq's options; otherwise "". The unknown name is never repeated, because it may be a part of a password."""
     name = said.strip().removeprefix('invalid URI query parameter: "').removesuffix('"')
     return meant(name, (one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults()))
 
@@ -166,8 +166,8 @@ class Address:
         return {**_DEFAULTS, **self._parts, "autocommit": True}
 
     def connect(self, patience: float = 0.0, **session: str) -> PatientConnection:
-        """Open a connection with these session settings, such as lock_timeout. Raise psycopg's errors. It is given up
-        when the server does not answer for `patience` seconds."""
+        """Open a connection with these session settings, such as lock_timeout. If the server then does not answer for
+        `patience` seconds, the connection is closed; 0 waits forever. Raise psycopg's errors."""
         connection = PatientConnection.connect(**self.settings())
         connection.patience = patience
         try:
@@ -242,7 +242,7 @@ def _shown(parts: Mapping[str, str]) -> str:
 
 
 def _last_line(text: str) -> str:
-    """Return the newest line: libpq reports everything that it tried, one line each. A line that begins with a tab only
-    asks whether there is a server."""
+    """Return the last line of an error of libpq, which has one line for each address that it tried. Skip the lines that
+    begin with a tab: they only ask "Is the server running ...?"."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\t")]
     return lines[-1].removeprefix("connection failed: ") if lines else "it gives no reason"

@@ -230,11 +230,7 @@ class PostgresStore:
         self._sinks = sinks
         self._one = OneLoop()  # the database accepts any loop; an engine on it belongs to one
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        self._one.enter()
-        return (await self._writer.submit(self.workspace, op, decide, wants))[0]
-
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         self._one.enter()
         return await self._writer.submit(self.workspace, op, decide, wants)
 

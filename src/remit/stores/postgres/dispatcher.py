@@ -20,6 +20,7 @@ from procrastinate.manager import JobManager
 from procrastinate.sync_psycopg_connector import wrap_exceptions
 from psycopg.rows import dict_row
 
+from remit.core.times import PAUSES
 from remit.errors import StoreError
 from remit.stores.postgres.address import Connection, digest
 from remit.stores.postgres.listening import Ear, Notices
@@ -90,7 +91,6 @@ Due = Callable[[], Awaitable[None]]
 _log = logging.getLogger("remit")
 _TASK: Final = "remit.due"
 _POLL: Final = 0.3  # seconds; a few per cent of the wake-ups are missed
-_PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LOST: Final = (ConnectorException, psycopg.Error, OSError)
 
 
@@ -131,9 +131,9 @@ class Procrastinate:
                 why = str(error.__cause__ or error).strip() or type(error).__name__
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError  # a task group that fails at this moment loses the cancellation
-            if asyncio.get_running_loop().time() - began > _PAUSES[-1]:
+            if asyncio.get_running_loop().time() - began > PAUSES[-1]:
                 failures = 0
-            pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+            pause = PAUSES[min(failures, len(PAUSES) - 1)]
             failures += 1
             text = "notices that wake this worker need PostgreSQL, trying again in %g s: %s"
             _log.warning(text, pause, self._notices.address.masked(why.splitlines()[0]))
@@ -183,9 +183,10 @@ class Procrastinate:
 
 
 class _Jobs(JobManager):
-    """Records the ends of jobs. Procrastinate swallows an error of this, so it is kept in `broken`.
+    """Records the ends of procrastinate's jobs, and keeps a failure to do so in `broken`: procrastinate ignores it.
 
-    The caller that finds it starts again. The job belongs to a worker that is gone, and is requeued.
+    `Procrastinate._rescue` raises that error, so procrastinate's worker is started again. The job then belongs to a
+    worker that is gone, and is requeued.
     """
 
     broken: ConnectorException | None = None
@@ -210,7 +211,7 @@ class _Jobs(JobManager):
 def _waking(due: Due) -> Callable[[], Awaitable[None]]:
     async def wake() -> None:
         """Wake the worker. The job is done once the worker has scanned; if we die before, the job is requeued."""
-        for pause in (*_PAUSES, None):
+        for pause in (*PAUSES, None):
             try:
                 return await due()
             except StoreError as error:

@@ -203,7 +203,8 @@ class PostgresWords:
         return f"{_WORDS}{self.workspace} {self.name}"
 
     def connect(self, hear: "Callable[[TextChunk], None]", *, again: bool = False) -> None:
-        """Pass the words of this process on; with `again`, from the beginning of the answers in progress."""
+        """Pass the text that models of this process stream to `hear`. With `again`, repeat the answers in progress from
+        their beginning."""
         if self._ears is not None:
             self._ears.add(hear)
             if again:

@@ -19,10 +19,12 @@ _SHARED: Final = (
 
 
 def refuse_shared_sessions(connection: Connection, address: Address) -> None:
-    """Raise if a pooler does not keep sessions together. Raise psycopg's errors.
+    """Raise `StoreError` if a pooler runs the transactions of one connection in different sessions. Raise psycopg's
+    errors.
 
-    A pooler shows itself at once: it invents the number of the server process. If there is one, a second connection
-    begins a transaction. Then either it was given our session, or we are given another one meanwhile.
+    A connection through a pooler has another process number than the session in which its statements run. If they
+    differ, a second connection begins a transaction. If that runs in our session, or if we get another session
+    meanwhile, sessions are shared.
     """
     own = _backend(connection)
     if own == connection.info.backend_pid:
@@ -118,8 +120,9 @@ def may_compare(connection: Connection) -> bool:
 
 
 def _made(connection: Connection) -> dict[str, str]:
-    """Return what the migrations create: in a separate schema, in a transaction that is rolled back. It is the same on
-    all servers with the same way of writing it, so a process does it once for each."""
+    """Return the schema that the migrations create, as text: they run in a separate schema, in a transaction that is
+    rolled back. The text depends only on the server's version and its quoting, so a process does this once for each
+    combination."""
     ((way,),) = _rows(connection, "way_of_writing")
     if way not in _MADE:
         with connection.transaction(force_rollback=True):

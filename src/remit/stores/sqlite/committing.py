@@ -11,6 +11,7 @@ import queue
 import sqlite3
 import threading
 import time
+from asyncio import get_running_loop
 from collections import deque
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +31,7 @@ from remit.stores.threads import OneLoop
 # ends. Runs with something open are kept whole, and so is every entry.
 
 _STEP: Final = 1_000  # events dropped in one step
+_INDEXED: Final = 16_384  # events after which the late indexes are created: with more it takes more than 30 ms
 _LOOK: Final = 128  # steps after which the ids in use are looked up again
 _SWEEP: Final = 16  # steps after which events that were kept earlier are checked again
 
@@ -54,6 +56,8 @@ class Forgetting:
         if self.keep is None:
             return
         for workspace, head in {event.workspace: event.seq for event in written}.items():
+            if head >= min(_INDEXED, self.keep):
+                self._connection.add_late_indexes()
             after = self._after.get(workspace, 0)
             upto = min(head - self.keep, after + _STEP)
             if upto - after >= min(_STEP // 2, self.keep):
@@ -112,7 +116,8 @@ class ImmediateCommit:
         """Apply an operation and return its result."""
         if self._broken is not None:
             raise StoreError(f"the store in memory cannot go on: {self._broken}")
-        self.one.enter()
+        if get_running_loop() is not self.one.loop:
+            self.one.enter()
         if not self._operations:
             self._connection.begin()
             self._fault("store.begin")

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from itertools import starmap
 from pathlib import Path
@@ -16,14 +17,24 @@ from remit.errors import StoreError
 from remit.ports import Decide, Fault, View
 from remit.stores import forks
 from remit.stores.journal import Applied, Journal, Recorded, Rows
-from remit.stores.queries import KnownSchema, query
+from remit.stores.queries import KnownSchema, query, tables_read
 from remit.stores.sqlite.files import MEMORY, Whereabouts, is_busy, translated
+from remit.stores.sqlite.schema import add_late_indexes
 from remit.stores.threads import quick_switching
 from remit.stores.views import SqlView
 
 T = TypeVar("T")
 
 _APPEND: Final = query("append").sql
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that is closed when its runtime is dropped: nobody has to close a runtime in memory, and from Python
+    3.13 on sqlite3 would warn of that."""
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.ProgrammingError):  # it could not be opened
+            self.close()
 
 
 def connect(where: str, looks: str = "") -> sqlite3.Connection:
@@ -40,6 +51,7 @@ def connect(where: str, looks: str = "") -> sqlite3.Connection:
             cached_statements=256,
             timeout=0,
             uri=bool(looks),
+            factory=_Connection,
         )
     except sqlite3.Error as error:
         raise translated(error, where) from error
@@ -228,6 +240,13 @@ class WritingConnection:
 _OF_TASKS: Final = frozenset(("task_claim", "task_requeue", "task_hand", "task_end"))
 _DELAYED: Final = frozenset(("run_count", "entry_put", "entry_touch"))
 _SLOTS: Final = 1 << 20
+_MORE_SLOTS: Final = 1 << 23  # for a database that has so many ids that old ones are removed
+# Queries that find events and tasks by their ids and numbers alone. Other queries of theirs need the late indexes.
+_BY_ID: Final = frozenset(("chapter_facts", "chapter_firsts", "done", "event", "head", "record", "standing"))
+
+
+def _needs_late_indexes(name: str) -> bool:
+    return name not in _BY_ID and not tables_read(name).isdisjoint(("event", "task"))
 
 
 @cache
@@ -249,6 +268,8 @@ class MemoryConnection(WritingConnection):
         # One byte for the ids of operations and tasks with the same hash: not 0 if one of them may be in the database.
         # Then SQLite decides. Other ids are certainly new. Unlike a set of ids, it does not grow.
         self._used = bytearray(_SLOTS)
+        self._has_late_indexes = False
+        self._ready: set[str] = set()  # queries whose indexes exist
         super().__init__(MEMORY, MEMORY, connection, fault, known)
 
     def carry_out(self) -> None:
@@ -257,26 +278,40 @@ class MemoryConnection(WritingConnection):
         if self._new_tasks:
             self._new_tasks.clear()
 
+    def add_late_indexes(self) -> None:
+        """Create the late indexes, unless they exist. Many programs only run agents and never need them."""
+        if self._has_late_indexes:
+            return
+        try:
+            add_late_indexes(self.connection)
+        except sqlite3.Error as error:
+            raise translated(error, MEMORY) from error
+        self._has_late_indexes = True
+
     def has_only(self, ids: Iterable[str]) -> None:
         """Record which ids are in the database, after many were removed."""
-        self._used = used = bytearray(_SLOTS)
+        self._used = used = bytearray(_MORE_SLOTS)
         for id_ in ids:
-            used[hash(id_) % _SLOTS] = 1
+            used[hash(id_) % _MORE_SLOTS] = 1
 
     def append(self, event: Event) -> bool:
-        row = event[:-1]
         if event.op is not None:
-            slot = hash(event.op) % _SLOTS
-            if self._used[slot]:
+            used = self._used
+            slot = hash(event.op) % len(used)
+            if used[slot]:
                 self.carry_out()
-                return self._execute(_APPEND, row).rowcount > 0
-            self._used[slot] = 1
-        self._waiting.append((_APPEND, row))
+                return super().append(event)
+            used[slot] = 1
+        self._waiting.append((_APPEND, event[:-1]))
         return True
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         if self._waiting:
             self.carry_out()
+        if name not in self._ready:
+            if _needs_late_indexes(name):
+                self.add_late_indexes()
+            self._ready.add(name)
         return self._execute(query(name).sql, row).fetchall()
 
     def write(self, name: str, row: tuple[Any, ...]) -> None:
@@ -290,7 +325,7 @@ class MemoryConnection(WritingConnection):
             deque(map(task.__setitem__, _changed_columns(name), row), maxlen=0)
             if name == "task_end":  # an ended task does not change any more
                 del self._new_tasks[row[-2:]]
-        elif name == "task_add" and not self._used[slot := hash(row[1]) % _SLOTS]:
+        elif name == "task_add" and not self._used[slot := hash(row[1]) % len(self._used)]:
             self._used[slot] = 1
             self._new_tasks[row[:2]] = task = [*row]
             self._waiting.append((query(name).sql, task))
@@ -301,6 +336,8 @@ class MemoryConnection(WritingConnection):
     def rollback(self) -> None:
         self._waiting.clear()
         self._new_tasks.clear()
+        self._has_late_indexes = False  # the transaction may have created them
+        self._ready.clear()
         super().rollback()
 
 

@@ -578,9 +578,11 @@ class SqliteDatabase:
         return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
 
     def _carry_out(self) -> None:
-        """Write the delayed changes of a store in memory, before a read of the whole database."""
+        """Write the delayed changes of a store in memory, and its late indexes, before a read of the whole database."""
         try:
             self.writer.carry_out()
+            if isinstance(self.writer, MemoryConnection):
+                self.writer.add_late_indexes()
         except sqlite3.Error as error:
             raise translated(error, self.where) from error
 
@@ -619,10 +621,7 @@ class MemoryStore:
         self._sinks = sinks
         self._view = writer.journal.view(workspace)  # reads use the writer's view, between two operations
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        return self._commits.apply(self.workspace, op, decide)[0]
-
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         return self._commits.apply(self.workspace, op, decide)
 
     async def read(self, look: Callable[[View], T]) -> T:
@@ -666,10 +665,7 @@ class FileStore:
         self._polling = polling
         self._view = SqlView(workspace, reader.query)
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        return (await self._commits.submit(self.workspace, op, decide))[0]
-
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         return await self._commits.submit(self.workspace, op, decide)
 
     async def read(self, look: Callable[[View], T]) -> T:

@@ -102,32 +102,51 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 def _copy_into(connection: sqlite3.Connection) -> None:
-    """Create the tables in memory. Copying them is twenty times as fast as creating them, and many programs and tests
-    open many stores."""
+    """Create the tables in memory, without the late indexes. Copying them is twenty times as fast as creating them, and
+    many programs and tests open many stores."""
     with closing(sqlite3.connect(MEMORY)) as made:
-        made.deserialize(_empty())
+        made.deserialize(_empty(late=False))
         made.backup(connection)
 
 
 @cache
-def _empty() -> bytes:
-    """Return an empty store as bytes."""
+def _empty(*, late: bool) -> bytes:
+    """Return an empty store as bytes, with or without the late indexes."""
     with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
-        _migrate(connection, MEMORY)
+        _migrate(connection, MEMORY, late=late)
         return connection.serialize()
 
 
-def _migrate(connection: sqlite3.Connection, where: str) -> None:
+def is_late(statement: str) -> bool:
+    """Whether a statement of the schema creates a late index: one of a table that every delegation writes, which only
+    makes queries fast. A store in memory gets these when they are first needed."""
+    return statement.startswith("CREATE INDEX") and statement.split(" ON ")[1].startswith(("event ", "task "))
+
+
+def add_late_indexes(connection: sqlite3.Connection) -> None:
+    """Create the late indexes that are missing."""
+    for statement in filter(is_late, _whole()):
+        connection.execute(statement.replace("INDEX", "INDEX IF NOT EXISTS", 1))
+    connection.execute("ANALYZE sqlite_schema")  # have the planner read its estimates of the new indexes
+
+
+@cache
+def _whole() -> tuple[str, ...]:
+    """Return the statements that create the tables and indexes of an empty store."""
+    return tuple(statement.strip() for statement in _WHOLE.read_text(encoding="utf-8").split(";\n"))
+
+
+def _migrate(connection: sqlite3.Connection, where: str, *, late: bool = True) -> None:
     if _version(connection, where) == newest():
         return
     run = connection.execute
     run("BEGIN IMMEDIATE")  # if two processes start at once, the second finds the work done
     try:
         if not _version(connection, where):
-            _run_all(connection, _WHOLE.read_text(encoding="utf-8"))
+            _run_all(connection, (one for one in _whole() if late or not is_late(one)))
         if (version := _version(connection, where)) < newest():
             for step in (text for number, text in migrations("sqlite").items() if number > version):
-                _run_all(connection, step)
+                _run_all(connection, step.split(";\n"))
         run(f"PRAGMA application_id = {APPLICATION_ID}")
         run(f"PRAGMA user_version = {newest()}")
         run("COMMIT")
@@ -136,8 +155,8 @@ def _migrate(connection: sqlite3.Connection, where: str) -> None:
         raise
 
 
-def _run_all(connection: sqlite3.Connection, statements: str) -> None:
-    for statement in statements.split(";\n"):
+def _run_all(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
         connection.execute(statement)
 
 
@@ -168,7 +187,7 @@ def differences(found: Iterable[Sequence[Any]]) -> list[str]:
 @cache
 def _wanted() -> dict[tuple[str, str], tuple[str, str]]:
     with closing(sqlite3.connect(MEMORY)) as connection:
-        connection.deserialize(_empty())
+        connection.deserialize(_empty(late=True))
         return {(row[0], row[1]): (row[2], _words(row[3])) for row in connection.execute(OBJECTS)}
 
 

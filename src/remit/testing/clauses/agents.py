@@ -50,7 +50,7 @@ async def a_key_that_rests_is_known_until_it_has_answered(database: Database) ->
     equal(await look(store, lambda view: view.cooling_set_at("model:m")), NOW + 1, "when it was put down")
     await append(store, "again", cooling_set("key:A", rests._replace(failures=3), NOW + 2))
     await append(store, "answer", cooling_set("model:m", Cooling(used=NOW + 3), NOW + 3))
-    within = await store.tx("look", lambda view: Decision([*view.coolings()["key:A"]]))
+    within = (await store.tx("look", lambda view: Decision([*view.coolings()["key:A"]]))).answer
     equal(within, [3, NOW + 60, "rate-limit", NOW], "one that rests, within a decision")
     equal([*await look(store, lambda view: view.coolings())], ["key:A"], "those that have not answered since")
     equal(await look(store, lambda view: view.cooling_set_at("model:m")), None, "one that has answered")
@@ -95,7 +95,7 @@ async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
         await append(store, f"set {number}", breaker_set("helper", breaker, Place(), NOW + number))
         equal(await look(store, lambda view: view.breaker("helper")), breaker, "a breaker as it was last set")
         equal(await look(store, lambda view: view.breaker_set_at("helper")), NOW + number, "when it was set")
-        within = await store.tx("look", lambda view: Decision([*view.breaker("helper")]))
+        within = (await store.tx("look", lambda view: Decision([*view.breaker("helper")]))).answer
         equal(within, [*breaker], "a breaker as it was last set, within a decision")
         expected = [("helper", breaker, NOW + number)]
         equal(await look(store, lambda view: view.breakers()), expected, "all breakers, with the time they were set")
@@ -126,7 +126,7 @@ async def a_card_is_kept_as_it_was_last_published(database: Database) -> None:
     equal(await look(store, lambda view: view.card("zoe")), open_, "a card that was published once")
     expected = [(plain, NOW), (changed, NOW + 2), (open_, NOW)]
     equal(await look(store, lambda view: view.cards()), expected, "the cards with the time they were published")
-    within = await store.tx("look", lambda view: Decision([card.role for card, _ in view.cards()]))
+    within = (await store.tx("look", lambda view: Decision([card.role for card, _ in view.cards()]))).answer
     equal(within, ["", "another role", ""], "the cards, within a decision")
     await append(store, "withdraw", card_withdrawn("zoe", "", NOW + 3), card_withdrawn("nobody", "", NOW + 3))
     equal(await look(store, lambda view: view.card("zoe")), None, "a card that was withdrawn")
@@ -160,10 +160,10 @@ async def messages_wait_until_they_are_taken(database: Database) -> None:
         ids = [message.id for message in view.waiting("run of s", "helper", "", 2)]
         return Decision(list(ids), (messages_taken(ids, "helper", Place("run", "s", "task"), NOW),))
 
-    equal(await store.tx("take", take), ["m9", "m8"], "the messages taken")
+    equal((await store.tx("take", take)).answer, ["m9", "m8"], "the messages taken")
     equal(await _waiting(store, 10), mail[2:], "what is taken waits no more")
     equal(
-        await store.tx("take", take),
+        (await store.tx("take", take)).answer,
         ["m9", "m8"],
         "taking again under the same operation gives the same messages",
     )
@@ -235,7 +235,7 @@ async def a_key_is_kept_as_it_was_last_sealed_and_is_no_event(database: Database
     equal(await look(store, lambda view: view.secret("openai")), again, "a key as it was last sealed")
     expected = [KeyInfo("openai", "m2", NOW + 1), KeyInfo("zed", "m1", NOW)]
     equal(await look(store, lambda view: view.secrets()), expected, "what is told of the keys, by name")
-    _, within = await store.transact("look", lambda view: Decision(None, aside=(view.secret("zed"), view.secrets())))
+    _, within = await store.tx("look", lambda view: Decision(None, aside=(view.secret("zed"), view.secrets())))
     equal(within, (zed, expected), "the keys, within a decision")
     equal(await look(database.store("two"), _keys), NO_KEYS, "the keys of another workspace")
     await store.tx("drop", lambda _: Decision(None, (key_removed("zed", "", NOW),), besides=KeyChange(drops=("zed",))))

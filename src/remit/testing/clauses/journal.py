@@ -27,6 +27,7 @@ from remit.testing.clauses.making import (
     NOWHERE,
     Dice,
     answer_or_error,
+    answer_to,
     append,
     both_ways,
     child_remit,
@@ -173,7 +174,9 @@ async def an_operation_and_an_event_are_found_again(database: Database) -> None:
     def within(view: View) -> Decision[Json]:
         return Decision([view.done("some") is not None, view.done("within") is not None])
 
-    equal(await store.tx("within", within), [True, False], "what operations answered, asked within a transaction")
+    equal(
+        (await store.tx("within", within)).answer, [True, False], "what operations answered, asked within a transaction"
+    )
 
 
 async def the_head_is_where_the_journal_ends(database: Database) -> None:
@@ -185,13 +188,15 @@ async def the_head_is_where_the_journal_ends(database: Database) -> None:
         head = view.head()
         return Decision([*head], tuple(entry_event(view, Draft("notes", f"{head.seq} {key}", 1)) for key in "ab"))
 
-    heads = await asyncio.gather(*(store.tx(f"op {number}", two) for number in range(60)))
+    heads = await asyncio.gather(*(answer_to(store, f"op {number}", two) for number in range(60)))
     events = await journal(store)
     ends = [[0, GENESIS], *([event.seq, event.hash] for event in events[1::2])]
     equal(sorted(heads, key=str), sorted(ends[:-1], key=str), "the heads that decisions saw, one after the other")
     equal([*await store.read(lambda view: view.head())], ends[-1], "the head of a journal")
     await answer_or_error(store, "raises", raising(Conflict("no")))
-    equal(await store.tx("look", lambda view: Decision([*view.head()])), ends[-1], "the head, within a decision")
+    equal(
+        (await store.tx("look", lambda view: Decision([*view.head()]))).answer, ends[-1], "the head, within a decision"
+    )
     await sound(store)
 
 
@@ -399,7 +404,7 @@ async def a_failing_sink_harms_no_one(database: Database) -> None:
     store.subscribe(after.extend)
     logging.getLogger("remit").addFilter(_not_on_purpose)
     try:
-        asked = (store.tx(f"op {n}", putting(Draft("notes", f"key {n}", n), answer=n)) for n in range(20))
+        asked = (answer_to(store, f"op {n}", putting(Draft("notes", f"key {n}", n), answer=n)) for n in range(20))
         equal(await asyncio.gather(*asked), list(range(20)), "a failing sink does not fail the work")
     finally:
         logging.getLogger("remit").removeFilter(_not_on_purpose)

@@ -194,10 +194,15 @@ def ids(records: Sequence[Record]) -> list[str]:
     return [record.id for record in records]
 
 
+async def answer_to(store: Store, op: str, decide: Decide[T]) -> T:
+    """Do an operation and return its answer."""
+    return (await store.tx(op, decide)).answer
+
+
 async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer:
     """Run an operation. Return its answer, or the exception that it raised."""
     try:
-        return await store.tx(op, decide)
+        return (await store.tx(op, decide)).answer
     except Exception as error:  # noqa: BLE001 - the clause compares any exception of a store
         return error
 
@@ -224,7 +229,7 @@ def check_journal(view: View) -> None:
 
 async def both_ways(store: Store, read: Callable[[View], list[object]]) -> list[object]:
     """Return the results of a read inside a decision, where a store may answer from its cache, and outside of one."""
-    _, within = await store.transact("look", lambda view: Decision(None, aside=read(view)))
+    _, within = await store.tx("look", lambda view: Decision(None, aside=read(view)))
     outside = await store.read(read)
     equal(within, outside, "what a decision sees is what a reader sees")
     return outside

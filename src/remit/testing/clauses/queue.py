@@ -253,7 +253,7 @@ async def workers_say_that_they_are_there(database: Database) -> None:
     def beat(count: int, worker: str = "w1", home: str = "here") -> Decision[Json]:
         return Decision(count, (), Beat(worker, home, count))
 
-    equal(await store.tx("beat 1", lambda _: beat(1)), 1, "what a heartbeat answers")
+    equal((await store.tx("beat 1", lambda _: beat(1))).answer, 1, "what a heartbeat answers")
     await store.tx("beat 2", lambda _: beat(2))
     await store.tx("beat 3", lambda _: beat(1, "w0", "there"))
     expected = [Beat("w0", "there", 1), Beat("w1", "here", 2)]
@@ -304,7 +304,7 @@ async def a_schedule_moves_on_and_the_earliest_is_due_first(database: Database) 
     equal([one.name for one in due], ["c", "a"], "those that are due, the earliest first")
     fired = scheduling("c", NOW + 9)._replace(last=NOW + 1, last_task="t1", runs=1)
     await append(store, "fire", schedule_fired(fired, None, NOW + 2))
-    found = await store.tx("look", lambda view: Decision([*(view.schedule("c") or ())]))
+    found = (await store.tx("look", lambda view: Decision([*(view.schedule("c") or ())]))).answer
     equal(found, [*fired._replace(began=3, moved=4)], "one that has run, within a decision")
     await append(store, "skip", schedule_skipped(fired._replace(next=None), NOW + 9, "late", NOW + 10))
     await append(store, "rest", schedule_removed("a", "ann", NOW), schedule_set(_paused("b"), NOW))
@@ -324,7 +324,7 @@ async def a_hook_is_kept_with_its_latest_secret_until_it_is_removed(database: Da
     await append(store, "add", *(hook_added(hooking(hook), NOW) for hook in ("b", "a")), hook_added(_OF_RUN, NOW))
     await append(store, "rotate", hook_rotated("a", 2, "ann", NOW + 1))
     await append(store, "remove", hook_removed("b", "ann", NOW + 2), hook_removed("none", "ann", NOW + 2))
-    found = await store.tx("look", lambda view: Decision([*(view.hook("a") or ())]))
+    found = (await store.tx("look", lambda view: Decision([*(view.hook("a") or ())]))).answer
     rotated = hooking("a")._replace(generation=2, rotated_at=NOW + 1, began=2, moved=4)
     equal(found, [*rotated], "one that was rotated, within a decision")
     equal(await look(store, lambda view: view.hook("b")), None, "one that was removed")

@@ -224,11 +224,15 @@ async def an_operation_that_was_done_answers_though_its_move_is_past(database: D
     work = _work("pending")
     await store.tx("submit", queueing(work))
     claim, end = _answering("w1", _move("task.claimed", work)), _answering({"n": 1}, _move("task.completed", work))
-    equal(await store.tx("claim", claim), "w1", "the answer to a claim")
-    equal(await store.tx("end", end), {"n": 1}, "the answer to an end")
+    equal((await store.tx("claim", claim)).answer, "w1", "the answer to a claim")
+    equal((await store.tx("end", end)).answer, {"n": 1}, "the answer to an end")
     before = await store.read(Content)
-    equal(await store.tx("claim", claim), "w1", "the answer to a claim that was done, though the task has ended")
-    equal(await store.tx("end", end), {"n": 1}, "the answer to an end that was done, though the task has ended")
+    equal(
+        (await store.tx("claim", claim)).answer, "w1", "the answer to a claim that was done, though the task has ended"
+    )
+    equal(
+        (await store.tx("end", end)).answer, {"n": 1}, "the answer to an end that was done, though the task has ended"
+    )
     await _refused(store, "another", end, "after the task has ended")
     await unchanged(store, before, "after operations that were done before")
     await sound(store)
@@ -486,7 +490,7 @@ async def the_same_requests_are_found_newest_first(database: Database) -> None:
         equal(await look(store, read), expected, f"the requests with the key {key!r} since {since}")
         decide: Decide[list[str]] = lambda view, read=read: Decision(read(view))  # noqa: E731
         for wants in (NOTHING, Wants(same_requests=(key,))):
-            within = await store.tx("look", decide, wants)
+            within = (await store.tx("look", decide, wants)).answer
             equal(within, expected, f"the requests with the key {key!r} since {since}, within a decision")
 
 

@@ -17,6 +17,7 @@ from remit.testing.clauses.making import (
     NOW,
     Answer,
     answer_or_error,
+    answer_to,
     child_remit,
     entry_event,
     equal,
@@ -52,11 +53,11 @@ async def answers_again(database: Database) -> None:
     store = database.store("one")
     for number, answer in enumerate(_ANSWERS):
         draft = Draft("notes", f"key {number}", f"value {number}")
-        equal(await store.tx(f"op {number}", putting(draft, answer=answer)), answer, "the first answer")
+        equal((await store.tx(f"op {number}", putting(draft, answer=answer))).answer, answer, "the first answer")
     before = await journal(store)
     for number, answer in enumerate(_ANSWERS):
         other = putting(Draft("notes", f"key {number}", "written twice"), answer="another answer")
-        again = await store.tx(f"op {number}", other)
+        again = (await store.tx(f"op {number}", other)).answer
         equal(again, answer, "the same operation id gives the same answer")
         equal(type(again), type(answer), "the same operation id gives an answer of the same type")
     equal(await journal(store), before, "the same operation id changes nothing the second time")
@@ -67,9 +68,17 @@ async def a_long_answer_is_kept_beside_its_event(database: Database) -> None:
     """Lists of events do not contain it, a repeated operation returns it, and it is deleted with its event."""
     store = database.store("one")
     long: Json = ["x" * INLINE, {"ü\0": "😀"}]
-    equal(await store.tx("short", putting(Draft("notes", "a", 1), answer="x" * (INLINE - 2))), "x" * (INLINE - 2), "")
-    equal(await store.tx("long", putting(Draft("notes", "a", 2), answer=long)), long, "the first answer")
-    equal(await store.tx("long", putting(Draft("notes", "a", 3))), long, "the same operation id gives the same answer")
+    equal(
+        (await store.tx("short", putting(Draft("notes", "a", 1), answer="x" * (INLINE - 2)))).answer,
+        "x" * (INLINE - 2),
+        "",
+    )
+    equal((await store.tx("long", putting(Draft("notes", "a", 2), answer=long))).answer, long, "the first answer")
+    equal(
+        (await store.tx("long", putting(Draft("notes", "a", 3)))).answer,
+        long,
+        "the same operation id gives the same answer",
+    )
     equal(await look(store, lambda view: view.done("long")), (long,), "what is looked up")
     [short, event] = await journal(store)
     must(short.answer is not None and len(short.answer) == INLINE, "what is just short enough is part of its event")
@@ -99,7 +108,7 @@ async def answers_again_when_the_second_time_changes_nothing(database: Database)
     store = database.store("one")
     for number, answer in enumerate(("done", None)):
         await store.tx(f"op {number}", putting(Draft("notes", f"key {number}", 1), answer=answer))
-        again = await store.tx(f"op {number}", lambda _view: Decision[Json]("nothing to do"))
+        again = (await store.tx(f"op {number}", lambda _view: Decision[Json]("nothing to do"))).answer
         equal(again, answer, "an operation that was done answers again, though there is nothing to do now")
     equal(len(await journal(store)), 2, "the number of events")
 
@@ -114,7 +123,9 @@ async def what_changes_nothing_leaves_nothing(database: Database) -> None:
         return Decision(entry.value if entry else None)
 
     for _ in range(2):
-        equal(await store.tx("look", look), "seen", "an operation that changes nothing answers what it decided")
+        equal(
+            (await store.tx("look", look)).answer, "seen", "an operation that changes nothing answers what it decided"
+        )
     equal(
         [event.op for event in await journal(store)],
         ["first"],
@@ -128,7 +139,7 @@ async def what_raised_was_not_done(database: Database) -> None:
     error = Conflict("not now")
     equal(await answer_or_error(store, "op", raising(error)), error, "the caller gets the exception that decide raises")
     equal(
-        await store.tx("op", putting(Draft("notes", "a", 1), answer="done")),
+        (await store.tx("op", putting(Draft("notes", "a", 1), answer="done"))).answer,
         "done",
         "an operation tried again",
     )
@@ -144,7 +155,7 @@ async def asked_twice_at_once(database: Database) -> None:
         total = old.value if old is not None and isinstance(old.value, int) else 0
         return putting(Draft("notes", "total", total + 1), answer=total + 1)(view)
 
-    answers = await asyncio.gather(*(store.tx(f"op {number % 10}", adding) for number in range(50)))
+    answers = await asyncio.gather(*(answer_to(store, f"op {number % 10}", adding) for number in range(50)))
     equal(
         await value_of(store, "notes", "total"),
         10,
@@ -163,17 +174,17 @@ async def what_is_said_aside_is_given_once(database: Database) -> None:
     def decide(view: View) -> Decision[Json]:
         return putting(Draft("notes", "a", 1), answer="done")(view)._replace(aside=aside)
 
-    first = await store.transact("op", decide)
+    first = await store.tx("op", decide)
     must(first.answer == "done" and first.aside is aside, f"the first time gives the aside itself, got {first}")
 
     def nothing(_view: View) -> Decision[Json]:
         return Decision("nothing to do", aside=aside)
 
     for again in (decide, raising(Conflict("too late")), nothing):
-        equal(await store.transact("op", again), Decided("done"), "an operation that was done before has no aside")
-    equal(await store.tx("op", decide), "done", "the answer alone")
+        equal(await store.tx("op", again), Decided("done"), "an operation that was done before has no aside")
+    equal((await store.tx("op", decide)).answer, "done", "the answer alone")
     for _ in range(2):
-        looked = await store.transact("look", lambda _view: Decision[Json](7, aside=aside))
+        looked = await store.tx("look", lambda _view: Decision[Json](7, aside=aside))
         must(looked.answer == 7 and looked.aside is aside, f"what changes nothing gives its aside, got {looked}")
     must(all(event.answer in ('"done"', None) for event in await journal(store)), "an aside is not kept")
     await sound(store)
@@ -187,7 +198,7 @@ async def everyone_gets_the_own_aside(database: Database) -> None:
         draft = Draft("notes", f"key {number}", number)
         return lambda view: putting(draft, answer=number)(view)._replace(aside=[number])
 
-    both = await asyncio.gather(*(store.transact(f"op {n % 50}", decide(n % 50)) for n in range(100)))
+    both = await asyncio.gather(*(store.tx(f"op {n % 50}", decide(n % 50)) for n in range(100)))
     for number in range(50):
         expected = [Decided(number, [number]), Decided(number)]
         equal(both[number::50], expected, f"what the two callers of operation {number} get")
@@ -196,7 +207,7 @@ async def everyone_gets_the_own_aside(database: Database) -> None:
 async def each_workspace_has_its_own_operations(database: Database) -> None:
     one, two = database.store("one"), database.store("two")
     await one.tx("op", putting(Draft("notes", "a", 1), answer="of one"))
-    answer = await two.tx("op", putting(Draft("notes", "a", 2), answer="of two"))
+    answer = (await two.tx("op", putting(Draft("notes", "a", 2), answer="of two"))).answer
     equal(answer, "of two", "an operation id used in one workspace is free in another")
     must(
         await value_of(two, "notes", "a") == 2,
@@ -391,7 +402,7 @@ async def one_after_the_other(database: Database) -> None:
         number = old.value + 1 if old is not None and isinstance(old.value, int) else 1
         return putting(Draft("notes", "count", number), answer=number)(view)
 
-    answers = await asyncio.gather(*(store.tx(f"op {number}", count) for number in range(_MANY)))
+    answers = await asyncio.gather(*(answer_to(store, f"op {number}", count) for number in range(_MANY)))
     equal(
         sorted(map(str, answers)),
         sorted(map(str, range(1, _MANY + 1))),
@@ -419,7 +430,7 @@ async def reads_see_whole_transactions(database: Database) -> None:
     async def write() -> None:
         nonlocal acknowledged
         for number in range(1, 31):
-            acknowledged = int(str(await store.tx(f"op {number}", both(number))))
+            acknowledged = int(str((await store.tx(f"op {number}", both(number))).answer))
 
     async def read(ask: Callable[[Callable[[View], tuple[Json, Json]]], Awaitable[tuple[Json, Json]]]) -> None:
         while acknowledged < 30:
@@ -484,7 +495,9 @@ async def who_stops_waiting_hurts_no_one(database: Database) -> None:
     """The work of a cancelled caller is done as a whole or not at all, and the others get their answers."""
     store = database.store("one")
     tasks = [
-        asyncio.ensure_future(store.tx(f"op {number}", putting(Draft("notes", f"key {number}", number), answer=number)))
+        asyncio.ensure_future(
+            answer_to(store, f"op {number}", putting(Draft("notes", f"key {number}", number), answer=number))
+        )
         for number in range(_MANY)
     ]
     for step in range(4):
@@ -499,7 +512,7 @@ async def who_stops_waiting_hurts_no_one(database: Database) -> None:
         elif number % 8 > 3:
             must(held=False, sentence=f"caller {number}, who did not stop waiting, got {answer!r}")
     again = await asyncio.gather(
-        *(store.tx(f"op {n}", putting(Draft("notes", f"key {n}", n), answer=n)) for n in range(_MANY))
+        *(answer_to(store, f"op {n}", putting(Draft("notes", f"key {n}", n), answer=n)) for n in range(_MANY))
     )
     equal(again, list(range(_MANY)), "an operation that someone stopped waiting for can be asked for again")
     equal(len(await journal(store)), _MANY, "the number of events after that: one for each operation")
