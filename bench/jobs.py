@@ -98,14 +98,14 @@ RUNS = (
         "run with a handoff, in memory",
         "µs",
         {name: library.handoff(make) for name, make in _HANDOFFS.items()},
-        (_full(1 / 15), Aim(1 / 5, (GRAPHS,))),
+        (_full(1 / 8), Aim(1 / 5, (GRAPHS,))),
     ),
     Job(
         "delegation",
         "run with a delegation, in memory",
         "µs",
         {name: library.delegation(make) for name, make in _DELEGATIONS.items()},
-        (_full(1 / 5),),
+        (_full(1 / 2.5),),
     ),
     Job(
         "chain",
@@ -119,7 +119,7 @@ RUNS = (
         "50 delegations at once, beyond the 50 ms that each takes",
         "ms",
         {name: library.fan_out(make) for name, make in _FANS.items()},
-        (_full(1 / 7),),
+        (_full(1 / 3.5),),
     ),
     Job(
         "concurrent",
@@ -127,7 +127,7 @@ RUNS = (
         "ms",
         {name: library.many(make) for name, make in _DELEGATIONS.items()}
         | {DURABLE: library.many(ours.delegation, durable=True)},
-        (_full(1 / 8), _full(1 / 6, DURABLE)),
+        (_full(1 / 3), _full(1 / 6, DURABLE)),
     ),
     Job(
         "in-flight",
@@ -142,7 +142,7 @@ RUNS = (
         "run with a handoff, kept in a file",
         "µs",
         {name: library.durable_handoff(make) for name, make in _KEPT.items()},
-        (_full(1 / 10),),
+        (_full(1 / 7),),
     ),
     Job(
         "durable-handoff-written",
@@ -168,7 +168,7 @@ RUNS = (
         "a new process that makes a team, does a run with a delegation and ends",
         "ms",
         _HELLOS,
-        (_full(1 / 3),),
+        (_full(1 / 2),),
     ),
 )
 INSIDE = (
